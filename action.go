@@ -193,7 +193,7 @@ type StepResult struct {
 	Truncated    bool // Summary leaves something out
 }
 
-// Failure codes of steps, beside those of outbound requests.
+// Failure codes of steps, besides those of outbound requests.
 const (
 	FailureTemplate       = "template_error"
 	FailureTransform      = "transform_error"

@@ -72,7 +72,7 @@ type ChannelHints struct {
 var Subscribable = []ActivityType{ActivityWebhookReceived, ActivityEmailReceived, ActivityForwardingFailed, ActivityAlertTriggered}
 
 // Disabled reports whether nothing is sent to the channel, by a person's will or because it failed. What waits for it
-// then is never sent: when it is enabled, it begins anew.
+// then is never sent: when it is enabled, it starts over.
 func (c Channel) Disabled() bool { return !c.Enabled || !c.DisabledAt.IsZero() }
 
 // FollowsCaptures reports whether captured events are pushed to the channel.
@@ -93,7 +93,7 @@ type Message struct {
 	Data       map[string]any
 }
 
-// Types of messages beside those of activity.
+// Types of messages besides those of activity.
 const (
 	MessageTest          = "channel.test"
 	MessageAction        = "action.notification"

@@ -98,7 +98,7 @@ func (f *Figures) Place(by, low, high int64) {
 	f.High = max(f.High, high)
 }
 
-// AddEvents counts events that are alike but for their sizes, which come to so many bytes.
+// AddEvents counts events that are alike except for their sizes, which come to so many bytes.
 func (f *Figures) AddEvents(e *Event, by, bytes int64) {
 	f.Events += by
 	f.Bytes += bytes

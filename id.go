@@ -11,7 +11,7 @@ import (
 
 // Ids are a prefix naming the kind of thing and 26 characters of lower-case
 // Crockford base32 (spec, "Identifier prefixes"). Each kind has a type of its own,
-// so that two of them can not be swapped.
+// so that two of them cannot be swapped.
 type (
 	// EndpointID is "ep_…". Its suffix is 128 random bits: knowing it is the right to send.
 	EndpointID string
@@ -87,7 +87,7 @@ func NewEventID(t EventType, received time.Time) EventID {
 
 // ParseEventID accepts the ids that name an event, including the wr_ form of older
 // clients, which stands for req_ (decisions, section 3). It answers not_found for
-// anything else, because an id that can not exist is a thing that does not.
+// anything else, because an id that cannot exist is a thing that does not.
 func ParseEventID(s string) (EventID, error) {
 	if rest, ok := strings.CutPrefix(s, "wr_"); ok {
 		s = PrefixWebhookEvent + "_" + rest

@@ -131,7 +131,7 @@ type Replay struct {
 	Warnings      []string // sentences for a person
 	Verdict       Verdict  // empty: the first attempt at this target
 	BatchID       string   // empty: made by itself
-	TimeShifted   bool     // times were asked to be moved; TimeChanges are those that were. Known to who asked for it alone
+	TimeShifted   bool     // times were asked to be moved; TimeChanges are those that were. Known to whoever asked for it alone
 	TimeChanges   []TimeChange
 	DryRun        bool // it was only made, and not sent
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of tags. Longer names can not be told apart in a list, and more tags than that are data, not marks.
+// Bounds of tags. Longer names cannot be told apart in a list, and more tags than that are data, not marks.
 const (
 	MaxTagLength = 64 // characters
 	MaxEventTags = 50 // on one event

@@ -18,8 +18,8 @@ const (
 	CapabilityReplay   = "tunnel_replay_v1"
 )
 
-// Bounds of what a delivery report carries, in bytes but for the number of header fields. That of the body is told to
-// clients (decisions, section 10); the others are more than answers have, and a client leaves out what goes beyond.
+// Bounds of what a delivery report carries, in bytes except for the number of header fields. That of the body is told
+// to clients (decisions, section 10); the others are more than answers have, and a client leaves out what goes beyond.
 const (
 	EvidenceLimit       = 64 << 10
 	EvidenceFields      = 100
@@ -132,7 +132,7 @@ type TunnelCommand struct {
 	Timeout     time.Duration
 	ResultToken string
 	ExpiresAt   time.Time
-	SentAt      time.Time // zero: the client can not have it
+	SentAt      time.Time // zero: the client cannot have it
 	Result      *TunnelResult
 }
 

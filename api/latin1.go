@@ -11,8 +11,8 @@ import (
 )
 
 // JSON carries text, and HTTP any bytes. A message of the tunnel has a member latin1: JSON Pointers (RFC 6901) to those
-// of its strings that are bytes written as ISO 8859-1, one character a byte, because they are not UTF-8. Who sends them
-// on writes them in that encoding; who only shows them need not know.
+// of its strings that are bytes written as ISO 8859-1, one character a byte, because they are not UTF-8. Whoever sends
+// them on writes them in that encoding; who only shows them need not know.
 
 // latin1Of returns the pointers to what is not UTF-8 of header fields, and of strings that follow their names.
 func latin1Of(fields hookglass.Headers, named ...string) (pointers []string) {
@@ -29,7 +29,7 @@ func latin1Of(fields hookglass.Headers, named ...string) (pointers []string) {
 	return pointers
 }
 
-// bytesOf gives back the bytes that [Text] made into text. What it can not have made stays as it is.
+// bytesOf gives back the bytes that [Text] made into text. What it cannot have made stays as it is.
 func bytesOf(text string) string {
 	b := make([]byte, 0, len(text))
 	for _, r := range text {

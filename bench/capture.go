@@ -99,7 +99,7 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 	return nil
 }
 
-// captureMedians sums up the rounds of one system beside those of the ceiling.
+// captureMedians sums up the rounds of one system next to those of the ceiling.
 func captureMedians(name string, conns int, rounds, ceiling []outcome) captureRow {
 	row := captureRow{system: name, conns: conns}
 	row.perSecond = medianOf(rounds, func(_ int, o outcome) float64 { return o.perSecond })

@@ -163,7 +163,7 @@ type distinct struct {
 
 // ServeHTTP implements http.Handler.
 func (d *distinct) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // what can not be read shows as an event that is missing
+	_, _ = io.Copy(io.Discard, r.Body) // what cannot be read shows as an event that is missing
 	if _, again := d.seen.LoadOrStore(r.Header.Get("X-Service-Request-Id"), true); !again {
 		d.n.Add(1)
 	}

@@ -19,7 +19,7 @@ import (
 const clockTick = time.Second / 100
 
 // spent is processor time of the service and of its database. Where another process takes the processor a wall clock
-// goes on and this does not, so it compares what times on a shared machine can not.
+// goes on and this does not, so it compares what times on a shared machine cannot.
 type spent struct{ service, database time.Duration }
 
 func (s spent) minus(o spent) spent { return spent{s.service - o.service, s.database - o.database} }

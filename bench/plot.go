@@ -20,7 +20,7 @@ const (
 	barHeight  = 20
 )
 
-// plotFrame is the start of a plot: its size, its name for who can not see it, and its colours in the light and in the
+// plotFrame is the start of a plot: its size, its name for who cannot see it, and its colours in the light and in the
 // dark.
 const plotFrame = `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%[3]s">
 <style>
@@ -161,7 +161,7 @@ func (r *report) growth(database string) []line {
 		}
 		lines[i].values[row.events] = row.median
 	}
-	// Lines of one point show nothing, and more than there are colours can not be told apart.
+	// Lines of one point show nothing, and more than there are colours cannot be told apart.
 	lines = slices.DeleteFunc(lines, func(l line) bool { return len(l.values) < 2 })
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(len(b.values), len(a.values)) })
 	return lines[:min(len(lines), colours)]

@@ -39,7 +39,7 @@ type tunnelRow struct {
 	memory    int64 // with the idle sessions, and without
 	before    int64
 	core      float64       // of a processor, that the idle sessions take
-	back      time.Duration // after which all were there again when the service had been started anew
+	back      time.Duration // after which all were there again when the service had been restarted
 	missed    int           // events that a client missed
 	caughtUp  time.Duration // after which it had them
 }
@@ -269,7 +269,7 @@ func (p *plan) floodTunnel(ctx context.Context, s *service, row *tunnelRow) erro
 	return nil
 }
 
-// idleTunnels holds many sockets on a service that was started anew.
+// idleTunnels holds many sockets on a service that was restarted.
 func (p *plan) idleTunnels(ctx context.Context, s *service, row *tunnelRow) error {
 	if err := s.stop(); err != nil {
 		return err

@@ -57,7 +57,7 @@ func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, p
 	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), page.of(filter.values()), nil)
 }
 
-// isEvent answers not_found, as the server does, for what can not be the id of an event. In the place of one stand
+// isEvent answers not_found, as the server does, for what cannot be the id of an event. In the place of one stand
 // words of the API as well: destroy_all deletes every event of an endpoint.
 func isEvent(id string) error {
 	_, err := hookglass.ParseEventID(id)

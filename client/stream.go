@@ -33,7 +33,7 @@ const (
 // error, and with the error of a call that will not work when repeated: no right, no such endpoint, a bad filter.
 //
 // away, which may be nil, hears why there is no connection, once until there is one again, and then nil. One that only
-// has to be made anew is not worth a word.
+// has to be made again is not worth a word.
 func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, after string, away func(error)) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after, away: away}

@@ -11,8 +11,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Administer returns the service for who changes the database beside its servers. What is changed is logged by one of
-// them, when it runs: their log is where an operator looks.
+// Administer returns the service for whoever changes the database beside its servers. What is changed is logged by one
+// of them, when it runs: their log is where an operator looks.
 func Administer(db *store.DB) *Service {
 	s := New(db, slog.New(slog.DiscardHandler))
 	s.beside = true
@@ -111,7 +111,7 @@ func (s *Service) failed(ctx context.Context, why string, user int64) {
 	s.log.WarnContext(ctx, "a sign-in failed", args...)
 }
 
-// endSpate begins anew when its time is over, or when the service stops, and says how many were not told one by one.
+// endSpate starts over when its time is over, or when the service stops, and says how many were not told one by one.
 func (s *Service) endSpate(stops bool) {
 	s.failures.mu.Lock()
 	defer s.failures.mu.Unlock()

@@ -61,7 +61,7 @@ func (c *Context) setUnsent(referenceKey string, all bool) {
 	c.unsent[referenceKey] = all
 }
 
-// What can not be found. The texts are for a person and hold nothing of the event.
+// What cannot be found. The texts are for a person and hold nothing of the event.
 var (
 	errNoMail    = errors.New("the event is no mail")
 	errNoStep    = errors.New("no such step ran before")

@@ -171,7 +171,7 @@ func permitted(v interface {
 }
 
 // mayHave answers plan_required or subscription_required for steps that the account may not have. One that stands as it
-// stood before is left alone: what lapses stays saved, but can not be reconfigured (spec, Actions rule 3).
+// stood before is left alone: what lapses stays saved, but cannot be reconfigured (spec, Actions rule 3).
 func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) error {
 	if most := rights.StepsPerAction(); len(steps) > most {
 		return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d steps in an action.", most)

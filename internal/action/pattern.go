@@ -18,7 +18,7 @@ const (
 	maxBacktrack   = 1 << 20         // slots of the engine's stack, 8 MiB
 )
 
-// pattern is a regular expression that can be stopped, as that of the standard library can not.
+// pattern is a regular expression that can be stopped, as that of the standard library cannot.
 type pattern struct{ re *regexp2.Regexp }
 
 var (

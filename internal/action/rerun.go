@@ -42,7 +42,7 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		if err != nil {
 			return err
 		}
-		if _, err := tx.LockActions(e.Num); err != nil { // so that who deletes the action finds what is queued
+		if _, err := tx.LockActions(e.Num); err != nil { // so that whoever deletes the action finds what is queued
 			return err
 		}
 		a, err := tx.Action(ref, actionID)

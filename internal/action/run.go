@@ -96,7 +96,7 @@ type outcome struct {
 	truncated bool
 	failure   *hookglass.Failure
 	wait      time.Duration // above 0: it is to be tried again then, and has not ended
-	err       error         // of the storage, or errElsewhere: the run can not go on now
+	err       error         // of the storage, or errElsewhere: the run cannot go on now
 }
 
 func completed(summary summary) outcome {

@@ -52,7 +52,7 @@ func newSaver(db *store.DB) *saver {
 	return &saver{db: db, turn: make(chan struct{}, 1), seats: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
-// enter is called by who is going to compute.
+// enter is called by whoever is going to compute.
 func (s *saver) enter() {
 	s.busy.Add(1)
 	select {
@@ -68,7 +68,7 @@ func (s *saver) enter() {
 	}
 }
 
-// leave is called by who has computed.
+// leave is called by whoever has computed.
 func (s *saver) leave() {
 	s.busy.Add(-1)
 	select {
@@ -107,7 +107,7 @@ func (s *saver) away(fn func()) {
 	fn()
 }
 
-// writeAll writes all that waits, and leaves what comes meanwhile to the next. Who has the turn calls it.
+// writeAll writes all that waits, and leaves what comes meanwhile to the next. Whoever has the turn calls it.
 func (s *saver) writeAll() {
 	for began := time.Now(); s.busy.Load() > 0 && time.Since(began) < gatherTime; {
 		time.Sleep(gatherLook)

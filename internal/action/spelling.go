@@ -15,7 +15,7 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// unescapedMarks are the characters that encoders of URLs leave as they are, beside letters, digits and -._: those of
+// unescapedMarks are the characters that encoders of URLs leave as they are, besides letters, digits and -._: those of
 // RFC 3986, of encodeURIComponent and encodeURI of browsers, of Python, which also leaves what is in a path, and of
 // HTML's forms.
 var unescapedMarks = []string{"~", "~!*'()", "~!*'();,/?:@&=+$#", "~/", "*"}

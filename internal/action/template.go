@@ -50,7 +50,7 @@ type part struct {
 	quoted  bool     // inside a string literal of JSON
 }
 
-// TemplateError says what is wrong with a template, or why it can not be filled in. It never holds a value.
+// TemplateError says what is wrong with a template, or why it cannot be filled in. It never holds a value.
 type TemplateError struct {
 	At      int // the character at which the placeholder begins, counted from 1; 0: the whole
 	Message string
@@ -119,7 +119,7 @@ func scan(text string, place Place) (*Template, error) {
 	}
 	t := &Template{place: place}
 	rest, quoted := text, false
-	before := 0 // characters before rest: to count them anew for each of many placeholders takes a second
+	before := 0 // characters before rest: to count them again for each of many placeholders takes a second
 	for {
 		open := strings.Index(rest, "{{")
 		if open < 0 {
@@ -303,7 +303,7 @@ func (t *Template) Render(v Values) (Rendered, error) {
 	return out, nil
 }
 
-// climbs faults a value that makes a segment of a URL's path . or .., which would lead elsewhere: these can not be
+// climbs faults a value that makes a segment of a URL's path . or .., which would lead elsewhere: these cannot be
 // encoded. ends is where the values end.
 func (t *Template) climbs(url string, ends []int) error {
 	if t.place != InURL || t.whole() {

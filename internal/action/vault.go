@@ -37,7 +37,7 @@ type vaults struct {
 	log     *slog.Logger
 	changed *store.Subscription
 
-	loading sync.Mutex // held by who reads: workers come in dozens
+	loading sync.Mutex // held by whoever reads: workers come in dozens
 	mu      sync.Mutex
 	known   map[int64]*vault
 	size    int // bytes of all that is known

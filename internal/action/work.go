@@ -168,7 +168,7 @@ func later(wait time.Duration) error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "The actions of an event wait to go on.", RetryAfter: wait}
 }
 
-// goOn takes a run that did not end and goes on with it. A run that can not be read ends as failed. force takes it from
+// goOn takes a run that did not end and goes on with it. A run that cannot be read ends as failed. force takes it from
 // whoever has it.
 func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bool) error {
 	var ours bool

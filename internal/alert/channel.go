@@ -50,7 +50,7 @@ type Client interface {
 	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
 }
 
-// Sealer encrypts credentials. where names the row, so that ciphertext can not be moved to another.
+// Sealer encrypts credentials. where names the row, so that ciphertext cannot be moved to another.
 type Sealer interface {
 	Seal(plaintext []byte, where string) ([]byte, error)
 	Open(sealed []byte, where string) ([]byte, error)
@@ -409,7 +409,7 @@ func unfit(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults [
 	return faults
 }
 
-// wrong says what of a configuration can not be what it is to be.
+// wrong says what of a configuration cannot be what it is to be.
 func wrong(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults []hookglass.FieldError) {
 	fault := func(field, message string) { faults = append(faults, settingFault(field, message)) }
 	switch kind {

@@ -28,7 +28,7 @@ const (
 
 // Evaluate rolls up figures and judges every alert that watches: those that watch figures and schemas first, then those
 // that read events, for as long as there is time. It may run on several nodes at the same time: each change of state is
-// made by one of them. One alert that can not be judged does not keep others from it.
+// made by one of them. One alert that cannot be judged does not keep others from it.
 func (s *Service) Evaluate(ctx context.Context) error {
 	failed := s.rollUp(ctx)
 	var readers []hookglass.Alert

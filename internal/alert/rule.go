@@ -76,7 +76,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 	return a, err
 }
 
-// Update changes what the draft names. An alert that is enabled, or set to watch for something else, begins anew, and
+// Update changes what the draft names. An alert that is enabled, or set to watch for something else, starts over, and
 // an incident that goes on is resolved; so is that of one that is disabled. It answers not_found and validation_failed.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Alert, err error) {
 	if err := who.MayManage(); err != nil {

@@ -1,5 +1,5 @@
 // Package bundle makes files of captured events that can be given away: personal data and secrets are replaced by
-// substitutes of the same form, the same value by the same one throughout a bundle, and each delivery is signed anew
+// substitutes of the same form, the same value by the same one throughout a bundle, and each delivery is signed again
 // with a secret that is public, so that a receiver's verification still passes. It hides what is recognised, how a
 // substitute is made, and the form of the file.
 //
@@ -7,7 +7,7 @@
 // back, and two bundles of one event do not match. What was recognised once is looked for everywhere else, also where
 // it is encoded; a bundle in which a recognised value is left is not made at all.
 //
-// It is pure but for the random key. A Maker is for one bundle and one goroutine.
+// It is pure except for the random key. A Maker is for one bundle and one goroutine.
 package bundle
 
 import (
@@ -93,7 +93,7 @@ type line struct {
 	kind  Kind
 }
 
-// New answers validation_failed for options that can not be meant.
+// New answers validation_failed for options that cannot be meant.
 func New(o Options) (*Maker, error) {
 	var key [32]byte
 	rand.Read(key[:])

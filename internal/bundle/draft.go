@@ -23,7 +23,7 @@ type draft struct {
 	hasQuery            bool
 	headers             hookglass.Headers
 	body                []byte
-	packed              bool // the body is compressed in a way that can not be undone here
+	packed              bool // the body is compressed in a way that cannot be undone here
 	own                 func(name string) bool
 }
 
@@ -150,7 +150,7 @@ func (m *Maker) body(d draft) []byte {
 	return []byte(m.text(string(d.body), spot{shown: "body"}, 0))
 }
 
-// binary leaves out what can not be looked into.
+// binary leaves out what cannot be looked into.
 func (m *Maker) binary(b []byte, shown string) []byte {
 	if m.keepKinds[Binary] {
 		return b
@@ -248,7 +248,7 @@ func (m *Maker) part(head, content []byte, end string) []byte {
 // isText reports whether bytes can be looked into. A zero is in no text but that of UTF-16.
 func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// seal signs a request anew and writes it.
+// seal signs a request again and writes it.
 func (d draft) seal(s Source, number int) Event {
 	target := d.path
 	if d.hasQuery {

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// runForm finds what may be base64 or hexadecimal. In mail it is wrapped: into lines of one length but for the last,
+// runForm finds what may be base64 or hexadecimal. In mail it is wrapped: into lines of one length except for the last,
 // whose ends are escaped where they stand in JSON.
 var (
 	runForm = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
@@ -187,7 +187,7 @@ func readable(b []byte) bool {
 }
 
 // escaped finds parts of a text that hold what is replaced in the escapes of URLs, of HTML or of mail, or that stand
-// beside such: in %20Ada there is no word 20Ada.
+// next to such: in %20Ada there is no word 20Ada.
 func (m *Maker) escaped(s string, sure bool) (found []span) {
 	for _, way := range escapes {
 		if !strings.Contains(s, way.sign) {

@@ -20,9 +20,9 @@ const (
 	Identifier Kind = "identifier" // that a person has from an authority or a bank
 	Secret     Kind = "secret"     // one that the endpoint knows
 	Pointed    Kind = "pointer"    // named by the caller
-	Encoded    Kind = "encoded"    // what holds such a value in another encoding and can not be edited
+	Encoded    Kind = "encoded"    // what holds such a value in another encoding and cannot be edited
 	Removed    Kind = "removed"    // a header that is left out
-	Binary     Kind = "binary"     // content that can not be looked into and is left out
+	Binary     Kind = "binary"     // content that cannot be looked into and is left out
 )
 
 // keepable are the kinds that a bundle may keep: all but what is secret and what the caller named.

@@ -47,7 +47,7 @@ func New(deps Deps) http.Handler { return &edge{deps} }
 type edge struct{ Deps }
 
 // ServeHTTP answers 403 to a page of another origin, before anything else: a browser would lend it the user's network.
-// Who sends no Origin is no browser, and has the right that its ticket gives.
+// Whoever sends no Origin is no browser, and has the right that its ticket gives.
 func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !e.sameOrigin(r):

@@ -147,7 +147,7 @@ func (c *conn) Beat(ctx context.Context, now time.Time) error {
 	return c.write(ctx, append(strconv.AppendInt([]byte(`{"type":"ping","message":`), now.Unix(), 10), '}'))
 }
 
-// Ping implements tunnel.Conn. While a large message is on its way an answer can not be expected.
+// Ping implements tunnel.Conn. While a large message is on its way an answer cannot be expected.
 func (c *conn) Ping(ctx context.Context) error {
 	for {
 		asked, cancel := context.WithTimeout(ctx, stall)

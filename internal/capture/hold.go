@@ -16,7 +16,7 @@ const (
 	largeReads = 256 << 20
 	// readTime is how long a reader waits for room.
 	readTime = 30 * time.Second
-	// exportTime is how long one waits who has a part of a file already, and would have to begin anew.
+	// exportTime is how long one waits who has a part of a file already, and would have to start over.
 	exportTime = time.Hour
 	// exportTimes is how many times its size an event takes that is written to a file: as it was received, as text, and
 	// as what is written of it.
@@ -121,7 +121,7 @@ func (s *Service) Means(ctx context.Context, who hookglass.Principal, ref string
 	return q.Match(whole), nil
 }
 
-// MayExport waits until a file may be begun. It answers unavailable, which can not be told any more once it has been.
+// MayExport waits until a file may be begun. It answers unavailable, which cannot be told any more once it has been.
 func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error {
 	give, err := s.room(ctx, who, store.EachBytes, s.readTime)
 	if err == nil {

@@ -25,7 +25,7 @@ const (
 	maxKeys    = 1024 // in memory, and as many failures
 	keysPerSec = 5
 	keyBurst   = 20
-	// keyPatience is for how long after its reception an event waits for a key that can not be had.
+	// keyPatience is for how long after its reception an event waits for a key that cannot be had.
 	keyPatience = 10 * time.Minute
 	// keysForPerson bounds what one call fetches for which a person waits.
 	keysForPerson = 4

@@ -56,7 +56,7 @@ func (s *Service) AdmitMailbox(ctx context.Context, ref string) (Target, error) 
 // CaptureMail stores the mail once for each endpoint among the recipients' and says what became of it at each
 // recipient. What is told to be stored is on disk. The events of several endpoints are committed side by side: one may
 // be stored and another not. Errors: not_found when the endpoint was deleted meanwhile, rate_limited, and unavailable
-// when the storage can not take it.
+// when the storage cannot take it.
 func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 	events, of := s.judgeMail(m)
 	outcomes := make([]error, len(events))

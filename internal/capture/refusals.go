@@ -9,7 +9,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxRefusals bounds what is counted while it can not be written down: endpoints, minutes and codes.
+// maxRefusals bounds what is counted while it cannot be written down: endpoints, minutes and codes.
 const maxRefusals = 100_000
 
 // refusals counts arrivals that were refused until they are written down.
@@ -56,7 +56,7 @@ func (r *refusals) take() map[refusal]int64 {
 	return counts
 }
 
-// writeRefusals writes down what was counted. What can not be written now is kept for the next time.
+// writeRefusals writes down what was counted. What cannot be written now is kept for the next time.
 func (s *Service) writeRefusals(ctx context.Context) error {
 	counts := s.refused.take()
 	if len(counts) == 0 {

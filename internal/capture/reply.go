@@ -14,7 +14,7 @@ func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.
 	return given(ev.Method, answer(t, ev, req, found))
 }
 
-// given makes an answer one that may be given, without the fields that can not be sent.
+// given makes an answer one that may be given, without the fields that cannot be sent.
 func given(method string, r *hookglass.Reply) *hookglass.Reply {
 	kept := r.Headers[:0]
 	for _, h := range r.Headers {

@@ -30,7 +30,7 @@ func readScript(e *hookglass.Endpoint) *script {
 }
 
 // follow puts the answer of the endpoint's script in the place of the one that was chosen. Which attempt this is, is
-// counted in the database, so that it is right whichever node the attempts come to. One whose event then can not be
+// counted in the database, so that it is right whichever node the attempts come to. One whose event then cannot be
 // stored counts: the sender made it.
 func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) error {
 	if t.known.script == nil || ev.Reply.Source == hookglass.SourceHandshake {

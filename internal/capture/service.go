@@ -16,7 +16,7 @@ import (
 )
 
 // perEndpoint bounds the arrivals of one endpoint that are under way. What comes beyond is told to come
-// back, so that a flood of one endpoint can not fill the queue that all share.
+// back, so that a flood of one endpoint cannot fill the queue that all share.
 const perEndpoint = 1024
 
 // refusalWait is how long a refusal waits to be written down.
@@ -120,7 +120,7 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 
 // Capture stores the arrival and returns the reply to its sender. The reply may be given to the sender when this
 // returns: the event is on disk by then. One that awaits goes through Answer first. It answers not_found when the
-// endpoint was deleted meanwhile, and unavailable when the storage can not take it.
+// endpoint was deleted meanwhile, and unavailable when the storage cannot take it.
 func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	ev, err := s.capture(ctx, t, a)
 	if err != nil {

@@ -67,8 +67,8 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 // verdictBatch bounds the verdicts of one transaction: captures stand behind it.
 const verdictBatch = 128
 
-// verdicts stores those that come together in one transaction. Who comes first writes for all that wait, then the next
-// does.
+// verdicts stores those that come together in one transaction. Whoever comes first writes for all that wait, then the
+// next does.
 type verdicts struct {
 	mu      sync.Mutex
 	waiting []*keptVerdict

@@ -43,7 +43,7 @@ type caseFile struct {
 	in    *caseDir
 	name  string
 	path  string // for people
-	fault error  // why it can not be used
+	fault error  // why it cannot be used
 }
 
 // caseRequest is the event, for running the case away from the server.
@@ -102,7 +102,7 @@ func (d *caseDir) read(name string, limit int64) ([]byte, error) {
 	return readAll(file, path, limit)
 }
 
-// mayWrite fails where a file that is there can not be written to.
+// mayWrite fails where a file that is there cannot be written to.
 func (d *caseDir) mayWrite(name string) error {
 	file, err := d.root.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *caseDir) outside(name string, err error) error {
 	return err
 }
 
-// files reads the case files in the order of their names, or the one that name says. One that can not be used says so
+// files reads the case files in the order of their names, or the one that name says. One that cannot be used says so
 // in its fault.
 func (d *caseDir) files(name string) (files []*caseFile, err error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")

@@ -140,7 +140,7 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	return err
 }
 
-// ended begins the run and waits for its end, also while the server starts anew: with its key the run begins once.
+// ended begins the run and waits for its end, also while the server restarts: with its key the run begins once.
 func (r *CasesRunCmd) ended(ctx context.Context, to *client.Client, endpoint string) (run api.ReplayCaseRun, err error) {
 	key := cmp.Or(r.Key, rand.Text())
 	waiting, cancel := context.WithTimeout(ctx, r.Wait)

@@ -158,7 +158,7 @@ func values(ctx context.Context, v *kong.Value) []string {
 const askTime = 2 * time.Second
 
 // endpointNames are the ids and custom ids of the endpoints that the token of login, or of the environment, sees. Where
-// they can not be had there are none: nobody reads an error in the middle of a line.
+// they cannot be had there are none: nobody reads an error in the middle of a line.
 func endpointNames(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 // manCmd writes the manual page hookglass(1) that packages install, in the language of man(7). It is made of the
-// commands themselves, so it can not tell of flags that are not there.
+// commands themselves, so it cannot tell of flags that are not there.
 type manCmd struct{}
 
 // Run implements the command.

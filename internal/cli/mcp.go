@@ -28,7 +28,7 @@ const (
 )
 
 // Run implements the command. It ends when the agent closes its end and what it asked for is answered, or at a signal,
-// by which agents end a program too, and fails when its answers can not be written.
+// by which agents end a program too, and fails when its answers cannot be written.
 func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -188,7 +188,7 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	b.answer(answer)
 }
 
-// answer writes an answer. One that can not be written ends the bridge: what it was to answer would wait for ever.
+// answer writes an answer. One that cannot be written ends the bridge: what it was to answer would wait for ever.
 func (b *bridge) answer(text []byte) {
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) != nil {

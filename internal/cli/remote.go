@@ -58,7 +58,7 @@ func (b byWordOrFlag) endpoint(word string) (string, error) {
 func (r *remote) connect() (*client.Client, string, error) {
 	address, token := r.Server, r.Token
 	var saved credentials
-	if address == "" || token == "" { // else what login remembers, or can not be read, is of no matter
+	if address == "" || token == "" { // else what login remembers, or cannot be read, is of no matter
 		var err error
 		if saved, err = loadCredentials(); err != nil {
 			return nil, "", err
@@ -170,7 +170,7 @@ func credentialsPath() (string, error) {
 	return filepath.Join(dir, "hookglass", "credentials.json"), nil
 }
 
-// loadCredentials returns nothing for who is not signed in.
+// loadCredentials returns nothing for whoever is not signed in.
 func loadCredentials() (c credentials, err error) {
 	path, err := credentialsPath()
 	if err != nil {

@@ -162,7 +162,7 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 	return err
 }
 
-// ended waits for the end of a bulk replay, also while the server starts anew, and says how far it is.
+// ended waits for the end of a bulk replay, also while the server restarts, and says how far it is.
 func (c *ReplaysCmd) ended(ctx context.Context, out io.Writer, to *client.Client, b api.ReplayBatch) (api.ReplayBatch, error) {
 	told, state := int64(0), b.State
 	pause := again / 4

@@ -46,7 +46,7 @@ func Text(body []byte, contentType string, most int) (text []byte, name string) 
 	return text, name
 }
 
-// Unread counts what can not be read of a text: control characters but those that end lines and indent, and what is no
+// Unread counts what cannot be read of a text: control characters but those that end lines and indent, and what is no
 // character.
 func Unread(text string) (n int) {
 	for _, r := range text {

@@ -68,7 +68,7 @@ func Decoded(body []byte, of string, most int) ([]byte, error) {
 	return plain, err
 }
 
-// Plain is what a body says without its content coding, at most most bytes of it. One that can not be decoded is
+// Plain is what a body says without its content coding, at most most bytes of it. One that cannot be decoded is
 // returned as it is: some senders name a coding that they do not use.
 func Plain(body []byte, h hookglass.Headers, most int) []byte {
 	plain, err := Decoded(body, Of(h), most)

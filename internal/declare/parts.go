@@ -75,7 +75,7 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 	return r.parts(at, name, e, d)
 }
 
-// keepFixed notes what was declared otherwise than an endpoint has it and can not change, and leaves it as it is.
+// keepFixed notes what was declared otherwise than an endpoint has it and cannot change, and leaves it as it is.
 func (r *run) keepFixed(at string, wanted *endpoint.Draft, e hookglass.Endpoint) {
 	if wanted.Kind != nil && *wanted.Kind != e.Kind {
 		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".kind", Message: fmt.Sprintf("can not change: the endpoint is of kind %s", e.Kind)})

@@ -77,7 +77,7 @@ type Request struct {
 }
 
 // Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override
-// can not be sent (spec, Replay rule 7).
+// cannot be sent (spec, Replay rule 7).
 func Build(o Order) (Request, error) {
 	out := provider.Outgoing{Method: o.Event.Method, URL: o.TargetURL, Headers: o.Event.Headers, Body: o.Event.Body}
 	mail := o.Event.Type == hookglass.EventEmail
@@ -189,7 +189,7 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 // signedIDs are the headers with a delivery's identity that are signed together with the body. Lower case.
 var signedIDs = map[string]bool{"webhook-id": true, "svix-id": true, "twitch-eventsub-message-id": true, "paypal-transmission-id": true}
 
-// shift moves the times of the copy. Those of a signature are the signature's: it is made anew with a time that is
+// shift moves the times of the copy. Those of a signature are the signature's: it is made again with a time that is
 // moved as well, or stays or goes with all that belongs to it.
 func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
 	if o.Shift.IsZero() {
@@ -205,7 +205,7 @@ func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, erro
 	return out, err
 }
 
-// Signable reports whether there is a config by which a delivery of the event can be signed anew.
+// Signable reports whether there is a config by which a delivery of the event can be signed again.
 func Signable(e *hookglass.Event, configs []provider.Config) bool {
 	_, err := Order{Event: e, Configs: configs}.signer()
 	return e.Type == hookglass.EventWebhook && err == nil

@@ -38,7 +38,7 @@ const (
 	handBack = time.Second
 	// endAtOnce bounds how many deliveries one transaction ends that nobody will send.
 	endAtOnce = 500
-	// unwritten bounds deliveries that were made and wait to be written down, beside those under way.
+	// unwritten bounds deliveries that were made and wait to be written down, besides those under way.
 	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
 	clockJump = 5 * time.Second

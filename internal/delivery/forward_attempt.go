@@ -16,7 +16,7 @@ import (
 )
 
 // Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it,
-// up to [hookglass.MaxForwardWait], so that it can not park what it is sent.
+// up to [hookglass.MaxForwardWait], so that it cannot park what it is sent.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = time.Minute

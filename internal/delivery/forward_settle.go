@@ -60,7 +60,7 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 	}
 }
 
-// settle writes a batch down. While the storage can not take it, it is tried again; a batch that it does not take for
+// settle writes a batch down. While the storage cannot take it, it is tried again; a batch that it does not take for
 // another reason is tried one by one. What is left in the end is sent again when its lease is over.
 func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 	for began := time.Now(); ; {

@@ -93,7 +93,7 @@ func Beginning(body []byte, n int) []byte {
 }
 
 // Readable is an answer whose body is what it says: an event whose sender takes compressed answers is answered so. Its
-// headers stay as they came. What can not be decoded is left as it is.
+// headers stay as they came. What cannot be decoded is left as it is.
 func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 	if r == nil || coding.Of(r.Headers) == "" {
 		return r
@@ -150,8 +150,8 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	return all
 }
 
-// inJSON is how a text stands in JSON: as it is but for what must be escaped, with what HTML does not bear escaped as
-// well, and in ASCII.
+// inJSON is how a text stands in JSON: as it is except for what must be escaped, with what HTML does not bear escaped
+// as well, and in ASCII.
 func inJSON(text string) []string {
 	var plain bytes.Buffer
 	enc := json.NewEncoder(&plain)

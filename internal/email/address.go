@@ -39,7 +39,7 @@ func (a Address) domain() string {
 func Addresses(list string) []Address { return parseAddresses(list, func(Fault) {}) }
 
 // parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be.
-// Structure is read before RFC 2047 words are decoded, so that a decoded name can not pose as an address.
+// Structure is read before RFC 2047 words are decoded, so that a decoded name cannot pose as an address.
 func parseAddresses(s string, fault func(Fault)) []Address {
 	r := addressReader{fault: fault}
 	for s != "" {

@@ -53,7 +53,7 @@ func (d *draft) attachFiles(f *form, ids map[string]string) {
 // structured are the fields whose values are addresses: only the names in them are encoded.
 var structured = map[string]bool{"from": true, "to": true, "cc": true, "bcc": true, "reply-to": true, "sender": true}
 
-// compose writes the message: the fields as told but for those of MIME, then the text and the HTML as alternatives,
+// compose writes the message: the fields as told except for those of MIME, then the text and the HTML as alternatives,
 // then the attachments. DKIM signatures are renamed: they are of the mail, not of these bytes, and would be found
 // forged. The same draft makes the same bytes.
 func (d *draft) compose() []byte {

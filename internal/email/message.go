@@ -2,8 +2,8 @@
 // who sent it and whether that can be believed, what kind of mail it is, and the links and codes in it. It hides MIME
 // and the many ways in which senders break it.
 //
-// Nothing here fails: what can not be read is marked by a Fault, and the raw message remains the truth. All of it is
-// bounded, and pure but for the Resolver that Authenticate is given. A Message is safe for concurrent reading.
+// Nothing here fails: what cannot be read is marked by a Fault, and the raw message remains the truth. All of it is
+// bounded, and pure except for the Resolver that Authenticate is given. A Message is safe for concurrent reading.
 package email
 
 import (
@@ -43,7 +43,7 @@ type Message struct {
 	ReplyTo   string
 	Subject   string
 	Date      string    // as written
-	SentAt    time.Time // the Date in UTC; zero when it can not be read
+	SentAt    time.Time // the Date in UTC; zero when it cannot be read
 	MessageID string    // with its angle brackets
 	Text      string    // the plain text, lines ended by \n; empty when there is none
 	HTML      string    // the HTML, not sanitised; empty when there is none

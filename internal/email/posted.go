@@ -11,13 +11,13 @@ import (
 	"hookglass"
 )
 
-// maxFormParts bounds the fields and files of a posted form; its bytes are bounded by who reads it.
+// maxFormParts bounds the fields and files of a posted form; its bytes are bounded by whoever reads it.
 const maxFormParts = 500
 
 // Posted is a mail that came by HTTP, from a mail service that received it.
 type Posted struct {
 	Raw        []byte   // byte for byte what the service received, or else what it told, composed
-	Composed   bool     // Raw is not the mail itself: its signatures can not be verified
+	Composed   bool     // Raw is not the mail itself: its signatures cannot be verified
 	Service    string   // mailgun, sendgrid, postmark; empty for a bare message
 	MailFrom   string   // the envelope as the service tells it; empty when it does not
 	Recipients []string // likewise

@@ -128,7 +128,7 @@ func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, ke
 	return e, key, nil
 }
 
-// keyHash is how a tunnel key is stored. The key has 128 random bits, so a plain hash can not be searched.
+// keyHash is how a tunnel key is stored. The key has 128 random bits, so a plain hash cannot be searched.
 func keyHash(key string) []byte {
 	h := sha256.Sum256([]byte(key))
 	return h[:]

@@ -16,7 +16,7 @@ import (
 const maxSearches = 50
 
 // SaveSearch gives a query of the endpoint's requests a name; one that has the name is replaced. It answers not_found,
-// and validation_failed for a query that can not be read.
+// and validation_failed for a query that cannot be read.
 func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, name, q string) (saved hookglass.SavedSearch, err error) {
 	name, q = strings.TrimSpace(name), strings.TrimSpace(q)
 	if name == "" || utf8.RuneCountInString(name) > 60 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {

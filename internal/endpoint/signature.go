@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// Sealer encrypts secrets. where names the row, so that ciphertext can not be moved to another.
+// Sealer encrypts secrets. where names the row, so that ciphertext cannot be moved to another.
 type Sealer interface {
 	Seal(plaintext []byte, where string) ([]byte, error)
 	Open(sealed []byte, where string) ([]byte, error)
@@ -56,7 +56,7 @@ func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Princ
 	return s.createSignatureConfig(ctx, who, ref, d, force)
 }
 
-// CreateOwnSignatureConfig is CreateSignatureConfig of a temporary endpoint for who has its key (decisions, section
+// CreateOwnSignatureConfig is CreateSignatureConfig of a temporary endpoint for whoever has its key (decisions, section
 // 10).
 func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Principal, d SignatureDraft, force bool) (hookglass.SignatureConfig, error) {
 	return s.createSignatureConfig(ctx, key, string(key.Endpoint), d, force)
@@ -158,7 +158,7 @@ func (s *Service) replaceSecret(c *hookglass.SignatureConfig, d SignatureDraft) 
 	return err
 }
 
-// checkKept answers validation_failed where the secret that there is can not be read in its new encoding.
+// checkKept answers validation_failed where the secret that there is cannot be read in its new encoding.
 func (s *Service) checkKept(c *hookglass.SignatureConfig) error {
 	kept, err := s.openSecrets(c)
 	if err != nil || len(kept) == 0 || provider.UsableSecret(c.Options, kept[0]) {

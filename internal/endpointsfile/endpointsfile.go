@@ -1,6 +1,6 @@
 // Package endpointsfile reads and writes endpoints files: a declaration of the API (api.Declaration) spelled in YAML,
 // with secrets named by the variable or file that holds them instead of written down. It knows where in the text
-// everything stands, so that whatever is wrong is told with its line. Pure but for the [Secrets] it is given.
+// everything stands, so that whatever is wrong is told with its line. Pure except for the [Secrets] it is given.
 package endpointsfile
 
 import (

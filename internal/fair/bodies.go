@@ -51,8 +51,8 @@ const (
 
 type recallKey struct{}
 
-// Recallable is a context in which Await lends room that is recalled from who is slow, once others wait for it. recall
-// has it given back soon, or reports that this would help nobody now. It is not to wait for anything.
+// Recallable is a context in which Await lends room that is recalled from whoever is slow, once others wait for it.
+// recall has it given back soon, or reports that this would help nobody now. It is not to wait for anything.
 func Recallable(ctx context.Context, recall func() bool) context.Context {
 	return context.WithValue(ctx, recallKey{}, recall)
 }
@@ -84,7 +84,7 @@ func (b *Bodies) Await(ctx context.Context, of string, n int64, most time.Durati
 	}
 }
 
-// recall recalls room from who has had it the longest beyond its time, and returns after how long to look again.
+// recall recalls room from whoever has had it the longest beyond its time, and returns after how long to look again.
 func (b *Bodies) recall() time.Duration {
 	b.mu.Lock()
 	var first *loan

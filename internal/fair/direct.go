@@ -6,8 +6,8 @@ import "sync"
 const beside = 16
 
 // Direct counts work that is handed to who does it, by a key such as its endpoint, where other work is looked for in a
-// queue. What is new neither waits for a backlog nor holds it up. It is not safe for concurrent use, but for Await: its
-// owner locks.
+// queue. What is new neither waits for a backlog nor holds it up. It is not safe for concurrent use, except for Await:
+// its owner locks.
 type Direct struct {
 	promised sync.WaitGroup
 	behind   map[int64]bool

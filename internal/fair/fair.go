@@ -1,4 +1,4 @@
-// Package fair divides what a process can do at a time among tenants, so that one whose machines never answer can not
+// Package fair divides what a process can do at a time among tenants, so that one whose machines never answer cannot
 // hold up the others: whoever comes finds something free.
 //
 // A tenant may take another part as long as it holds fewer than are free (dynamic thresholds: Choudhury and Hahne,

@@ -337,7 +337,7 @@ func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 	}
 }
 
-// misread ends a flow of which a step can not be compiled any more.
+// misread ends a flow of which a step cannot be compiled any more.
 func (m *machine) misread(at time.Time) {
 	for i, s := range m.flow.Plan.Steps {
 		_, err := compile(&m.flow.Plan, i, m.flow.StartedAt)

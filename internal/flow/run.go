@@ -230,7 +230,7 @@ func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batc
 		h.Version++
 		err = s.save(ctx, h)
 	}
-	if err != nil { // it begins anew from what is stored
+	if err != nil { // it starts over from what is stored
 		h.Flow = before
 		h.machine.shown = false
 		return err
@@ -341,7 +341,7 @@ func (s *Service) load(ctx context.Context, e *hookglass.Event) error {
 	return err
 }
 
-// take has a flow judge an event. One that can not be judged without a panic fails the flow, and neither the
+// take has a flow judge an event. One that cannot be judged without a panic fails the flow, and neither the
 // node nor other flows.
 func (s *Service) take(h *held, e *hookglass.Event, load func() error) error {
 	defer func() {

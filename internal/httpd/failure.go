@@ -99,7 +99,7 @@ func Fail(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// BrokeOff logs, as [Fail] does, what ended an answer of which a part is out, so that it can not be told any more.
+// BrokeOff logs, as [Fail] does, what ended an answer of which a part is out, so that it cannot be told any more.
 // Where the reader has gone there is nothing to log.
 func BrokeOff(ctx context.Context, err error) {
 	if ctx.Err() == nil && !From(ctx).unread.Load() && !errors.Is(err, http.ErrAbortHandler) {

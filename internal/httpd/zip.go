@@ -21,9 +21,9 @@ const (
 	maxPadding = 64
 )
 
-// Zip is the body of an answer, compressed for who reads that. It is for answers that nobody can learn from by their
-// length: see docs/decisions/0041-what-is-compressed.md. What is written first decides, so an answer that is held whole
-// is written at once; Close ends it. It is for one goroutine.
+// Zip is the body of an answer, compressed for callers that accept it. It is for answers that nobody can learn from by
+// their length: see docs/decisions/0041-what-is-compressed.md. What is written first decides, so an answer that is held
+// whole is written at once; Close ends it. It is for one goroutine.
 type Zip struct {
 	to     http.ResponseWriter
 	r      *http.Request

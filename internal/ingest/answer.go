@@ -61,7 +61,7 @@ func lingering(r *refusal) time.Duration {
 	return lingerTime
 }
 
-// answerUnavailable refuses a request that can not be handed to net/http any more.
+// answerUnavailable refuses a request that cannot be handed to net/http any more.
 func (c *conn) answerUnavailable() {
 	c.head = head{minor: 1, close: true}
 	if c.write(refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "The service is stopping.").reply(), true) {

@@ -17,7 +17,7 @@ var dropSYN = []unix.SockFilter{
 	{Code: unix.BPF_RET | unix.BPF_K, K: 0xffffffff},
 }
 
-// lastCall makes the system leave new connections unanswered, and reports whether it does. Who asks for one asks
+// lastCall makes the system leave new connections unanswered, and reports whether it does. Whoever asks for one asks
 // again a second later, and finds whoever listens then, or is refused: neither costs a request, as a connection
 // that is made and then reset would.
 func lastCall(ln net.Listener) bool {

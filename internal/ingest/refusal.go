@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// Codes of refusals that HTTP itself asks for, beside those of decisions, section 3.
+// Codes of refusals that HTTP itself asks for, besides those of decisions, section 3.
 const (
 	codeBadRequest       hookglass.Code = "bad_request"
 	codeRequestTimeout   hookglass.Code = "request_timeout"
@@ -48,7 +48,7 @@ type refusal struct {
 	message    string
 	retryAfter time.Duration
 	allow      string // with 405; empty: the methods of a webhook
-	close      bool   // the connection can not be read any further
+	close      bool   // the connection cannot be read any further
 }
 
 // misframed reports whether what stands on the way could believe that the request ends elsewhere. RFC 9112, section
@@ -115,7 +115,7 @@ func (r *refusal) reply() *hookglass.Reply {
 		Error      hookglass.Code `json:"error"`
 		Message    string         `json:"message"`
 		RetryAfter int64          `json:"retry_after,omitempty"`
-	}{r.code, r.message, seconds}) // strings and a number: it can not fail
+	}{r.code, r.message, seconds}) // strings and a number: it cannot fail
 	headers := hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}
 	if r.status == http.StatusMethodNotAllowed {
 		headers = append(headers, hookglass.Header{Name: "Allow", Value: otherwise(r.allow, strings.Join(hookglass.Methods, ", "))})

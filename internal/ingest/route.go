@@ -33,7 +33,7 @@ const (
 )
 
 // reception returns the one that a path belongs to, or "", and what follows its name. The path may stand below that of
-// the public address or may have been cut by a proxy: the two can not be taken for each other, since no public address
+// the public address or may have been cut by a proxy: the two cannot be taken for each other, since no public address
 // begins as a reception does.
 func (f *Front) reception(path string) (kind, rest string) {
 	path, _ = cutPath(path, f.base)

@@ -61,7 +61,7 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 	return reply, s.told(err)
 }
 
-// told logs what the sender is not told, and takes an end of the time for storage that can not answer.
+// told logs what the sender is not told, and takes an end of the time for storage that cannot answer.
 func (s *storage) told(err error) error {
 	if err == nil {
 		return nil

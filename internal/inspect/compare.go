@@ -27,7 +27,7 @@ const (
 )
 
 // Compare tells how two events in the detail form differ: their fields, headers by name without case, query parameters,
-// and bodies, decompressed: JSON by pointer, forms by parameter, other text by line. What can not be read so is
+// and bodies, decompressed: JSON by pointer, forms by parameter, other text by line. What cannot be read so is
 // compared as bytes.
 func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	c := hookglass.Comparison{Left: left.ID, Right: right.ID}
@@ -65,7 +65,7 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	return c
 }
 
-// plain is the body of a payload as it is read, and whether it was compressed. What can not be decompressed is as it
+// plain is the body of a payload as it is read, and whether it was compressed. What cannot be decompressed is as it
 // came.
 func plain(p *hookglass.Payload) ([]byte, bool) {
 	of := coding.Of(p.Headers)
@@ -160,7 +160,7 @@ func parameterValues(raw string) (l list) {
 	return l
 }
 
-// unescape leaves what can not be decoded as it came.
+// unescape leaves what cannot be decoded as it came.
 func unescape(s string) string {
 	if plain, err := url.QueryUnescape(s); err == nil {
 		return plain

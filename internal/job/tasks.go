@@ -309,7 +309,7 @@ func (w *Tasks) renew(ctx context.Context) {
 	}
 }
 
-// settleAll writes down what has ended, all that waits together in one transaction. What can not be written is done
+// settleAll writes down what has ended, all that waits together in one transaction. What cannot be written is done
 // again when its lease is over.
 func (w *Tasks) settleAll(ctx context.Context) {
 	for first := range w.ended {

@@ -43,7 +43,7 @@ func ShownPointer(path []string) string {
 	return shown
 }
 
-// PointerOf is ShownPointer for who wants to follow it: whole says that it is all of the pointer.
+// PointerOf is ShownPointer for whoever wants to follow it: whole says that it is all of the pointer.
 func PointerOf(path []string) (shown string, whole bool) {
 	var b strings.Builder
 	for _, token := range path {

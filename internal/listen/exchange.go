@@ -161,7 +161,7 @@ func read(conn *link, method string, keep int) (a answer, reusable bool, err err
 	}
 	defer res.Body.Close()
 	conn.head.left = -1
-	if res.StatusCode > 599 { // RFC 9110, section 15: it can not be told as it is
+	if res.StatusCode > 599 { // RFC 9110, section 15: it cannot be told as it is
 		return a, false, fmt.Errorf("malformed HTTP response: %w of %d", errStatus, res.StatusCode)
 	}
 	_, reason, _ := strings.Cut(res.Status, " ")

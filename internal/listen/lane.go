@@ -106,7 +106,7 @@ func (l *Listener) leave(at time.Time) {
 	}
 }
 
-// abandon takes back an event that was taken in and can not be delivered any more.
+// abandon takes back an event that was taken in and cannot be delivered any more.
 func (a *lane) abandon(p parcel) {
 	l := a.l
 	l.mu.Lock()
@@ -373,7 +373,7 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 	return e
 }
 
-// object joins repeated fields, but for those that can not be joined (RFC 9110, section 5.3). Of more than a report
+// object joins repeated fields, except for those that cannot be joined (RFC 9110, section 5.3). Of more than a report
 // takes it leaves the longest out: for the sake of what they say it would be refused whole.
 func object(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))

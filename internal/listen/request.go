@@ -58,7 +58,7 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 	return write(method, to, to.requestTarget(path, query), fields, set, added, body)
 }
 
-// write lays a request out. Fields of set take the place of those of the same name; so do those added, but for
+// write lays a request out. Fields of set take the place of those of the same name; so do those added, except for
 // X-Forwarded-For, which is a list.
 func write(method string, to Target, target string, fields, set, added hookglass.Headers, body []byte) (outgoing, error) {
 	if !hookglass.IsToken(method) || method == "CONNECT" {

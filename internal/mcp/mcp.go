@@ -2,7 +2,7 @@
 // any node answers any request and clients of both eras of the protocol are served.
 //
 // It has one table of tools. A tool reads through store.View or calls one method of a capability, as the operation of
-// package rest beside it does, and answers with structs of package api; it has no behaviour that REST lacks, but for
+// package rest beside it does, and answers with structs of package api; it has no behaviour that REST lacks, except for
 // finding the request that is meant by "latest" or a sender's own id, and for waiting. What all tools share stands in
 // how the table is served: who may call, how arguments are read, how failures are told, and that captured content is
 // fenced and made visible.
@@ -85,10 +85,10 @@ func New(deps Deps) http.Handler {
 	return s
 }
 
-// view opens a view for who asks.
+// view opens a view for the caller.
 func (s *service) view(ctx context.Context, fn func(*store.View) error) error {
 	return s.DB.View(ctx, asker(ctx), fn)
 }
 
-// asker is who asks.
+// asker is the caller.
 func asker(ctx context.Context) hookglass.Principal { return httpd.From(ctx).Who }

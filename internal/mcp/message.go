@@ -132,7 +132,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer passes on what the SDK answers, but for what it refuses in plain text: that becomes an error of the protocol.
+// answer passes on what the SDK answers, except for what it refuses in plain text: that becomes an error of the
+// protocol.
 type answer struct {
 	http.ResponseWriter
 	refused int // the status that it refused with

@@ -13,7 +13,7 @@ import (
 
 // nulls finds what of a tool's arguments stands for nothing where something is wanted, and decodes like what was left
 // out: the same that the REST API refuses. A member that may be left out may be null as well; an item of a list and a
-// value under a name of the caller's own may not, and an empty string is none of several words, but for a filter
+// value under a name of the caller's own may not, and an empty string is none of several words, except for a filter
 // (tagged empty), where it is one that was left out, as in a query.
 type nulls struct {
 	dec    *jsontext.Decoder

@@ -93,7 +93,7 @@ type move struct {
 
 // Run moves source into target, which [store.DB.OpenMoveTarget] made. Both stay open. An error means that it did not
 // come to its end: calling it again goes on. Where the report says that both sides are equal, the destination may be
-// served; where it does not, the destination is refused until it has been filled anew.
+// served; where it does not, the destination is refused until it has been filled again.
 //
 // It answers what [store.MoveTarget.Begin] answers.
 func Run(ctx context.Context, from *store.MoveSource, to *store.MoveTarget, o Options) (*Report, error) {

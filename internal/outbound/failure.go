@@ -7,7 +7,7 @@ type Code string
 
 // The codes of a Failure.
 const (
-	CodeInvalidRequest    Code = "invalid_request"    // the URL, a header or the method can not be sent
+	CodeInvalidRequest    Code = "invalid_request"    // the URL, a header or the method cannot be sent
 	CodeTargetNotAllowed  Code = "target_not_allowed" // protection forbids the target
 	CodeLoopDetected      Code = "loop_detected"      // forwarded too often already; see NextHop
 	CodeBusy              Code = "busy"               // no turn came within the time allowed
@@ -44,7 +44,7 @@ func (s SentState) String() string {
 // Failure is why a request has no complete answer. Its message is one sentence for a person, and safe to show: it names
 // no address and quotes nothing of the request.
 //
-// A Failure for a forbidden target wraps a hookglass.Error with target_not_allowed, and one for a request that can not
+// A Failure for a forbidden target wraps a hookglass.Error with target_not_allowed, and one for a request that cannot
 // be sent wraps one with validation_failed, so that hookglass.CodeOf tells them apart from the rest.
 type Failure struct {
 	Code    Code

@@ -26,7 +26,7 @@ type ownName struct {
 	seen  map[netip.Addr]time.Time
 }
 
-// readOwn tells the hosts that are addresses from those that are names. What can not be read is left out: nothing can
+// readOwn tells the hosts that are addresses from those that are names. What cannot be read is left out: nothing can
 // be there.
 func readOwn(hosts []string, resolver Resolver) (addrs []netip.AddrPort, names []*ownName) {
 	for _, written := range hosts {
@@ -65,7 +65,7 @@ func (g *guard) isOwnName(name string, port uint16) bool {
 }
 
 // withoutOwn leaves out the addresses to which names of our own lead now. Nobody waits for a name whose port is
-// another. Where a name is not resolved, and never was, it can not be said what may be dialled, and nothing is.
+// another. Where a name is not resolved, and never was, it cannot be said what may be dialled, and nothing is.
 func (g *guard) withoutOwn(ctx context.Context, port uint16, list []netip.AddrPort) ([]netip.AddrPort, *Failure) {
 	for _, n := range g.names {
 		if n.port != port {

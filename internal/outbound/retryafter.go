@@ -11,7 +11,7 @@ import (
 )
 
 // RetryAfter is for how long an answer asks to be left alone (RFC 9110, section 10.2.3): its seconds, or the time until
-// its date, up to the longest that is honoured. What can not be read asks for nothing.
+// its date, up to the longest that is honoured. What cannot be read asks for nothing.
 func RetryAfter(h hookglass.Headers, now time.Time, longest time.Duration) time.Duration {
 	value := h.Get("Retry-After")
 	if value == "" { // as most

@@ -257,7 +257,7 @@ func isASCII(s string) bool {
 }
 
 // requestTarget makes the target of a request line of what follows the authority: without the fragment, and with the
-// bytes that a request line can not hold percent-encoded. Nothing else is touched.
+// bytes that a request line cannot hold percent-encoded. Nothing else is touched.
 func requestTarget(s string) string {
 	s, _, _ = strings.Cut(s, "#")
 	if !strings.HasPrefix(s, "/") {

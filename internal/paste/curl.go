@@ -66,7 +66,7 @@ func unsent(e *hookglass.Event) []string {
 	})
 }
 
-// printable percent-encodes what can not be pasted.
+// printable percent-encodes what cannot be pasted.
 func printable(s string) string {
 	if pasteable(s) && !strings.ContainsAny(s, " \n\t") {
 		return s

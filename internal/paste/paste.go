@@ -18,7 +18,7 @@ import (
 // Copy is a request in one of the languages that people paste.
 type Copy struct{ Name, Text string }
 
-// Copies are a request in each of the languages; the first is curl. Where its body can not be pasted, or is too long,
+// Copies are a request in each of the languages; the first is curl. Where its body cannot be pasted, or is too long,
 // the text reads it from a file, which [BodyFile] names.
 func Copies(e *hookglass.Event) []Copy {
 	r := newPasted(e)
@@ -225,7 +225,7 @@ func Samples(url string) []Copy {
 	}
 }
 
-// EditableHeaders are the headers that a form of a replay shows: those that are written anew, or can not be typed, are
+// EditableHeaders are the headers that a form of a replay shows: those that are written anew, or cannot be typed, are
 // left out.
 func EditableHeaders(h hookglass.Headers) hookglass.Headers {
 	var all hookglass.Headers

@@ -43,7 +43,7 @@ func encodedPath(path string) string {
 	return path
 }
 
-// What JavaScript's encodeURIComponent and encodeURI leave as it is, beside letters and digits.
+// What JavaScript's encodeURIComponent and encodeURI leave as it is, besides letters and digits.
 const (
 	componentBytes = "-_.!~*'()"
 	uriBytes       = componentBytes + ";,/?:@&=+$#"

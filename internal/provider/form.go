@@ -36,7 +36,7 @@ const (
 	partBytes = 64 << 10
 )
 
-// parseParts reads the fields of a multipart form up to where it can not be read further.
+// parseParts reads the fields of a multipart form up to where it cannot be read further.
 func parseParts(body []byte, boundary string) []pair {
 	var pairs []pair
 	r := multipart.NewReader(bytes.NewReader(body), boundary)

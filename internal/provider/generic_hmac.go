@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// genericScheme is the scheme that a generic_hmac config describes (decisions, section 13). Beside the options it
+// genericScheme is the scheme that a generic_hmac config describes (decisions, section 13). Besides the options it
 // understands lists as other senders use them: with a prefix, the entries of a list that have it count; an entry t= is
 // the timestamp where the template asks for one and no header is named; one word and "=" before the digest is
 // tolerated.
@@ -33,7 +33,7 @@ func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 // maxTolerance is a day, as the API's description says.
 const maxTolerance = 86400
 
-// ValidateOptions answers validation_failed for settings of generic_hmac that can not be used; fields are named below
+// ValidateOptions answers validation_failed for settings of generic_hmac that cannot be used; fields are named below
 // prefix.
 func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	var wrong []hookglass.FieldError

@@ -55,7 +55,7 @@ func (in *input) hint() []byte {
 	return body[:min(len(body), hintBytes)]
 }
 
-// decode decompresses at most hintBytes of body; what it can not decode it returns as it is.
+// decode decompresses at most hintBytes of body; what it cannot decode it returns as it is.
 func decode(body []byte, of string) []byte {
 	plain, err := coding.Decoded(body, of, hintBytes)
 	if err != nil && len(plain) == 0 {

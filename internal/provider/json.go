@@ -10,7 +10,7 @@ import (
 )
 
 // Scanning of JSON in place. The scanner is lenient: it serves hints about bodies of any bytes and answers
-// "absent" where it can not read on. It does not recurse, so depth costs nothing. What must be valid JSON
+// "absent" where it cannot read on. It does not recurse, so depth costs nothing. What must be valid JSON
 // (Regenerate) is validated before.
 
 // skipSpace returns the index of the first byte at or after i that is not white space.

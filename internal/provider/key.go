@@ -23,7 +23,7 @@ const standardPrefix = "whsec_"
 // asymmetricPrefix marks a public key of Standard Webhooks, whose signatures are of version v1a.
 const asymmetricPrefix = "whpk_"
 
-// deriveKeys returns the keys that a secret may stand for, most likely first; none when it can not be read or is empty,
+// deriveKeys returns the keys that a secret may stand for, most likely first; none when it cannot be read or is empty,
 // because an empty key would let anybody sign.
 func deriveKeys(kind, secret string) [][]byte {
 	var keys [][]byte

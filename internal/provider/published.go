@@ -16,7 +16,7 @@ import (
 )
 
 // Some senders sign with a private key and publish the public one at an address that the delivery names. Fetching it is
-// not for this package: Verify says which key it needs, and is called again by who has it.
+// not for this package: Verify says which key it needs, and is called again by whoever has it.
 
 // KeyRef names a public key that a sender publishes. It is made by Verify alone, and its address is always below https
 // and on a host that is the sender's own: what a request claims is never enough to have something fetched from

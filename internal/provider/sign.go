@@ -14,7 +14,7 @@ import (
 
 // Sign signs o as the config's provider would, with the first secret of c and the given time (providers.md section 6).
 // Old signatures are replaced in place, in the spelling that they came in; a provider that signs the URL signs o.URL,
-// which may gain a query parameter. It answers validation_failed for a provider that can not be signed for, and for a
+// which may gain a query parameter. It answers validation_failed for a provider that cannot be signed for, and for a
 // config without a usable secret.
 func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 	s := table().byID[c.Provider]

@@ -14,7 +14,7 @@ import (
 // documentation, and in every bundle that was signed with it.
 const testSecret = "hookglass-published-test-secret"
 
-// Published is the config by which a delivery that is given away is signed anew: the sender's own where it can be
+// Published is the config by which a delivery that is given away is signed again: the sender's own where it can be
 // signed here, else the endpoint's generic_hmac, and in place of the secrets the published test secret in the form that
 // it takes. It is not ok where nothing can be signed.
 func Published(d Detection, configs []Config) (c Config, ok bool) {

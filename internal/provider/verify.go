@@ -96,7 +96,7 @@ type judge struct {
 	schemes []*scheme
 }
 
-// newJudge returns nil for a provider whose signatures can not be checked.
+// newJudge returns nil for a provider whose signatures cannot be checked.
 func newJudge(c *Config) *judge {
 	s := table().byID[c.Provider]
 	if s == nil {

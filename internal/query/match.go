@@ -46,7 +46,7 @@ func (r *reader) shown() [][]byte {
 	return r.mail
 }
 
-// decoded is what the body says without its content coding; nil where it has none or can not be read.
+// decoded is what the body says without its content coding; nil where it has none or cannot be read.
 func (r *reader) decoded() []byte {
 	if !r.read {
 		r.read = true

@@ -456,7 +456,7 @@ func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 		}
 		for _, r := range runs {
 			r.State = hookglass.RunUnknown
-			if s.tryResult(ctx, &r) { // what can not be read now stays as it is
+			if s.tryResult(ctx, &r) { // what cannot be read now stays as it is
 				r.Failure = &lost
 				if err := s.sealResult(&r); err != nil {
 					return err

@@ -316,8 +316,8 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 	return attempted{&remembered, full, got.Withheld()}, nil
 }
 
-// shown are headers for who asked. A secret that a provider has its senders show as it is (GitLab's token) is nobody's
-// to read, not even now.
+// shown are headers for whoever asked. A secret that a provider has its senders show as it is (GitLab's token) is
+// nobody's to read, not even now.
 func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 	all := make(hookglass.Headers, len(h))
 	secrets := delivery.Secrets(configs, nil)

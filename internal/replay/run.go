@@ -58,7 +58,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	return s.finish(ctx, r)
 }
 
-// unsendable is what becomes of a run that can not be sent: it waits, or is blocked for good.
+// unsendable is what becomes of a run that cannot be sent: it waits, or is blocked for good.
 func (s *Service) unsendable(ctx context.Context, r hookglass.ReplayCaseRun, why error) error {
 	var blocked *hookglass.Error
 	switch {
@@ -88,7 +88,7 @@ func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
 }
 
 // CaseRuns lists the runs of an endpoint's cases, newest first, those with a Num below before where it is not 0; caseID
-// narrows it to one case. The result of one that can not be opened, as without its key, is left out.
+// narrows it to one case. The result of one that cannot be opened, as without its key, is left out.
 func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, caseID string, before int64, limit int) (runs []hookglass.ReplayCaseRun, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		runs, err = v.ReplayRuns(ref, caseID, before, limit)

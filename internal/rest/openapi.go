@@ -315,7 +315,7 @@ func (t *table) publish(mux *httpd.Mux) {
 	t.serveDocs(mux)
 }
 
-// always serves a document that is asked for anew each time, because the next version has it at the same address.
+// always serves a document that is asked for again each time, because the next version has it at the same address.
 func always(d httpd.Document) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")

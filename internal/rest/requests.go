@@ -232,7 +232,8 @@ func (s *service) held(ctx context.Context, in *EventPath, times int64) (*hookgl
 // Of a large event the bytes are in memory as they were received, as text, and as JSON.
 const detailTimes = 4
 
-// getRequest gives an event whole. It is compressed for who reads that: all that senders wrote in it came from one.
+// getRequest gives an event whole. It is compressed for callers that accept it: all that senders wrote in it came from
+// one.
 func (s *service) getRequest(in *EventPath, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
@@ -315,7 +316,7 @@ func download(w http.ResponseWriter, media, name string) {
 	h.Set("Content-Type", media)
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
-		disposition = "attachment" // a name that can not be said is better left out than all of it
+		disposition = "attachment" // a name that cannot be said is better left out than all of it
 	}
 	h.Set("Content-Disposition", disposition)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")

@@ -3,7 +3,7 @@
 //
 // An operation reads through store.View or calls one method of a capability, and answers with structs of
 // package api. What all operations share stands in the table's registration: who may call, how often, how a
-// body is read, and how an error is answered. A new operation can not forget any of it.
+// body is read, and how an error is answered. A new operation cannot forget any of it.
 //
 // The framework behind it (huma) parses parameters and derives schemas. Bodies are read by this package,
 // because they must be taken strictly: exact names, no duplicates, nothing unknown, numbers as they are.
@@ -106,10 +106,10 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	return mux
 }
 
-// view opens a view for who asks.
+// view opens a view for the caller.
 func (s *service) view(ctx context.Context, fn func(*store.View) error) error {
 	return s.DB.View(ctx, asker(ctx), fn)
 }
 
-// asker is who asks.
+// asker is the caller.
 func asker(ctx context.Context) hookglass.Principal { return httpd.From(ctx).Who }

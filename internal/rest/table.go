@@ -154,7 +154,7 @@ func writeJSON(w http.ResponseWriter, out any) error {
 	return nil
 }
 
-// writeZipped is writeJSON for an answer that is compressed for who reads that.
+// writeZipped is writeJSON for an answer that is compressed for callers that accept it.
 func writeZipped(w http.ResponseWriter, r *http.Request, out any) error {
 	w.Header().Set("Content-Type", "application/json")
 	z := httpd.NewZip(w, r, http.StatusOK)
@@ -315,7 +315,7 @@ func named[In any](hc huma.Context, next func(huma.Context)) {
 }
 
 // readable refuses a query that is not percent-encoded as it says, where the operation has parameters: the framework
-// takes what it can not decode for a parameter that was left out, and a bound that is left out means everything. It
+// takes what it cannot decode for a parameter that was left out, and a bound that is left out means everything. It
 // spells what both readers of a query, the framework's and net/url's, shall take for the same.
 func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
 	flags := map[string]bool{} // the parameters, and whether each is one that may stand without a value

@@ -31,7 +31,7 @@ func (s *Schema) JSONSchema(title string) json.RawMessage {
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
-		return json.RawMessage("{}") // nothing in it can not be written
+		return json.RawMessage("{}") // nothing in it cannot be written
 	}
 	return text
 }

@@ -141,7 +141,7 @@ func (k *Keys) Rotate() error {
 	})
 }
 
-// change writes the keyset anew as fn leaves it, which is told the key that was prepared, 0 for none.
+// change rewrites the keyset as fn leaves it, which is told the key that was prepared, 0 for none.
 func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) error {
 	// The new file is the lock as well: of two rotations at once, one would lose the other's key.
 	name := k.path + ".new"

@@ -61,7 +61,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	defer os.Remove(out.Name())
 	defer out.Close()
-	_ = holdFile(out) // where it can not be held it is written all the same
+	_ = holdFile(out) // where it cannot be held it is written all the same
 	rows, keys, err := c.write(ctx, db, out)
 	if err != nil {
 		return fmt.Errorf("backup: %w", remedied(err))
@@ -106,8 +106,8 @@ func (c *BackupCmd) keysNote(taken keysTaken) string {
 	return "It does not hold the keyset, without which secrets can not be read."
 }
 
-// mayTake refuses a file whose place the backup can not take. No device, pipe or directory is there for that, and what
-// the installation consists of would be gone: its name is given by who takes it for what is backed up.
+// mayTake refuses a file whose place the backup cannot take. No device, pipe or directory is there for that, and what
+// the installation consists of would be gone: its name is given by whoever takes it for what is backed up.
 func (c *BackupCmd) mayTake() error {
 	there, err := os.Stat(c.File)
 	if err == nil && !there.Mode().IsRegular() {
@@ -127,7 +127,7 @@ func (c *BackupCmd) mayTake() error {
 func unfinished(place string) string { return "." + filepath.Base(place) + ".unfinished-" }
 
 // sweep removes what backups into this file that were killed have left. Each is as large as a backup, and nobody looks
-// for it. One that another process holds is being written; one that it has not come to hold yet can not take the file's
+// for it. One that another process holds is being written; one that it has not come to hold yet cannot take the file's
 // place any more, and says so.
 func sweep(place string) {
 	entries, _ := os.ReadDir(filepath.Dir(place)) // without them the backup says what is wrong
@@ -206,7 +206,7 @@ func (c *BackupCmd) describe(ctx context.Context, db *store.DB) (m manifest, tak
 
 // takeKeys says in the manifest whether the keyset is in the backup, and what tells it from others. One that opens no
 // secret is left out: who restores it would believe to have the right one, and be refused with the right one. The
-// secrets of a schema that is not current can not be told.
+// secrets of a schema that is not current cannot be told.
 func (c *BackupCmd) takeKeys(ctx context.Context, db *store.DB, current bool, m *manifest) (keysTaken, error) {
 	keys, err := seal.Load(c.KeyFile())
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -460,7 +460,7 @@ func syncDir(path string) error {
 		return err
 	}
 	defer dir.Close()
-	if err := dir.Sync(); err != nil && runtime.GOOS != "windows" { // where a directory can not be synced
+	if err := dir.Sync(); err != nil && runtime.GOOS != "windows" { // where a directory cannot be synced
 		return err
 	}
 	return nil

@@ -95,7 +95,7 @@ func ParseDuration(text string) (time.Duration, error) {
 func (s Storage) databasePath() string { return filepath.Join(s.Data, databaseFile) }
 
 // exists reports whether there is a database to work on; a PostgreSQL address is taken to be one, and so is a file that
-// can not be looked at: opening it says why.
+// cannot be looked at: opening it says why.
 func (s Storage) exists() bool {
 	if s.DatabaseURL != "" {
 		return true

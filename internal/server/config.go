@@ -199,7 +199,7 @@ func (c *checked) validateMail(f *faults) {
 	}
 }
 
-// validateNetworks sees to who is believed and what may be reached.
+// validateNetworks checks who is believed and what may be reached.
 func (c *checked) validateNetworks(f *faults) {
 	for _, p := range c.TrustedProxies {
 		prefix, err := parsePrefix(strings.TrimSpace(p))

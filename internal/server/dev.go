@@ -83,7 +83,7 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // prepareDev finds or creates the owner, the token and the endpoints. What an earlier start made is found again,
-// and what was deleted since is made anew.
+// and what was deleted since is made again.
 func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 	path := filepath.Join(s.cfg.Data, devFile)
 	state, err := readDevState(path)

@@ -21,7 +21,7 @@ import (
 // lookEvery is how often it is looked whether the endpoints file has changed.
 const lookEvery = 2 * time.Second
 
-// maxUnread is after how many looks in a row a file that can not be read is told of.
+// maxUnread is after how many looks in a row a file that cannot be read is told of.
 const maxUnread = 3
 
 // maxSecretFile bounds a file that holds a secret.
@@ -144,7 +144,7 @@ func (d *declaration) run(ctx context.Context) error {
 	}
 }
 
-// changed reports whether the content is another than that which was last tried. A file that can not be read for a
+// changed reports whether the content is another than that which was last tried. A file that cannot be read for a
 // moment, because it is being replaced, has not changed; one that is away for longer is tried, so that it is told.
 func (d *declaration) changed() bool {
 	text, err := readBounded(d.path, endpointsfile.MaxBytes+1)
@@ -158,7 +158,7 @@ func (d *declaration) changed() bool {
 
 func (d *declaration) apply(ctx context.Context) (err error) {
 	defer func() { d.ok(err == nil) }()
-	d.seen = [sha256.Size]byte{} // what can not be read now is tried as soon as it can be, whatever it says then
+	d.seen = [sha256.Size]byte{} // what cannot be read now is tried as soon as it can be, whatever it says then
 	if text, err := readBounded(d.path, endpointsfile.MaxBytes+1); err == nil {
 		d.seen = sha256.Sum256(text)
 	}

@@ -10,7 +10,7 @@ const (
 const sparedFiles = 2048
 
 // connections shares out the files that the process may have open. Senders must not get all of them: storage fails
-// without, and who can not even be accepted is not told 503. Where no limit is known both are 0, the defaults.
+// without, and who cannot even be accepted is not told 503. Where no limit is known both are 0, the defaults.
 func connections(limit uint64, err error) (http, mail int) {
 	if err != nil {
 		return 0, 0

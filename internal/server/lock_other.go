@@ -12,5 +12,5 @@ var errInUse = errors.New("the data directory is in use by another hookglass pro
 // lockData does nothing where there is no flock; two servers on one directory are then the operator's to avoid.
 func lockData(string) (func(), error) { return func() {}, nil }
 
-// holdFile does nothing where there is no flock; what another process has open can not be removed there.
+// holdFile does nothing where there is no flock; what another process has open cannot be removed there.
 func holdFile(*os.File) error { return nil }

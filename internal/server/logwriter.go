@@ -12,7 +12,7 @@ const (
 	heldLines  = 1024        // are kept for a reader that stands still
 )
 
-// logWriter writes lines of the log such that whoever reads them can not hold up the service by standing still: a
+// logWriter writes lines of the log such that whoever reads them cannot hold up the service by standing still: a
 // terminal that was stopped, a pager, a pipe that nobody empties. Write returns when its line is written. Once one has
 // taken too long, lines are kept until the reader goes on, and those that there is no room for are counted.
 type logWriter struct {

@@ -37,7 +37,7 @@ const (
 )
 
 // tuneMemory lets the heap grow before it is collected, as far as a small machine bears: a rarer collection gains
-// captures as much as a faster database driver. After each collection it is settled anew, from what is alive, when the
+// captures as much as a faster database driver. After each collection it is settled again, from what is alive, when the
 // next is due. The environment's own settings stand above it.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {

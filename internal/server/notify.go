@@ -24,8 +24,8 @@ func notify(state string) {
 }
 
 // watchdog tells a service manager that wants to know that the service still answers (WATCHDOG_USEC in
-// sd_watchdog_enabled(3)): a process that is there but frozen is started anew. It asks the server itself for its
-// health, which needs no database: one that is away is no reason to be started anew.
+// sd_watchdog_enabled(3)): a process that is there but frozen is restarted. It asks the server itself for its
+// health, which needs no database: one that is away is no reason to be restarted.
 func (s *Server) watchdog(ctx context.Context) error {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err != nil || micros <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {

@@ -37,7 +37,7 @@ func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// sayHowToBegin tells who started a service without any user what comes next, unless that can not be known: the web app
+// sayHowToBegin tells who started a service without any user what comes next, unless that cannot be known: the web app
 // does not create the first one where accounts are not for anyone to create.
 func (s *Server) sayHowToBegin(ctx context.Context) {
 	if s.cfg.Signup == "open" {

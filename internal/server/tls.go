@@ -32,15 +32,15 @@ type certificate struct {
 	current *tls.Certificate
 	changed [2]time.Time // of the files when they were read
 	looked  time.Time
-	unfit   time.Time // since when what the files hold can not be used; zero: it can
-	told    bool      // that it can not
+	unfit   time.Time // since when what the files hold cannot be used; zero: it can
+	told    bool      // that it cannot
 	log     *slog.Logger
 }
 
 // certificateGrain is how often the files are looked at.
 const certificateGrain = time.Second
 
-// renewalTime is longer than two files are half renewed: what can not be used for so long is nobody's renewal any more.
+// renewalTime is longer than two files are half renewed: what cannot be used for so long is nobody's renewal any more.
 const renewalTime = 10 * time.Second
 
 func loadCertificate(certFile, keyFile string) (*certificate, error) {
@@ -69,7 +69,7 @@ func (c *certificate) load(now time.Time) error {
 	return nil
 }
 
-// get is for tls.Config. Files that can not be read now, as in the middle of a renewal, leave the certificate as it is.
+// get is for tls.Config. Files that cannot be read now, as in the middle of a renewal, leave the certificate as it is.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(time.Now()) }
 
 func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
@@ -81,7 +81,7 @@ func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// note says once of files that can not be used that they can not: what was read before is shown on, and nobody would
+// note says once of files that cannot be used that they cannot: what was read before is shown on, and nobody would
 // notice until it ends.
 func (c *certificate) note(now time.Time, err error) {
 	switch {
@@ -205,7 +205,7 @@ func (c *certificates) Delete(ctx context.Context, name string) error {
 	return at.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DeleteACME(name) })
 }
 
-// inTheClear serves --http-listen, behind reception: health, and the way to https for who reads a page. A call that
+// inTheClear serves --http-listen, behind reception: health, and the way to https for whoever reads a page. A call that
 // bears a token or changes something is refused instead: a client that followed would send its token in the clear
 // before each call, and nobody would notice.
 func (s *Server) inTheClear(root http.Handler) http.Handler {

@@ -37,7 +37,7 @@ type Bundle struct {
 const bundleBytes = 4 * bundle.MaxBytes
 
 // Bundle makes a file of events that can be given away. Nothing of it is stored. It answers not_found,
-// validation_failed, payload_too_large, conflict where something can not be taken out, and unavailable.
+// validation_failed, payload_too_large, conflict where something cannot be taken out, and unavailable.
 func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref string, w Wanted) (b Bundle, err error) {
 	if (len(w.Events) > 0) == (w.Query != "") {
 		return b, hookglass.Invalid("request_ids", "or query must be given, and not both")

@@ -27,7 +27,7 @@ type captureOp struct {
 // Capture stores the event with its payload, durably, and sets its Seq. Events of one node are
 // in the order of their Seq; a reader never sees an event before one with a smaller Seq.
 //
-// It answers not_found when the endpoint was deleted meanwhile, and unavailable when the storage can not
+// It answers not_found when the endpoint was deleted meanwhile, and unavailable when the storage cannot
 // take it now. When the context ends first the answer is unavailable and, rarely, the event is stored all
 // the same: the sender will try again, and an event more is better than one less.
 func (db *DB) Capture(ctx context.Context, account int64, event *hookglass.Event) error {

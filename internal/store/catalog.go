@@ -130,7 +130,7 @@ var made = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// tablesOf lists what there is in the database or schema that we use: tables and views, but for what an extension
+// tablesOf lists what there is in the database or schema that we use: tables and views, except for what an extension
 // brought and the parts of tables.
 func (d dialect) tablesOf(ctx context.Context, q querier) (names []string, err error) {
 	query := "SELECT name, '' FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name"

@@ -107,7 +107,7 @@ func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 }
 
 // ChangeChannel lets change set what people set on a channel, and stores it. Where fresh is true afterwards the channel
-// begins anew: it has not failed, waits for nothing, and follows what is captured from now on. Where much waits
+// starts over: it has not failed, waits for nothing, and follows what is captured from now on. Where much waits
 // [Tx.ForgetMessages] goes before. It answers not_found.
 func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bool, err error)) (c hookglass.Channel, err error) {
 	if c, err = tx.channel("c.id", id, tx.dialect.forUpdateOf("c")); err != nil {

@@ -19,7 +19,7 @@ const (
 
 // clock is the time of the database as this process knows it: what was seen of it, and how long ago. That is told by
 // the monotonic reading of own, so that a clock which somebody puts right, or wrong, moves nothing. It stands still
-// while some machines sleep, which can not be told from that: where the two disagree the database is asked at once.
+// while some machines sleep, which cannot be told from that: where the two disagree the database is asked at once.
 type clock struct {
 	own   func() time.Time // of this machine
 	seen  atomic.Pointer[sight]

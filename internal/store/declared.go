@@ -15,7 +15,7 @@ func (v *View) Declared(workspaceID int64) ([]hookglass.Declared, error) {
 	}, query, a.values...)
 }
 
-// SaveDeclared remembers that a file declared something. What is remembered already stays as it is but for its name.
+// SaveDeclared remembers that a file declared something. What is remembered already stays as it is except for its name.
 func (tx *Tx) SaveDeclared(workspaceID int64, d hookglass.Declared) error {
 	_, err := tx.exec(`INSERT INTO declared (workspace_id, file_set, kind, endpoint, ref, name, made, declared_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (endpoint, kind, ref) DO UPDATE SET name = excluded.name WHERE declared.name <> excluded.name`,

@@ -161,7 +161,7 @@ func (db *DB) dumpQueue(ctx context.Context, tx *sql.Tx, sink Sink) error {
 		if err := rows.Scan(&kind, &args, &queue, &priority, &maxAttempts, &at); err != nil {
 			return err
 		}
-		// In the form that both databases keep: one spells JSON anew, the other has milliseconds alone.
+		// In the form that both databases keep: one respells JSON, the other has milliseconds alone.
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, []byte(args)); err != nil {
 			return err

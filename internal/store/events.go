@@ -155,8 +155,8 @@ func (v *View) listedEventOf(endpoint hookglass.Endpoint, id hookglass.EventID) 
 		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(id), endpoint.Num}})
 }
 
-// EventSize returns how many bytes an event has, for who is about to load it; 0 where there is none. It does not ask
-// whose it is, so it is nothing to tell anybody.
+// EventSize returns how many bytes an event has, for whoever is about to load it; 0 where there is none. It does not
+// ask whose it is, so it is nothing to tell anybody.
 func (v *View) EventSize(id string) (size int64, err error) {
 	eventID, err := hookglass.ParseEventID(id)
 	if err != nil {

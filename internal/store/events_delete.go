@@ -155,7 +155,7 @@ type PurgeDue struct {
 
 // PurgesDue lists the endpoints whose oldest event is older than the retention of their account, or than the
 // installation's where the account has none, the one that is furthest past it first. It looks at one event of each
-// endpoint, but for those that a wrong clock received in a time that is still to come.
+// endpoint, except for those that a wrong clock received in a time that is still to come.
 func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, error) {
 	type row struct {
 		PurgeDue

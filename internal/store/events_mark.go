@@ -44,7 +44,7 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 }
 
 // TagEvent puts a tag on an event and returns all its tags, sorted. A tag that the workspace does not have is made. It
-// answers not_found, and validation_failed for what can not be a tag or would be one too many.
+// answers not_found, and validation_failed for what cannot be a tag or would be one too many.
 func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 	if !hookglass.ValidTag(tag) {
 		return nil, hookglass.Invalid("tag", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength)

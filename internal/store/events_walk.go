@@ -25,7 +25,7 @@ type walk struct {
 	log   eventLog
 	q     query.Query
 	all   bool  // the query means every event of the log
-	deep  bool  // SQL can not judge it alone
+	deep  bool  // SQL cannot judge it alone
 	below int64 // events with smaller seqs are still to be looked at
 	seen  int64 // events that it meant so far, passed over or taken
 	ended bool  // nothing is left to be looked at

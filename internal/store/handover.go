@@ -16,7 +16,7 @@ import (
 // anything.
 type Taker[W any] interface {
 	// Offer is asked before an event is stored whether what follows it can begin at once, and until when it is claimed
-	// then, a delivery for its target's timeout longer; zero: it can not. account is 0 for a temporary endpoint.
+	// then, a delivery for its target's timeout longer; zero: it cannot. account is 0 for a temporary endpoint.
 	Offer(account int64, event *hookglass.Event) (until time.Time)
 	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored.
 	// The event is the taker's own.

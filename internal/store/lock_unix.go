@@ -13,7 +13,7 @@ import (
 // lockAgain is how soon a directory that another has is asked for again.
 const lockAgain = 10 * time.Millisecond
 
-// lockDirectory keeps others who call it, in whichever process, until unlock. Where the directory can not be opened, or
+// lockDirectory keeps others who call it, in whichever process, until unlock. Where the directory cannot be opened, or
 // its file system knows no such lock, nobody is kept.
 func lockDirectory(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)

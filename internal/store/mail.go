@@ -29,7 +29,7 @@ func encodeEnvelope(e *hookglass.Envelope) string {
 	if e == nil {
 		return ""
 	}
-	text, _ := json.Marshal(storedEnvelope(*e)) // strings alone: it can not fail
+	text, _ := json.Marshal(storedEnvelope(*e)) // strings alone: it cannot fail
 	return encodeText(string(text))
 }
 

@@ -42,7 +42,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 // ErrForeign says that a database holds tables of another program.
 var ErrForeign = errors.New("store: the database holds tables of another program")
 
-// Foreign answers ErrForeign where tables of another program stand in the place of ours, which can not be made beside
+// Foreign answers ErrForeign where tables of another program stand in the place of ours, which cannot be made beside
 // them. It changes nothing.
 func (db *DB) Foreign(ctx context.Context) error {
 	have, _, err := db.SchemaVersion(ctx) // first: who makes the schema meanwhile makes all of its tables with the version

@@ -30,7 +30,7 @@ type MoveTable struct {
 	key []int
 }
 
-// MovedRow is a row. It belongs to who reads until the next.
+// MovedRow is a row. It belongs to whoever reads until the next.
 type MovedRow struct {
 	Key   []byte // the tuple of the key's columns
 	Tuple []byte
@@ -384,7 +384,7 @@ func eachJob(rows interface {
 	}
 }
 
-// scanJob reads a job in the form that both databases keep: one spells its arguments anew, the other has milliseconds
+// scanJob reads a job in the form that both databases keep: one respells its arguments, the other has milliseconds
 // alone.
 func scanJob(scan func(...any) error) (row MovedRow, err error) {
 	var id, priority, attempts int64

@@ -11,7 +11,7 @@ import (
 const persistAgain = 250 * time.Millisecond
 
 // Persist is [DB.Update] for what has happened already and must not be forgotten: it is tried at least once, also when
-// ctx has ended, and while the storage can not answer, as when its server is started anew, again until ctx ends or a
+// ctx has ended, and while the storage cannot answer, as when its server is restarted, again until ctx ends or a
 // time is over. What fn does must hold when it is done twice: that a transaction was committed may not have been heard.
 func (db *DB) Persist(ctx context.Context, most time.Duration, who hookglass.Principal, fn func(*Tx) error) error {
 	return persist(ctx, most, func(ctx context.Context) error { return db.Update(ctx, who, fn) })

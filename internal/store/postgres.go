@@ -117,7 +117,7 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 
 // PostgresHosts is where the database of a URL is to be found over the network: host:port of each of its hosts, read as
 // it is when they are connected to, with what the environment adds. One that is connected to by its socket is on this
-// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that can not
+// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that cannot
 // be read.
 func PostgresHosts(url string) []string {
 	if url == "" {
@@ -235,7 +235,7 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		conns[i] = conn
 	}
 	// A pooler of transactions that hands out what was returned last gives the second what the first has; one that goes
-	// round gives the first another at once. While the second is in a transaction, what it has can not go to the first.
+	// round gives the first another at once. While the second is in a transaction, what it has cannot go to the first.
 	var behind [4]string
 	for i, ask := range []struct {
 		of   int
@@ -336,7 +336,7 @@ func (e *postgresEngine) announce(topics []string) {
 	}
 }
 
-// notify does not wait for the disk: a listener that outlives the server's crash connects anew, and then everything may
+// notify does not wait for the disk: a listener that outlives the server's crash reconnects, and then everything may
 // have changed.
 const notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
 
@@ -446,7 +446,7 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	}
 }
 
-// makeRoom can not: the disk is the server's.
+// makeRoom cannot: the disk is the server's.
 func (e *postgresEngine) makeRoom(error) bool { return false }
 
 func (e *postgresEngine) onReserve() bool { return false }

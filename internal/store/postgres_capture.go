@@ -151,7 +151,7 @@ func (e *postgresEngine) group(ops []*op) {
 	settle(e.db, ops, began)
 }
 
-// insert commits all captures of the groups in one transaction and one round trip, but for those whose endpoint is
+// insert commits all captures of the groups in one transaction and one round trip, except for those whose endpoint is
 // gone.
 func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	// Not the context of any one op: the group commits for all of them. The server ends what hangs.

@@ -42,7 +42,7 @@ func (r payloadRange) String() string { return fmt.Sprintf("payloads_%d_%d", r.f
 
 func (r payloadRange) holds(seq int64) bool { return r.from <= seq && seq < r.below }
 
-// payloadRanges lists the ranges but for the default one, by their numbers.
+// payloadRanges lists the ranges except for the default one, by their numbers.
 const payloadRanges = `SELECT c.relname, '' FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 	WHERE i.inhparent = to_regclass('payloads') AND c.relname <> '` + payloadRest + `'`
 
@@ -239,7 +239,7 @@ func (t *tending) adopt(ctx context.Context) error {
 
 func promise(below int64) string { return fmt.Sprintf("payloads_rest_below_%d", below) }
 
-// noRanges makes one table of the payloads again, which a database is that is filled anew: its numbers need not be
+// noRanges makes one table of the payloads again, which a database is that is filled again: its numbers need not be
 // those of the ranges. Earlier schemas, which dumps of them are loaded into, have no ranges.
 const noRanges = `DO $$ DECLARE r record; BEGIN
 	FOR r IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'payloads'::regclass AND c.relname <> '` + payloadRest + `' LOOP

@@ -7,7 +7,7 @@ import (
 )
 
 // NextAttempt counts an attempt of a delivery at an endpoint with a response script and returns which it is, from 1 on.
-// A script that is not the one of the attempt before begins anew.
+// A script that is not the one of the attempt before starts over.
 func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script string) (n int64, err error) {
 	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, 1, $4)
 		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script,

@@ -215,7 +215,7 @@ func (e *sqliteEngine) run() {
 
 // look finds out what others have written.
 func (e *sqliteEngine) look() {
-	// Administration writes from processes of its own, which can not announce to this one.
+	// Administration writes from processes of its own, which cannot announce to this one.
 	var version int64
 	if err := e.db.write.QueryRow("PRAGMA data_version").Scan(&version); err == nil && version != e.version {
 		if e.version != 0 {

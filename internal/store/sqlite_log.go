@@ -75,7 +75,7 @@ func (e *sqliteEngine) sync() error {
 // fewOps are gathered while a sync is on its way.
 const fewOps = 8
 
-// gather adds to a few ops what comes until the sync that is on its way has ended. Theirs can not begin before, and one
+// gather adds to a few ops what comes until the sync that is on its way has ended. Theirs cannot begin before, and one
 // commit for all of them is less work, of which a commit of one op mostly consists.
 func (e *sqliteEngine) gather(ops []*op) []*op {
 	select {
@@ -152,7 +152,7 @@ func (e *sqliteEngine) mend() error {
 	return nil
 }
 
-// logFile is the log of an embedded database. It is for one goroutine, but for rewrite.
+// logFile is the log of an embedded database. It is for one goroutine, except for rewrite.
 type logFile struct {
 	path string
 	of   string               // the database

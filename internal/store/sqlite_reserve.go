@@ -58,7 +58,7 @@ type reserve struct {
 func newReserve(database string, log *slog.Logger) *reserve {
 	r := &reserve{path: database + reserveSuffix, log: log, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	r.size = func() (int64, error) { return wholeReserve(database) }
-	// It was given up before the process ended: until it is made anew, all is as it was.
+	// It was given up before the process ended: until it is made again, all is as it was.
 	if info, err := os.Stat(r.path); err == nil && info.Size() == 0 {
 		r.gone.Store(true)
 	}
@@ -214,14 +214,14 @@ func fillUp(f *os.File, from, size int64) error {
 	return err
 }
 
-// tight reports whether a file can not be made a little larger: of an error that may mean anything, this tells whether
+// tight reports whether a file cannot be made a little larger: of an error that may mean anything, this tells whether
 // room is the trouble, also where a quota is what is used up.
 func tight(f *os.File, size int64) bool {
 	err := fillUp(f, size, 64<<10)
 	if err == nil {
 		err = f.Sync()
 	}
-	_ = f.Truncate(size) // where it can not be, it is larger by a little
+	_ = f.Truncate(size) // where it cannot be, it is larger by a little
 	return isFull(err)
 }
 

@@ -9,7 +9,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Parsing a statement costs SQLite more than most of ours take to run, and its driver parses each anew. So each
+// Parsing a statement costs SQLite more than most of ours take to run, and its driver parses each again. So each
 // connection keeps those that it was given last, ready to run: one text, parsed once, however often it comes. What says
 // begin, commit and rollback is among them.
 const (

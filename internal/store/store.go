@@ -265,7 +265,7 @@ func (db *DB) announce(topics ...string) {
 // Listen returns a subscription to topics. See [Topic...] functions for their names.
 func (db *DB) Listen(topics ...string) *Subscription { return db.hub.subscribe(topics...) }
 
-// Watch is Listen for those that hold thousands of topics and can not wait for each: fn is called at every
+// Watch is Listen for those that hold thousands of topics and cannot wait for each: fn is called at every
 // announcement, in the midst of it, so it must return at once and must not use the database or the subscription.
 func (db *DB) Watch(topic string, fn func()) *Subscription {
 	return db.hub.add(&Subscription{fn: fn, hub: db.hub, topics: []string{topic}})
@@ -300,9 +300,9 @@ func (v *View) spare(bytes int64) bool {
 	return v.sparing.bytes > v.sparing.most
 }
 
-// Sparing is the view for who has no room yet for what they are about to read: once single events have more than most
-// bytes together, no more of them is read than the list form. weight returns how many bytes all of them have, with what
-// was reported of them.
+// Sparing is the view for whoever has no room yet for what they are about to read: once single events have more than
+// most bytes together, no more of them is read than the list form. weight returns how many bytes all of them have, with
+// what was reported of them.
 func (v *View) Sparing(most int64) (sparingly *View, weight func() int64) {
 	s := &sparing{most: most}
 	light := *v
@@ -327,7 +327,7 @@ func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics.
 
 // AnnounceAtOnce is Announce for what people set: who has the answer expects that whatever is sent next, to any node,
 // meets it. All topics of the transaction are told to other nodes with its commit, which makes commits of that kind
-// wait for each other, and Update returns when they have heard, but for one that stands still.
+// wait for each other, and Update returns when they have heard, except for one that stands still.
 func (tx *Tx) AnnounceAtOnce(topics ...string) {
 	tx.Announce(topics...)
 	tx.atOnce = true

@@ -32,7 +32,7 @@ type Task struct {
 	Lost        int // claims before this one of which nobody heard again
 
 	Event *hookglass.Event // set by who loads it; without its payload when that is large
-	Ended func()           // to be called by who has ended the task himself, in the transaction that stored what came of it; nil: nobody may
+	Ended func()           // to be called by whoever has ended the task himself, in the transaction that stored what came of it; nil: nobody may
 }
 
 // TaskQueue is what waits of one kind at one endpoint.

@@ -94,7 +94,7 @@ func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass
 	return true, h != 0, result, err
 }
 
-// WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client can not have
+// WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client cannot have
 // it: also where it was never stored.
 func (tx *Tx) WithdrawTunnelCommand(id string) (unsent bool, err error) {
 	n, err := tx.exec("DELETE FROM tunnel_commands WHERE id = $1 AND sent_at IS NULL", id)

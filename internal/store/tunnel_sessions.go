@@ -17,7 +17,7 @@ func TopicTunnel(endpointNum int64) string { return "t" + TopicEvents(endpointNu
 func TopicCommands(endpointNum int64) string { return "c" + TopicEvents(endpointNum) }
 
 // RenewTunnelNode extends the lease of a process that holds sockets. It reports false where the lease was lost: then
-// its sessions were ended, and it begins anew.
+// its sessions were ended, and it starts over.
 func (tx *Tx) RenewTunnelNode(node string, until time.Time) (held bool, err error) {
 	n, err := tx.exec("UPDATE tunnel_nodes SET seen_at = $2, lease_until = $3 WHERE id = $1", node, tx.Now.UnixMicro(), until.UnixMicro())
 	if err != nil || n > 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // endUnacknowledged has the system bound how long it sends the same bytes again (tcp(7), TCP_USER_TIMEOUT). Where it
-// can not, the connection is as good as any other.
+// cannot, the connection is as good as any other.
 func endUnacknowledged(network, _ string, socket syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

@@ -94,7 +94,7 @@ func (s Shift) Delta(received, now time.Time) time.Duration {
 	return s.by
 }
 
-// Apply moves the times of a request. Headers that skip names stay: those of a signature, which is made anew. It
+// Apply moves the times of a request. Headers that skip names stay: those of a signature, which is made again. It
 // answers validation_failed where there are too many.
 func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bool) (provider.Outgoing, []hookglass.TimeChange, error) {
 	m := mover{delta: delta}

@@ -56,7 +56,7 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 }
 
 // await waits for the result of a command until this machine's clock shows the deadline. Without one it takes the
-// command back, and says whether the client can not have it.
+// command back, and says whether the client cannot have it.
 func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline time.Time, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
 	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()

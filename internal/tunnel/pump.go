@@ -61,7 +61,7 @@ func (x *Session) nudge() {
 }
 
 // rounds sends until nothing waits: events as they are captured, commands, and signs of life. It is the only one that
-// writes, but for answers to the client's own commands, and for signs of life while it waits for the storage.
+// writes, except for answers to the client's own commands, and for signs of life while it waits for the storage.
 func (x *Session) rounds() {
 	p := &x.pump
 	for {

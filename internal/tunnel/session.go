@@ -243,7 +243,7 @@ type ending struct {
 	received     map[int64]int64
 }
 
-// end writes an ending down. Where the storage can not take it now, the keeper does so later; where the node dies
+// end writes an ending down. Where the storage cannot take it now, the keeper does so later; where the node dies
 // before, the others do.
 func (s *Service) end(e ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopFor)

@@ -270,7 +270,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 	return readFormUpTo(w, r, maxForm, "The form could not be read.")
 }
 
-// readFormUpTo reads a form of some bytes at most, and says what is wrong where it can not be. It is UTF-8, as the JSON
+// readFormUpTo reads a form of some bytes at most, and says what is wrong where it cannot be. It is UTF-8, as the JSON
 // of the API is: PostgreSQL takes nothing else for text.
 func readFormUpTo(w http.ResponseWriter, r *http.Request, most int64, wrong string) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)

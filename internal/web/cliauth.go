@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/web/cliauth"
 )
 
-// statePattern is what a command line may know its own request by: visible ASCII, as of OAuth, but for what has a
+// statePattern is what a command line may know its own request by: visible ASCII, as of OAuth, except for what has a
 // meaning in HTML.
 var statePattern = regexp.MustCompile(`^[!#-;=?-\[\]-~]{1,200}$`)
 

@@ -72,7 +72,7 @@ func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err
 	return e, err
 }
 
-// list reads a part of an endpoint's requests. A query that can not be read is a fault of the list and no error.
+// list reads a part of an endpoint's requests. A query that cannot be read is a fault of the list and no error.
 func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience time.Duration) (inspector.List, error) {
 	l := inspector.List{
 		Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),

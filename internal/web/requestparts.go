@@ -88,7 +88,7 @@ func (a *app) file(w http.ResponseWriter, r *http.Request, part func(*hookglass.
 func download(w http.ResponseWriter, media, name string) {
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
-		disposition = "attachment" // a name that can not be said is better left out than all of it
+		disposition = "attachment" // a name that cannot be said is better left out than all of it
 	}
 	h := w.Header()
 	h.Set("Content-Type", media)

@@ -168,8 +168,8 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 	})
 }
 
-// outcomes reads, for who is signed in, what the service itself made of a request, and which forwarding targets there
-// are.
+// outcomes reads, for whoever is signed in, what the service itself made of a request, and which forwarding targets
+// there are.
 func outcomes(view *store.View, v visitor, ref string, d *inspector.Detail) (targets []hookglass.ForwardingTarget, err error) {
 	if !v.signedIn() {
 		return nil, nil

@@ -23,7 +23,7 @@ const (
 	securePrefix    = "__Secure-"
 )
 
-// errSignIn is for who has to sign in first.
+// errSignIn is for whoever has to sign in first.
 var errSignIn = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
 
 // visitor is who looks: a signed-in user, the browser of a temporary endpoint, or anyone.
@@ -124,7 +124,7 @@ func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.visit(r)
 	if hookglass.Is(err, hookglass.CodeUnauthorized) {
 		if a.Temporary && arrives(r) {
-			// Who is in a hurry has had enough of them, and gets the page that offers one.
+			// Whoever is in a hurry has had enough of them, and gets the page that offers one.
 			if err := a.giveTemporary(w, r); !hookglass.Is(err, hookglass.CodeRateLimited) {
 				return err
 			}

@@ -135,7 +135,7 @@ func (a *app) part(pattern string, handle func(http.ResponseWriter, *http.Reques
 		}
 		page := a.above(r)
 		if page == "/" {
-			page = "/endpoints" // whose parts can not stand below it
+			page = "/endpoints" // whose parts cannot stand below it
 		}
 		if r.URL.RawQuery != "" {
 			page += "?" + r.URL.RawQuery
@@ -232,7 +232,7 @@ func (a *app) address(e hookglass.Endpoint) string {
 // render writes a whole page.
 func render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// Buffered, so that a page that can not be rendered becomes an error page and not a half one.
+	// Buffered, so that a page that cannot be rendered becomes an error page and not a half one.
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
 	if err := page.Render(r.Context(), buffer); err != nil {
@@ -273,7 +273,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 			m.Back, m.List = listOf(r, e)
 		}
 	}
-	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the form's address was opened anew
+	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the form's address was opened again
 		m.Back, m.List = a.above(r), "page above it"
 	}
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {

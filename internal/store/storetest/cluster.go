@@ -31,7 +31,7 @@ const startLimit = 60 * time.Second
 // Cluster is one private PostgreSQL server with a data directory of its own, reachable through a unix
 // socket alone. It is as durable as the server's defaults make it: fsync and synchronous_commit are on.
 //
-// Its methods are for one goroutine, but for CreateDatabase.
+// Its methods are for one goroutine, except for CreateDatabase.
 type Cluster struct {
 	bin      string   // directory of initdb and postgres
 	settings []string // name=value

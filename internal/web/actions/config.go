@@ -8,7 +8,7 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// configFields are the fields of a configuration, in their order, but for operations.
+// configFields are the fields of a configuration, in their order, except for operations.
 var configFields = map[hookglass.StepType][]string{
 	hookglass.StepForward:   {"url", "timeout_seconds", "retry_count", "append_path", "append_query"},
 	hookglass.StepNotify:    {"channel", "message"},

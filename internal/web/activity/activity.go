@@ -22,7 +22,7 @@ var Files embed.FS
 type Model struct {
 	layout.Frame
 	Filter Filter
-	Fault  string // why it can not be shown; then there is no feed
+	Fault  string // why it cannot be shown; then there is no feed
 	Feed   Feed
 }
 

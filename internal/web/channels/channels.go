@@ -1,5 +1,5 @@
-// Package channels are the pages of the notification channels of each workspace. They never hold a credential, but for
-// the signing secret of a webhook channel on the one page that answers its making.
+// Package channels are the pages of the notification channels of each workspace. They never hold a credential, except
+// for the signing secret of a webhook channel on the one page that answers its making.
 package channels
 
 import (
@@ -59,7 +59,7 @@ type Workspace struct {
 	Channels []hookglass.Channel
 }
 
-// Form is what was typed, but for credentials, and what is wrong with it.
+// Form is what was typed, except for credentials, and what is wrong with it.
 type Form struct {
 	Workspace int64
 	Name      string

@@ -83,7 +83,7 @@ func (l List) every() string {
 	return ""
 }
 
-// self is where the part can be had anew.
+// self is where the part can be fetched again.
 func (l List) self() string { return "/flows/rows?state=" + string(l.State) + "&cursor=" + l.At }
 
 // tone is how the mark of a state looks.

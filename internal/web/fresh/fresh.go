@@ -1,4 +1,4 @@
-// Package fresh keeps a part of a page as new as what it shows: the part says where it can be had anew and how often,
+// Package fresh keeps a part of a page as new as what it shows: the part says where to fetch it and how often,
 // and fresh.js puts it in place of the old one. Without scripts a part is as old as its page.
 package fresh
 

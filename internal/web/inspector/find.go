@@ -34,7 +34,7 @@ func Find(body []byte, contentType, encoding, text string) (found []Found, more 
 	}
 	f := finder{Decoder: json.NewDecoder(bytes.NewReader(jsondoc.Unmarked(body))), text: strings.ToLower(text)}
 	f.UseNumber()
-	_ = f.value(false) // what can not be read ends the search
+	_ = f.value(false) // what cannot be read ends the search
 	return f.found, f.more
 }
 

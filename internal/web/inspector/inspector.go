@@ -279,7 +279,7 @@ func subtitle(e *hookglass.Event) string {
 // maxPairs bounds the fields of a query or form that are shown.
 const maxPairs = 500
 
-// pairs reads a query string or form in its order. What can not be decoded is shown as it came.
+// pairs reads a query string or form in its order. What cannot be decoded is shown as it came.
 func pairs(raw string) []Pair {
 	var all []Pair
 	for raw != "" && len(all) < maxPairs {

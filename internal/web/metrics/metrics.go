@@ -34,7 +34,7 @@ const DefaultWindow = "24h"
 type Model struct {
 	layout.Frame
 	Asked string // the window as it was asked for
-	Fault string // why it can not be shown; then there are no figures
+	Fault string // why it cannot be shown; then there are no figures
 	Part  Part
 }
 

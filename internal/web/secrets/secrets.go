@@ -24,7 +24,7 @@ type Model struct {
 	Notice     string // what was done
 	Problem    string // what could not be done
 
-	// What was typed before, but for values, and what is wrong with it.
+	// What was typed before, except for values, and what is wrong with it.
 	Form Form
 }
 

@@ -30,7 +30,7 @@ type BundleModel struct {
 	Pointers string // as typed, one a line
 	Keep     string
 	Replaced []bundle.Replacement
-	Signed   *bundle.Signature // nil: it can not be signed
+	Signed   *bundle.Signature // nil: it cannot be signed
 	Unsigned string            // why not
 	Fault    string
 }

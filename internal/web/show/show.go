@@ -98,7 +98,7 @@ func Line(s string) string {
 	return strings.NewReplacer("\n", "␊", "\r", "␍", "\t", "␉").Replace(Text(s))
 }
 
-// Copied is foreign text for the clipboard, as it came, but that a page can not hold what is not UTF-8.
+// Copied is foreign text for the clipboard, as it came, but that a page cannot hold what is not UTF-8.
 func Copied(s string) string { return hookglass.Readable(s) }
 
 // odd finds what Text does not show as it is.
