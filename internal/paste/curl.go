@@ -66,14 +66,14 @@ func unsent(e *hookglass.Event) []string {
 	})
 }
 
-// printable percent-encodes what cannot be pasted.
+// printable percent-encodes what cannot be pasted, and the sign from which on clients send nothing.
 func printable(s string) string {
-	if pasteable(s) && !strings.ContainsAny(s, " \n\t") {
+	if pasteable(s) && !strings.ContainsAny(s, " \n\t#") {
 		return s
 	}
 	var b strings.Builder
 	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f {
+		if c := s[i]; c <= ' ' || c >= 0x7f || c == '#' {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)

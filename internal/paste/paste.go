@@ -7,6 +7,7 @@ package paste
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,11 +56,45 @@ func newPasted(e *hookglass.Event) pasted {
 	return r
 }
 
+// backslashLost finds a backslash that HTTPie takes for an escape: nothing that can be written makes it send one there.
+var backslashLost = regexp.MustCompile(`(^|[^\\])(\\\\)*\\[:;=@]`)
+
+// strayPercent finds a percent sign that is no escape.
+var strayPercent = regexp.MustCompile(`%([0-9A-Fa-f]?([^0-9A-Fa-f]|$))`)
+
+// escaped is a URL for HTTPie and requests, which escape each percent sign anew where one is no escape.
+func escaped(url string) string {
+	for strayPercent.MatchString(url) {
+		url = strayPercent.ReplaceAllString(url, "%25$1")
+	}
+	return url
+}
+
+// The segments of a path that fetch and requests take out by themselves.
+var (
+	fetchDots    = regexp.MustCompile(`(?i)/(\.|%2e){1,2}(/|$)`)
+	requestsDots = regexp.MustCompile(`/\.{1,2}(/|$)`)
+)
+
+// dotted is a comment where the path has segments that a client takes out.
+func (r pasted) dotted(dots *regexp.Regexp, comment string) string {
+	path, _, _ := strings.Cut(r.url, "?")
+	if !dots.MatchString(path) {
+		return ""
+	}
+	return comment + " takes the segments . and .. out of the path, so this goes to another address.\n"
+}
+
 func (r pasted) httpie() string {
 	if strings.HasPrefix(r.method, "-") {
 		return "# HTTPie takes a method that begins with a hyphen for an option."
 	}
 	var b strings.Builder
+	for _, h := range r.headers {
+		if backslashLost.MatchString(h.Value) {
+			b.WriteString("# HTTPie leaves out the backslash before one of :;=@ in " + h.Name + ".\n")
+		}
+	}
 	b.WriteString("http")
 	if r.file == "" {
 		b.WriteString(" --ignore-stdin") // which it would read, or refuse beside a body, where that is no terminal
@@ -70,7 +105,7 @@ func (r pasted) httpie() string {
 	if r.file == "" && r.body != "" {
 		b.WriteString(" \\\n  --raw=" + shell(r.body) + " \\\n ")
 	}
-	b.WriteString(" " + shell(r.method) + " " + shell(r.url))
+	b.WriteString(" " + shell(r.method) + " " + shell(escaped(r.url)))
 	if len(r.headers)+len(r.unsent) > 0 {
 		b.WriteString(" --") // no option comes behind it, though the name of a header may look like one
 	}
@@ -106,7 +141,7 @@ func literal(s string) string {
 			b.WriteString(`\n`)
 		case c == '\t':
 			b.WriteString(`\t`)
-		case c == 0x2028 || c == 0x2029:
+		case c == 0x2028 || c == 0x2029 || c == 0xfeff: // JavaScript ends a line at the first two; Go takes no other
 			b.WriteString(`\u` + strconv.FormatInt(int64(c), 16))
 		default:
 			b.WriteRune(c)
@@ -140,7 +175,9 @@ func (r pasted) fetch() string {
 	if r.file != "" {
 		b.WriteString("import { readFile } from \"node:fs/promises\";\n\n")
 	}
-	b.WriteString("const response = await fetch(" + literal(r.url) + ", {\n  method: " + literal(r.method) + ",\n")
+	b.WriteString(r.dotted(fetchDots, "// fetch"))
+	url := strings.ReplaceAll(r.url, `\`, "%5C") // which it would take for a slash
+	b.WriteString("const response = await fetch(" + literal(url) + ", {\n  method: " + literal(r.method) + ",\n")
 	if len(r.headers) > 0 {
 		b.WriteString("  headers: [\n")
 		for _, h := range r.headers {
@@ -155,6 +192,8 @@ func (r pasted) fetch() string {
 		b.WriteString("  // The body is left out: fetch sends none with " + r.method + ".\n")
 	case r.file != "":
 		b.WriteString("  body: await readFile(" + literal(r.file) + "),\n")
+	case slices.Contains(r.unsent, "Content-Type"): // fetch names the type of a string by itself
+		b.WriteString("  body: new TextEncoder().encode(" + literal(r.body) + "),\n")
 	default:
 		b.WriteString("  body: " + literal(r.body) + ",\n")
 	}
@@ -189,7 +228,7 @@ func (r pasted) golang() string {
 
 func (r pasted) python() string {
 	var b strings.Builder
-	b.WriteString("import requests\n\nresponse = requests.request(\n    " + literal(r.method) + ",\n    " + literal(r.url) + ",\n")
+	b.WriteString("import requests\n\n" + r.dotted(requestsDots, "# requests") + "response = requests.request(\n    " + literal(r.method) + ",\n    " + literal(escaped(r.url)) + ",\n")
 	if len(r.headers) > 0 {
 		b.WriteString("    headers={\n")
 		for i, h := range r.headers {

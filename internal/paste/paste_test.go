@@ -95,3 +95,55 @@ func TestCopiesSendTheHeadersThatCame(t *testing.T) {
 		t.Errorf("fetch does not say that it sends no body:\n%s", all["fetch"])
 	}
 }
+
+// Each client reads a URL, a header and a body in a way of its own.
+func TestCopiesSendWhatAClientWouldChange(t *testing.T) {
+	copies := func(url, header, body string) map[string]string {
+		e := &hookglass.Event{
+			ID: "req_1", Type: hookglass.EventWebhook, Method: "POST", URL: "http://127.0.0.1/hooks/ep_x" + url,
+			Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-A", Value: header}}, Body: []byte(body)},
+		}
+		all := map[string]string{}
+		for _, c := range paste.Copies(e) {
+			all[c.Name] = c.Text
+		}
+		return all
+	}
+	all := copies(`/a#b\c?q=%zz%41%`, `a\\:b`, "\ufeffx")
+	for name, want := range map[string]string{
+		"curl":   `'http://127.0.0.1/hooks/ep_x/a%23b\c?q=%zz%41%'`, // nothing behind a # is sent
+		"Go":     `"http://127.0.0.1/hooks/ep_x/a%23b\\c?q=%zz%41%", strings.NewReader("\ufeffx")`,
+		"fetch":  `fetch("http://127.0.0.1/hooks/ep_x/a%23b%5Cc?q=%zz%41%"`,         // a \ would be a slash
+		"Python": `"http://127.0.0.1/hooks/ep_x/a%23b\\c?q=%25zz%41%25"`,            // each % would be escaped
+		"HTTPie": `'http://127.0.0.1/hooks/ep_x/a%23b\c?q=%25zz%41%25' -- \` + "\n", // as it sends by requests
+	} {
+		if !strings.Contains(all[name], want) {
+			t.Errorf("%s lacks %s:\n%s", name, want, all[name])
+		}
+	}
+	if want := `body: new TextEncoder().encode("\ufeffx"),`; !strings.Contains(all["fetch"], want) {
+		t.Errorf("fetch gives a body without a type one:\n%s", all["fetch"])
+	}
+	for name, text := range all {
+		if strings.Contains(text, "segments") || strings.Contains(text, "backslash") {
+			t.Errorf("%s says of what it sends that it does not:\n%s", name, text)
+		}
+	}
+
+	for _, path := range []string{"/../ep_y", "/..", "/a/."} {
+		all = copies(path+"?q=/../x", `\\\=`, "x")
+		for name, want := range map[string]string{
+			"fetch":  "\n// fetch takes the segments . and .. out of the path,",
+			"Python": "\n# requests takes the segments . and .. out of the path,",
+			"HTTPie": "# HTTPie leaves out the backslash before one of :;=@ in X-A.\n",
+		} {
+			if !strings.Contains("\n"+all[name], want) {
+				t.Errorf("%s does not say of %s that it changes it:\n%s", name, path, all[name])
+			}
+		}
+	}
+	all = copies("/%2E%2e", "", "x")
+	if !strings.Contains(all["fetch"], "// fetch takes the segments") || strings.Contains(all["Python"], "segments") {
+		t.Errorf("of escaped dots they say\n%s\n%s", all["fetch"], all["Python"])
+	}
+}
