@@ -34,9 +34,18 @@ func Parts(body []byte, contentType string) iter.Seq2[int, Part] {
 				return
 			}
 			content, err := io.ReadAll(part)
-			if err != nil || !yield(i, Part{part.FormName(), part.FileName(), part.Header.Get("Content-Type"), content}) {
+			if err != nil || !yield(i, Part{part.FormName(), lastElement(part.FileName()), part.Header.Get("Content-Type"), content}) {
 				return
 			}
 		}
 	}
+}
+
+// lastElement is what a file is called without the folders it was in, on whichever system.
+func lastElement(path string) string {
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	if name == "." || name == ".." {
+		return ""
+	}
+	return name
 }

@@ -38,6 +38,17 @@ func TestPartsAreReadAsTheyWereSent(t *testing.T) {
 	}
 }
 
+func TestAFilenameIsTheLastElementOfAPath(t *testing.T) {
+	for sent, want := range map[string]string{
+		`a.txt`: "a.txt", `x/a.txt`: "a.txt", `C:\dir\a.txt`: "a.txt", `C:\\dir\\a.txt`: "a.txt", `..\..\a`: "a", `..`: "", `a/..`: "", `.`: "", `\`: "", ``: "", `.env`: ".env",
+	} {
+		got := partsOf("--x\r\nContent-Disposition: form-data; name=a; filename=\""+sent+"\"\r\n\r\nv\r\n--x--\r\n", formType)
+		if len(got) != 1 || got[0].Filename != want {
+			t.Errorf("of %q: %+v", sent, got)
+		}
+	}
+}
+
 func TestPartsAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 2 * coding.MaxParts {

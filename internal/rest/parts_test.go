@@ -75,6 +75,13 @@ func TestThePartsOfAFormAreListedAndDownloaded(t *testing.T) {
 				s.want(404, "GET", base+"/parts/"+index, "", nil)
 			}
 		}
+		latin := s.arrive(e.ID, func(a *capture.Arrival) {
+			a.Headers = hookglass.Headers{{Name: "Content-Type", Value: "multipart/form-data; boundary=x"}}
+			a.Body = []byte("--x\r\nContent-Disposition: form-data; name=f; filename=\"C:\\\xfc.txt\"\r\n\r\nv\r\n--x--\r\n")
+		})
+		if res, _ := s.call(s.token, "GET", "/endpoints/"+e.ID+"/requests/"+latin+"/parts/0", ""); res.Header.Get("Content-Disposition") != "attachment; filename*=utf-8''%C3%BC.txt" {
+			t.Errorf("a name in Latin-1 is %s", res.Header.Get("Content-Disposition"))
+		}
 		plain := s.arrive(e.ID, nil)
 		s.want(404, "GET", "/endpoints/"+e.ID+"/requests/"+plain+"/parts/0", "", nil)
 		var detail struct{ Data map[string]any }

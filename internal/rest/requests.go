@@ -304,7 +304,7 @@ func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) 
 	if _, _, err := mime.ParseMediaType(media); err != nil {
 		media = "application/octet-stream"
 	}
-	download(w, media, cmp.Or(part.Filename, "part-"+strconv.Itoa(index)))
+	download(w, media, cmp.Or(api.Text(part.Filename), "part-"+strconv.Itoa(index)))
 	w.Header().Set("Content-Length", strconv.Itoa(len(part.Content)))
 	_, _ = w.Write(part.Content)
 	return nil
