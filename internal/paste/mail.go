@@ -8,6 +8,7 @@ type Mailbox struct {
 	Host    string // where programs reach the server by SMTP; empty: nowhere
 	Port    string
 	SignIn  bool   // they may sign in with the address and any password, and all that they send is caught
+	TLS     bool   // by STARTTLS, and not before it
 	Post    string // where mail is taken by HTTP
 }
 
@@ -37,16 +38,22 @@ func (m Mailbox) Samples() []Copy {
 		}
 		return text
 	}
+	tls := func(text string) string { // for those that do not use it of their own accord
+		if !m.SignIn || !m.TLS {
+			return ""
+		}
+		return text
+	}
 	return []Copy{
-		{"swaks", "swaks --server '" + server + "'" + signs(" --auth-user '"+user+"' --auth-password "+password) + " --to '" + to + "' --header 'Subject: " + sampleSubject + "' --body '" + sampleText + "'"},
+		{"swaks", "swaks --server '" + server + "'" + tls(" --tls") + signs(" --auth-user '"+user+"' --auth-password "+password) + " --to '" + to + "' --header 'Subject: " + sampleSubject + "' --body '" + sampleText + "'"},
 		{"JavaScript", "import nodemailer from \"nodemailer\";\n\nconst transport = nodemailer.createTransport({ host: " + host + ", port: " + m.Port + signs(", auth: { user: "+literal(user)+", pass: "+literal(password)+" }") + " });\n" +
 			"await transport.sendMail({ from: " + literal(sampleFrom) + ", to: " + literal(to) + ", subject: " + literal(sampleSubject) + ", text: " + literal(sampleText) + " });"},
 		{"Python", "import smtplib\nfrom email.message import EmailMessage\n\nmail = EmailMessage()\nmail[\"From\"], mail[\"To\"], mail[\"Subject\"] = " + literal(sampleFrom) + ", " + literal(to) + ", " + literal(sampleSubject) + "\n" +
-			"mail.set_content(" + literal(sampleText) + ")\nwith smtplib.SMTP(" + host + ", " + m.Port + ") as server:\n" + signs("    server.login("+literal(user)+", "+literal(password)+")\n") + "    server.send_message(mail)"},
+			"mail.set_content(" + literal(sampleText) + ")\nwith smtplib.SMTP(" + host + ", " + m.Port + ") as server:\n" + tls("    server.starttls()\n") + signs("    server.login("+literal(user)+", "+literal(password)+")\n") + "    server.send_message(mail)"},
 		{"Go", "err := smtp.SendMail(" + literal(server) + ", " + goAuth(user, password, host) + ", " + literal(sampleFrom) + ", []string{" + literal(to) + "},\n\t[]byte(\"Subject: " + sampleSubject + "\\r\\n\\r\\n" + sampleText + "\\r\\n\"))"},
 		{"Laravel", "MAIL_MAILER=smtp\nMAIL_HOST=" + m.Host + "\nMAIL_PORT=" + m.Port + "\nMAIL_USERNAME=" + orNull(user) + "\nMAIL_PASSWORD=" + orNull(password)},
 		{"Rails", "config.action_mailer.delivery_method = :smtp\nconfig.action_mailer.smtp_settings = { address: " + host + ", port: " + m.Port + signs(", user_name: "+literal(user)+", password: "+literal(password)+", authentication: :plain") + " }"},
-		{"Django", "EMAIL_HOST, EMAIL_PORT = " + host + ", " + m.Port + signs("\nEMAIL_HOST_USER, EMAIL_HOST_PASSWORD = "+literal(user)+", "+literal(password))},
+		{"Django", "EMAIL_HOST, EMAIL_PORT = " + host + ", " + m.Port + signs("\nEMAIL_HOST_USER, EMAIL_HOST_PASSWORD = "+literal(user)+", "+literal(password)) + tls("\nEMAIL_USE_TLS = True")},
 		posted,
 	}
 }

@@ -111,7 +111,7 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience ti
 
 // mailbox is how mail reaches an email endpoint.
 func (a *app) mailbox(e hookglass.Endpoint) inspector.Mailbox {
-	m := inspector.Mailbox{SMTP: a.SMTP.Address, Mailbox: paste.Mailbox{Address: a.address(e), SignIn: a.SMTP.SignIn, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}}
+	m := inspector.Mailbox{SMTP: a.SMTP.Address, Mailbox: paste.Mailbox{Address: a.address(e), SignIn: a.SMTP.SignIn, TLS: a.SMTP.TLS, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}}
 	m.Host, m.Port, _ = net.SplitHostPort(a.SMTP.Address)
 	if ip, err := netip.ParseAddr(m.Host); err == nil && ip.IsUnspecified() {
 		// By which names such a listener is reached is not known here; where the web app is reached, so is it, mostly.

@@ -304,8 +304,12 @@ func TestSamplesOfMail(t *testing.T) {
 		"who may sign in": {web.SMTP{Address: "127.0.0.1:2525", SignIn: true}, []string{
 			"any password may send to anybody", "--auth-user &#39;LOCAL@mail.test&#39; --auth-password any --to &#39;alice@example.com&#39;", "auth: { user: &#34;LOCAL@mail.test&#34;, pass: &#34;any&#34; }",
 			"server.login(&#34;LOCAL@mail.test&#34;, &#34;any&#34;)", "smtp.PlainAuth(&#34;&#34;, &#34;LOCAL@mail.test&#34;, &#34;any&#34;, &#34;127.0.0.1&#34;)", "MAIL_USERNAME=LOCAL@mail.test", "authentication: :plain", "EMAIL_HOST_USER",
+		}, []string{"--tls", "starttls", "USE_TLS"}},
+		"who may sign in by TLS": {web.SMTP{Address: "127.0.0.1:2525", SignIn: true, TLS: true}, []string{
+			"swaks --server &#39;127.0.0.1:2525&#39; --tls --auth-user", "as server:\n    server.starttls()\n    server.login(", "EMAIL_USE_TLS = True",
 		}, nil},
-		"nowhere": {web.SMTP{}, []string{"SMTP is off at this server; it takes mail by HTTP:", "/mail/ep_"}, []string{"swaks", "any password"}},
+		"at an address with TLS": {web.SMTP{Address: "127.0.0.1:2525", TLS: true}, []string{"swaks --server &#39;127.0.0.1:2525&#39; --to"}, []string{"starttls", "USE_TLS"}},
+		"nowhere":                {web.SMTP{}, []string{"SMTP is off at this server; it takes mail by HTTP:", "/mail/ep_"}, []string{"swaks", "any password"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSiteWith(t, func(d *web.Deps) { d.SMTP = tt.smtp })

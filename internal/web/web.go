@@ -62,6 +62,7 @@ type Deps struct {
 type SMTP struct {
 	Address string // in use; empty: it is off
 	SignIn  bool   // programs may sign in to an inbox
+	TLS     bool   // STARTTLS is there, without which nobody signs in
 }
 
 type app struct {
