@@ -12,6 +12,7 @@ type ForwardingTarget struct {
 	Enabled     bool
 	Timeout     time.Duration // of one attempt, whole seconds
 	RetryCount  int           // attempts after the first
+	Rate        Rate          // how fast it is sent to at most
 	Failures    int           // deliveries that failed since the last that did not
 	FailingFrom time.Time     // when the first of them failed; zero: none
 	PausedAt    time.Time     // zero: not paused

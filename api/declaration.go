@@ -52,6 +52,8 @@ type DeclaredForwardingTarget struct {
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
 	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
+	RateLimit      Optional[int64]  `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
+	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
 }
 
 // DeclaredAlert is an alert that shall be there.

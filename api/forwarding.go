@@ -18,6 +18,8 @@ type ForwardingTarget struct {
 	Enabled        bool    `json:"enabled" doc:"Whether events go to it." example:"true"`
 	TimeoutSeconds int     `json:"timeout_seconds" doc:"For one attempt." example:"30"`
 	RetryCount     int     `json:"retry_count" doc:"Attempts after the first." example:"3"`
+	RateLimit      *int    `json:"rate_limit" doc:"At most so many requests in a rate_period, retries among them; more waits. null: no limit." example:"5"`
+	RatePeriod     *string `json:"rate_period" enum:"second,minute" doc:"null: there is no limit." example:"second"`
 	PausedAt       *Time   `json:"paused_at" doc:"When it was paused, for failing too long or by people; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
 	PauseReason    *string `json:"pause_reason" enum:"failing,manual" doc:"manual: people paused it." example:"failing"`
 	Failures       int     `json:"consecutive_failures" doc:"Deliveries that failed since the last that did not." example:"0"`
@@ -39,6 +41,8 @@ type NewForwardingTarget struct {
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
 	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
+	RateLimit      Optional[int64]  `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
+	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
 }
 
 // UpdateForwardingTarget is the body of PATCH /endpoints/{endpoint_id}/forwarding_targets/{target_id}.
@@ -56,13 +60,15 @@ type ForwardingTargetChange struct {
 	Paused         Optional[bool]   `json:"paused,omitzero" doc:"true has its deliveries wait, until false has them sent. Not true for a target that is disabled." example:"false"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300." example:"30"`
 	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5." example:"3"`
+	RateLimit      Optional[int64]  `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null: no limit." example:"5"`
+	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit." example:"second"`
 }
 
 // FromForwardingTarget writes a target.
 func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 	return ForwardingTarget{
 		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, Enabled: t.Enabled,
-		TimeoutSeconds: int(t.Timeout / time.Second), RetryCount: t.RetryCount,
+		TimeoutSeconds: int(t.Timeout / time.Second), RetryCount: t.RetryCount, RateLimit: nonzero(t.Rate.Limit), RatePeriod: nonzero(t.Rate.PeriodName()),
 		PausedAt: at(t.PausedAt), PauseReason: nonzero(t.PauseReason), Failures: t.Failures,
 		CreatedAt: Time{t.CreatedAt}, UpdatedAt: Time{t.UpdatedAt},
 	}

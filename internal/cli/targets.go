@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"hookglass/api"
 	"hookglass/internal/server"
@@ -58,12 +59,56 @@ func targetState(t api.ForwardingTarget) string {
 	return "enabled"
 }
 
+// targetRate is how fast a target is sent to at most, as people type it.
+type targetRate struct {
+	limit  int64 // 0: none
+	period string
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *targetRate) UnmarshalText(text []byte) (err error) {
+	if *r = (targetRate{}); string(text) == "none" {
+		return nil
+	}
+	number, unit, _ := strings.Cut(string(text), "/")
+	switch unit {
+	case "s", "sec", "second":
+		r.period = "second"
+	case "m", "min", "minute":
+		r.period = "minute"
+	}
+	if r.limit, err = strconv.ParseInt(number, 10, 64); err != nil || r.limit < 1 || r.period == "" {
+		return errors.New("must be a number a second or a minute, such as 5/s or 30/m, or none")
+	}
+	return nil
+}
+
+// fields are those of the target; nil leaves them out.
+func (r *targetRate) fields() (limit api.Optional[int64], period api.Optional[string]) {
+	switch {
+	case r == nil:
+		return limit, period
+	case r.limit == 0:
+		return api.Null[int64](), period
+	}
+	return api.Some(r.limit), api.Some(r.period)
+}
+
+// maxRate is a target's bound as people read it.
+func maxRate(t api.ForwardingTarget) string {
+	if t.RateLimit == nil || t.RatePeriod == nil {
+		return "-"
+	}
+	return strconv.Itoa(*t.RateLimit) + " a " + *t.RatePeriod
+}
+
 // TargetsCreateCmd is `hookglass targets create`.
 type TargetsCreateCmd struct {
-	Name    string `arg:"" help:"A label for people."`
-	URL     string `arg:"" help:"Where events go: an http or https address that the server can reach."`
-	Timeout *int64 `placeholder:"SECONDS" help:"For one attempt, 1 to 300; default 30."`
-	Retries *int64 `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
+	Name    string      `arg:"" help:"A label for people."`
+	URL     string      `arg:"" help:"Where events go: an http or https address that the server can reach."`
+	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300; default 30."`
+	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
+	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
 }
 
 // Run implements the command.
@@ -73,6 +118,7 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 		return err
 	}
 	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries)}
+	wanted.RateLimit, wanted.RatePeriod = r.MaxRate.fields()
 	made, err := to.CreateForwardingTarget(ctx, c.Endpoint, wanted)
 	if err != nil {
 		return err
@@ -100,24 +146,25 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	}
 	return c.print(t, api.One[api.ForwardingTarget]{Data: one}, table([]string{"Id", strconv.FormatInt(one.ID, 10)}, [][]string{
 		{"Name", one.Name}, {"URL", one.URL}, {"State", targetState(one)}, {"Paused", clock(one.PausedAt)}, {"Because", orDash(one.PauseReason)},
-		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Created", clock(&one.CreatedAt)},
+		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Created", clock(&one.CreatedAt)},
 	}))
 }
 
 // TargetsUpdateCmd is `hookglass targets update`.
 type TargetsUpdateCmd struct {
-	Target  int64   `arg:"" help:"Its id."`
-	Name    *string `placeholder:"NAME" help:"A label for people."`
-	URL     *string `placeholder:"URL" help:"Where events go."`
-	Timeout *int64  `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
-	Retries *int64  `placeholder:"N" help:"Attempts after the first, 0 to 5."`
-	Enable  bool    `xor:"on" help:"Send what comes from now on."`
-	Disable bool    `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
+	Target  int64       `arg:"" help:"Its id."`
+	Name    *string     `placeholder:"NAME" help:"A label for people."`
+	URL     *string     `placeholder:"URL" help:"Where events go."`
+	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
+	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5."`
+	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
+	Enable  bool        `xor:"on" help:"Send what comes from now on."`
+	Disable bool        `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
 }
 
 // Validate says what is wrong with the flags together.
 func (r *TargetsUpdateCmd) Validate() error {
-	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && !r.Enable && !r.Disable {
+	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && !r.Enable && !r.Disable {
 		return errors.New("say what to change")
 	}
 	return nil
@@ -126,6 +173,7 @@ func (r *TargetsUpdateCmd) Validate() error {
 // Run implements the command.
 func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	change := api.ForwardingTargetChange{Name: api.Maybe(r.Name), URL: api.Maybe(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries)}
+	change.RateLimit, change.RatePeriod = r.MaxRate.fields()
 	if r.Enable || r.Disable {
 		change.Enabled = api.Some(r.Enable)
 	}

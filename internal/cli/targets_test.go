@@ -34,6 +34,16 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 		member(t, changed, "data", "retry_count") != 0. || member(t, changed, "data", "pause_reason") != "manual" {
 		t.Errorf("changed %v", changed)
 	}
+	if r := run(t, "", "targets", "update", id, "-e", ep, "--max-rate", "30/m"); r.code != 0 {
+		t.Errorf("rate: %+v", r)
+	}
+	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "30 a minute") {
+		t.Errorf("get: %+v", r)
+	}
+	if changed := object(t, "", "targets", "update", id, "-e", ep, "--max-rate", "none"); member(t, changed, "data", "rate_limit") != nil || member(t, changed, "data", "rate_period") != nil {
+		t.Errorf("no rate: %v", changed)
+	}
+	fails(t, 2, "such as 5/s", "targets", "update", id, "-e", ep, "--max-rate", "5")
 	if r := run(t, "", "targets", "update", id, "-e", ep, "--disable"); r.code != 0 || !strings.Contains(r.out, "which is disabled") {
 		t.Errorf("disable: %+v", r)
 	}

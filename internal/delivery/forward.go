@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -57,6 +58,10 @@ type ForwardConfig struct {
 	// Observe is told of each attempt: what came of it, 2xx to 5xx or the code of its failure, what becomes of the
 	// delivery, and how long the target took. nil: nobody is.
 	Observe func(outcome string, state hookglass.ForwardState, took time.Duration)
+	// InLine is told how many targets have deliveries that wait for their turn, how many deliveries these are, up to
+	// MostInLine, and since when the first of them does: now and then while there are any, and when there are none any
+	// more. nil: nobody is.
+	InLine func(targets, deliveries int, since time.Time)
 }
 
 // Forwarder delivers captured events to the forwarding targets of their endpoints, at least once each.
@@ -83,6 +88,7 @@ type Forwarder struct {
 	starved bool                // a target has deliveries due and no place
 	direct  *fair.Direct        // deliveries of endpoints that are handed over
 	begun   map[int64]time.Time // when the last delivery to a target began, unless that is long ago
+	lines   lines
 }
 
 // NewForwarder returns a forwarder. Nothing is sent without [Forwarder.Run].
@@ -93,11 +99,14 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	if cfg.Observe == nil {
 		cfg.Observe = func(string, hookglass.ForwardState, time.Duration) {}
 	}
+	if cfg.InLine == nil {
+		cfg.InLine = func(int, int, time.Time) {}
+	}
 	if cfg.Delay == nil {
 		cfg.Delay = rand.N[time.Duration]
 	}
 	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan *settled, unwritten),
-		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time),
+		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time), lines: newLines(),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), bodies: fair.NewBodies(largeBytes)}
 }
 
@@ -166,27 +175,31 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	if f.Now().Before(now.Add(-clockJump)) {
 		return 0, nil // the clock went back, and by now leases would have ended that have just begun
 	}
-	due, ended, wait := sortQueues(queues, now)
+	due, inLine, ended, wait := sortQueues(queues, now)
 	if recalling {
 		wait = 0
 	}
-	places := f.reserve(due)
+	turns, soon := f.turns(inLine, now)
+	wait = min(wait, soon)
+	places := f.reserve(due, turns, now)
 	if len(places) == 0 && len(ended) == 0 {
 		f.note(due, nil, nil)
+		f.tellLines(ctx, inLine, now)
 		return wait, nil
 	}
-	claimed, more, err := f.claim(ctx, now, due, ended, places)
-	f.note(due, places, claimed)
-	f.start(sends, due, places, claimed)
-	if more {
-		wait = 0
+	next, err := f.take(ctx, sends, now, due, ended, places)
+	if wait = min(wait, next); err != nil {
+		f.release(turns, places)
+		return wait, err
 	}
-	return wait, err
+	next, err = f.takeInTurn(ctx, sends, turns, places)
+	f.tellLines(ctx, inLine, now)
+	return min(wait, next), err
 }
 
-// sortQueues tells the queues with deliveries due from those whose deliveries nobody will send, and when the first of
-// the others is due, lookEvery at most.
-func sortQueues(queues []store.ForwardQueue, now time.Time) (due, ended []store.ForwardQueue, wait time.Duration) {
+// sortQueues tells the queues with deliveries due, those of them whose targets have a rate limit, and those whose
+// deliveries nobody will send; and when the first of the others is due, lookEvery at most.
+func sortQueues(queues []store.ForwardQueue, now time.Time) (due, inLine, ended []store.ForwardQueue, wait time.Duration) {
 	wait = lookEvery
 	for _, q := range queues {
 		switch {
@@ -195,11 +208,29 @@ func sortQueues(queues []store.ForwardQueue, now time.Time) (due, ended []store.
 		case !q.Target.PausedAt.IsZero():
 		case q.FirstAt.After(now):
 			wait = min(wait, q.FirstAt.Sub(now))
+		case q.Target.Rate.Bounded():
+			inLine = append(inLine, q)
 		default:
 			due = append(due, q)
 		}
 	}
-	return due, ended, wait
+	return due, inLine, ended, wait
+}
+
+// take takes deliveries that are due, as many as there are places, and starts to send them. What shall not be sent it
+// ends. It returns when to look again.
+func (f *Forwarder) take(ctx, sends context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (time.Duration, error) {
+	if len(ended) == 0 && !slices.ContainsFunc(due, func(q store.ForwardQueue) bool { return places[q.TargetID] > 0 }) {
+		f.note(due, nil, nil)
+		return lookEvery, nil
+	}
+	claimed, more, err := f.claim(ctx, now, due, ended, places)
+	f.note(due, places, claimed)
+	f.start(sends, due, places, claimed, time.Time{})
+	if more {
+		return 0, err
+	}
+	return lookEvery, err
 }
 
 // claim takes deliveries of the queues that are due, as many as there are places for them, and ends those that nobody
@@ -274,9 +305,13 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err e
 	return false, nil
 }
 
-// reserve takes places for targets with deliveries due.
-func (f *Forwarder) reserve(due []store.ForwardQueue) (places map[int64]int) {
-	lines := make([]fair.Line, len(due))
+// reserve takes places for targets with deliveries due, for those that have turns now no more than turns.
+func (f *Forwarder) reserve(due, turns []store.ForwardQueue, now time.Time) (places map[int64]int) {
+	lines := make([]fair.Line, len(due), len(due)+len(turns))
+	for i := range turns {
+		q := &turns[i]
+		lines = append(lines, fair.Line{Tenant: tenant(q), Num: q.TargetID, Most: q.Target.Rate.Turns(q.NextTurn, now)})
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range due {
@@ -317,8 +352,9 @@ func tenantOf(account, endpointNum int64) string {
 	return "forwards of " + fair.Tenant(account, endpointNum)
 }
 
-// start loads what was claimed, sends it, and returns the places that nothing was found for.
-func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
+// start loads what was claimed, sends it, and returns the places that nothing was found for. turnAt is when it had its
+// turn, where it had one.
+func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward, turnAt time.Time) {
 	var seqs []int64
 	f.mu.Lock()
 	for i := range due {
@@ -327,7 +363,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 			f.shares.Give(tenant(q), q.TargetID)
 		}
 		// Whether it waits for a place is known now: there are none left over.
-		f.starved = f.starved || places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
+		f.starved = f.starved || !q.Target.Rate.Bounded() && places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
 		for _, c := range claimed[q.TargetID] {
 			seqs = append(seqs, c.EventSeq)
 		}
@@ -339,7 +375,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 	events, err := f.load(sends, seqs, fair.SmallBody)
 	for i := range due {
 		for _, c := range claimed[due[i].TargetID] {
-			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true}
+			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true, turn: turnAt}
 			switch {
 			case err != nil:
 				f.later(s, handBack)
@@ -390,6 +426,10 @@ type settled struct {
 	direct bool // it was handed over
 	many   bool // others go to the same target at the same time
 	made   bool // an attempt; else it is handed back, or was never sent
+
+	turn time.Time // when it had its turn; zero: its target has no bound
+	gone bool      // its turn was used
+	left bool      // it keeps no other from its turn
 }
 
 // deliver makes one attempt.
@@ -431,12 +471,17 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		return
 	}
 	defer r.Turn.End()
+	if !f.goes(ctx, s) {
+		f.later(s, handBack)
+		return
+	}
 	// A connection for each would wear out the ports between two machines, at some 470 a second. One that others used
 	// before may end with the request on it, so only an attempt that another can follow shares one, and that other does
 	// not.
 	r.keep = s.many && len(s.Attempts) == s.Spent && s.queue.Target.RetryCount > 0
 	a, evidence, retryAfter := f.attempt(ctx, s, r)
 	if withdrawn(a) {
+		s.gone = false
 		f.later(s, 0)
 		return
 	}
@@ -493,6 +538,7 @@ func (f *Forwarder) hand(s *settled) {
 	if s.direct {
 		f.direct.Ended(s.EndpointNum)
 	}
+	f.leaves(s)
 	if !s.placed {
 		return
 	}

@@ -34,16 +34,22 @@ func (d forwardDesk) Take(account int64, ev *hookglass.Event, handed []store.Han
 	f := d.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer f.direct.Kept(ev.EndpointNum, len(handed))
+	sent := 0
+	defer func() { f.direct.Kept(ev.EndpointNum, sent) }()
 	f.shares.Give(tenantOf(account, ev.EndpointNum), -ev.EndpointNum)
 	for _, h := range handed {
+		if h.Claim == 0 {
+			f.comesInLine(h.Queue.TargetID)
+			continue
+		}
 		s := &settled{queue: h.Queue, ClaimedForward: h.ClaimedForward, event: ev, direct: true}
 		if s.placed = f.shares.Take(tenant(&h.Queue), h.TargetID); !s.placed {
 			f.direct.Behind(ev.EndpointNum)
 		}
+		sent++
 		f.handed.Put(s)
 	}
-	if len(handed) == 0 && f.starved {
+	if sent == 0 && f.starved {
 		f.lookAgain()
 	}
 }

@@ -99,11 +99,15 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	if err != nil {
 		return err
 	}
+	unused := map[int64]time.Duration{}
 	for i, s := range batch {
 		if !written[i] {
 			continue // another node has it, or it was deleted
 		}
 		kept = append(kept, s.ClaimedForward)
+		if !s.turn.IsZero() && !s.gone {
+			unused[s.TargetID] += s.queue.Target.Rate.Every()
+		}
 		if s.made {
 			outcomes = append(outcomes, OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts[s.Spent:], s.State))
 		}
@@ -134,6 +138,11 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
+		if turns := unused[id]; turns > 0 {
+			if err := tx.ReturnForwardTurns(id, turns); err != nil {
+				return err
+			}
+		}
 		if err := f.count(tx, targets[id]); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
 			return err
 		}

@@ -3,6 +3,8 @@
 package draft
 
 import (
+	"fmt"
+
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/action"
@@ -89,7 +91,8 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 
 // Target reads a forwarding target.
 func Target(c api.NewForwardingTarget) (endpoint.TargetDraft, error) {
-	return TargetChange(api.ForwardingTargetChange{Name: c.Name, URL: c.URL, Enabled: c.Enabled, TimeoutSeconds: c.TimeoutSeconds, RetryCount: c.RetryCount})
+	return TargetChange(api.ForwardingTargetChange{Name: c.Name, URL: c.URL, Enabled: c.Enabled, TimeoutSeconds: c.TimeoutSeconds, RetryCount: c.RetryCount,
+		RateLimit: c.RateLimit, RatePeriod: c.RatePeriod})
 }
 
 // TargetChange reads what to change of a forwarding target.
@@ -102,10 +105,24 @@ func TargetChange(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err err
 	d.Paused = Given(&faults, in+"paused", c.Paused, false)
 	d.TimeoutSeconds = Given(&faults, in+"timeout_seconds", c.TimeoutSeconds, false)
 	d.RetryCount = Given(&faults, in+"retry_count", c.RetryCount, false)
+	d.RateLimit, d.RatePeriod = rate(&faults, c.RateLimit, c.RatePeriod)
 	if len(faults) > 0 {
 		return d, hookglass.InvalidFields(faults)
 	}
 	return d, nil
+}
+
+// rate reads the bound of a forwarding target. null takes it away, the period as well.
+func rate(faults *[]hookglass.FieldError, limit api.Optional[int64], period api.Optional[string]) (n *int64, of *string) {
+	if limit.Set && !limit.Null && limit.Value == 0 {
+		*faults = append(*faults, hookglass.FieldError{Field: "forwarding_target.rate_limit", Message: fmt.Sprintf("must be 1 to %d, or null for no limit", hookglass.MaxRateLimit)})
+		return nil, nil
+	}
+	n = Given(faults, "forwarding_target.rate_limit", limit, true)
+	if !period.Null {
+		of = Given(faults, "forwarding_target.rate_period", period, false)
+	}
+	return n, of
 }
 
 // Action reads an action.

@@ -40,6 +40,8 @@ type TargetDraft struct {
 	Paused         *bool // update: its deliveries wait, or go on
 	TimeoutSeconds *int64
 	RetryCount     *int64
+	RateLimit      *int64  // 0: no bound
+	RatePeriod     *string // second or minute
 }
 
 // CreateForwardingTarget stores a target. It answers subscription_required, validation_failed and target_not_allowed.
@@ -260,6 +262,7 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 			t.RetryCount = int(n)
 		}
 	}
+	applyRate(d, t, fault)
 	if d.Enabled != nil {
 		t.Enabled = *d.Enabled
 	}
@@ -272,6 +275,41 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 		}
 	}
 	return hookglass.Refusal(faults, wrong)
+}
+
+// ratePeriods are what a bound may be counted in.
+var ratePeriods = map[string]time.Duration{hookglass.PeriodSecond: time.Second, hookglass.PeriodMinute: time.Minute}
+
+// applyRate sets the bound that the draft names.
+func applyRate(d TargetDraft, t *hookglass.ForwardingTarget, fault func(field, format string, args ...any)) {
+	rate := t.Rate
+	if d.RateLimit != nil {
+		switch n := *d.RateLimit; {
+		case n == 0:
+			rate = hookglass.Rate{}
+		case n < 0 || n > hookglass.MaxRateLimit:
+			fault("rate_limit", "must be 1 to %d, or null for no limit", hookglass.MaxRateLimit)
+			return
+		default:
+			rate.Limit = int(n)
+			if rate.Period == 0 {
+				rate.Period = time.Second
+			}
+		}
+	}
+	if d.RatePeriod != nil {
+		period, known := ratePeriods[*d.RatePeriod]
+		switch {
+		case !known:
+			fault("rate_period", "must be second or minute")
+			return
+		case rate.Limit == 0:
+			fault("rate_period", "needs a rate_limit")
+			return
+		}
+		rate.Period = period
+	}
+	t.Rate = rate
 }
 
 func targetFault(field, message string) hookglass.FieldError {

@@ -161,6 +161,10 @@ func writeTarget(p *mapping, t api.ForwardingTarget) {
 	p.off("enabled", t.Enabled)
 	p.set("timeout_seconds", t.TimeoutSeconds)
 	p.set("retry_count", t.RetryCount)
+	if t.RateLimit != nil {
+		p.set("rate_limit", *t.RateLimit)
+		p.set("rate_period", *t.RatePeriod)
+	}
 }
 
 func writeAction(p *mapping, a api.Action) {

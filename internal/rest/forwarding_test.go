@@ -42,6 +42,19 @@ func TestAForwardingTargetIsMadeChangedAndDeleted(t *testing.T) {
 		if d := got.Data; d.RetryCount != 0 || d.TimeoutSeconds != 300 || d.Enabled || d.Name != "Staging" || d.URL != made.Data.URL {
 			t.Errorf("changed %+v", d)
 		}
+		for _, c := range []struct {
+			change, period string
+			limit          int // 0: none
+		}{
+			{`"name":"Staging"`, "", 0}, {`"rate_limit":5`, "second", 5}, {`"rate_period":"minute"`, "minute", 5}, {`"rate_limit":1000`, "minute", 1000}, {`"rate_period":null`, "minute", 1000},
+			{`"rate_limit":1,"rate_period":"second"`, "second", 1}, {`"retry_count":0`, "second", 1}, {`"rate_limit":null`, "", 0}, {`"rate_limit":null,"rate_period":null`, "", 0},
+		} {
+			s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{`+c.change+`}}`, &got)
+			limit, period := got.Data.RateLimit, got.Data.RatePeriod
+			if (limit != nil) != (c.limit > 0) || (period != nil) != (c.limit > 0) || limit != nil && (*limit != c.limit || *period != c.period) {
+				t.Errorf("%s: %v %v", c.change, limit, period)
+			}
+		}
 		var refused api.Error
 		s.want(http.StatusUnprocessableEntity, "PATCH", one, `{"forwarding_target":{"paused":true}}`, &refused)
 		if len(refused.Details) != 1 || refused.Details[0].Field != "forwarding_target.paused" {
@@ -111,6 +124,13 @@ func TestWhatAForwardingTargetMayNotBe(t *testing.T) {
 			{`"retry_count":-1`, invalid, "retry_count"},
 			{`"retry_count":6`, invalid, "retry_count"},
 			{`"retry_count":1.5`, invalid, "retry_count"},
+			{`"rate_limit":0`, invalid, "rate_limit"},
+			{`"rate_limit":-1`, invalid, "rate_limit"},
+			{`"rate_limit":1001`, invalid, "rate_limit"},
+			{`"rate_limit":"5"`, invalid, "rate_limit"},
+			{`"rate_limit":5,"rate_period":"hour"`, invalid, "rate_period"},
+			{`"rate_limit":null,"rate_period":"second"`, invalid, "rate_period"},
+			{`"rate_period":"second"`, invalid, "rate_period"},
 			{`"enabled":1`, invalid, "enabled"},
 			{`"paused":1`, invalid, "paused"},
 			{`"id":7`, invalid, "id"},

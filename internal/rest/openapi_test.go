@@ -69,6 +69,7 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"ActionCondition/value":                {"minLength": 1.0, "maxLength": 500.0},
 		"NewStep/reference_key":                {"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"},
 		"NewForwardingTarget/timeout_seconds":  {"minimum": 1.0, "maximum": 300.0},
+		"NewForwardingTarget/rate_limit":       {"minimum": 1.0, "maximum": 1000.0},
 		"ForwardingTargetChange/retry_count":   {"minimum": 0.0, "maximum": 5.0},
 		"DeclaredForwardingTarget/retry_count": {"minimum": 0.0, "maximum": 5.0},
 		"AlertSettings/window_minutes":         {"minimum": 1.0, "maximum": 1440.0},

@@ -27,6 +27,8 @@ type metrics struct {
 	mailRefused *prometheus.CounterVec
 	attempts    *prometheus.CounterVec
 	took        prometheus.Histogram
+
+	lined, linedTargets, linedSince prometheus.Gauge
 }
 
 // newMetrics makes them; ready and onReserve are asked at each look.
@@ -53,11 +55,20 @@ func newMetrics(ready, onReserve func() bool) *metrics {
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hookglass_forward_attempt_seconds", Help: "Time from the resolution of a target's name to the last byte of its answer.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
 		}),
+		lined: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hookglass_forward_waiting_deliveries", Help: "Deliveries that are due and wait for their turn, because their targets have a rate limit; counted to 10,000 every 10 seconds.",
+		}),
+		linedTargets: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hookglass_forward_waiting_targets", Help: "Forwarding targets with a rate limit for which deliveries wait.",
+		}),
+		linedSince: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hookglass_forward_waiting_since_seconds", Help: "When the first of the deliveries that wait for a rate limit was due, in Unix time; 0: none waits.",
+		}),
 		declared: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hookglass_endpoints_file_applied", Help: "1 when the endpoints file as it is now is applied, 0 when it was refused or waits; 1 without one.",
 		}),
 	}
-	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.declared,
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.declared, m.lined, m.linedTargets, m.linedSince,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
 			func() float64 { return 1 }),
@@ -99,6 +110,16 @@ func (m *metrics) captureGroup(events int, bytes int64, took time.Duration) {
 func (m *metrics) forwarded(outcome string, state hookglass.ForwardState, took time.Duration) {
 	m.attempts.WithLabelValues(outcome, string(state)).Inc()
 	m.took.Observe(took.Seconds())
+}
+
+// inLine observes what waits for its turn; see delivery.ForwardConfig.
+func (m *metrics) inLine(targets, deliveries int, since time.Time) {
+	m.linedTargets.Set(float64(targets))
+	m.lined.Set(float64(deliveries))
+	m.linedSince.Set(0)
+	if !since.IsZero() {
+		m.linedSince.Set(float64(since.UnixMilli()) / 1000)
+	}
 }
 
 func (m *metrics) handler() http.Handler {

@@ -18,6 +18,7 @@ type ForwardQueue struct {
 	AccountID    int64
 	Entitlements hookglass.Entitlements // of the account, where there is one
 	FirstAt      time.Time              // when the first of them is due
+	NextTurn     time.Time              // of a target that is sent to so fast at most: see [hookglass.Rate]; zero: none was used
 }
 
 // awaited are the targets with deliveries that are not final and a NULL. It finds each by one look into an index,
@@ -33,7 +34,7 @@ const awaited = `WITH RECURSIVE q (target) AS (
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, awaited+`SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
 			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
-			coalesce(t.retry_count, 0), t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
+			coalesce(t.retry_count, 0), coalesce(t.rate_limit, 0), coalesce(t.rate_period, 0), t.rate_next, t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
 		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
 			LEFT JOIN endpoints e ON e.num = t.endpoint AND e.deleted_at IS NULL
 			LEFT JOIN accounts a ON a.id = e.account_id
@@ -41,14 +42,15 @@ func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 }
 
 func scanForwardQueue(scan func(...any) error) (q ForwardQueue, err error) {
-	var first, paused sql.NullInt64
-	var enabled, timeout, payment int64
+	var first, next, paused sql.NullInt64
+	var enabled, timeout, limit, period, payment int64
 	var a hookglass.Account
 	t := &q.Target
 	err = scan(&q.TargetID, &first, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout,
-		&t.RetryCount, &paused, &t.Failures, &q.AccountID, &a.Plan, &a.Subscription, &payment)
+		&t.RetryCount, &limit, &period, &next, &paused, &t.Failures, &q.AccountID, &a.Plan, &a.Subscription, &payment)
 	t.ID, t.Enabled, t.Timeout, t.PausedAt = q.TargetID, enabled != 0, time.Duration(timeout)*time.Second, fromMicros(paused)
 	a.PaymentMethod = payment != 0
+	t.Rate, q.NextTurn = rateOf(limit, period), fromMicros(next)
 	q.Gone, q.Entitlements, q.FirstAt = t.EndpointNum == 0, a.Entitlements(), fromMicros(first)
 	return q, err
 }

@@ -18,7 +18,8 @@ type Taker[W any] interface {
 	// Offer is asked before an event is stored whether what follows it can begin at once, and until when it is claimed
 	// then, a delivery for its target's timeout longer; zero: it cannot. account is 0 for a temporary endpoint.
 	Offer(account int64, event *hookglass.Event) (until time.Time)
-	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored.
+	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored. A
+	// delivery without a claim is told of alone: it waits for its target's turn.
 	// The event is the taker's own.
 	Take(account int64, event *hookglass.Event, work []W)
 }

@@ -43,7 +43,7 @@ var (
 	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
 
 	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is
-	// claimed until $5, where that is not 0, and returned then.
+	// claimed until $5, where that is not 0, and returned then. What waits for its target's turn is returned unclaimed.
 	captureForwards = statement{"capture_forwards", `WITH w AS (
 			SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
 			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
@@ -52,13 +52,13 @@ var (
 			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
 				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
 			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1
-				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l
+				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l
 			ORDER BY w.event, t.id
 			RETURNING num, target, event, claim, created_at
 		)
 		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
 			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
-		WHERE s.claim > 0 ORDER BY s.num`}
+		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL ORDER BY s.num`}
 	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
 		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, CASE WHEN until > 0 THEN until ELSE ` + postgresClock + ` END, taken, taken, 0
 		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[]), cast($5 AS bigint[])) AS u (place, endpoint, kind, until)

@@ -41,7 +41,7 @@ const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased,
 // What is handed over is of few events, and stored row by row: that takes less than statements of many rows that answer
 // with them.
 const (
-	handedTargets = `SELECT t.paused_at IS NULL, ` + handedTarget + ` FROM forwarding_targets t
+	handedTargets = `SELECT t.paused_at IS NULL AND t.rate_limit IS NULL, t.paused_at IS NULL, ` + handedTarget + ` FROM forwarding_targets t
 		JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id WHERE t.endpoint = ? AND t.enabled = 1 ORDER BY t.id`
 	forwardOne = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?)`
 	taskOne    = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost) VALUES (?, ?, ?, ?, 1, 1, 0)`
@@ -170,14 +170,15 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 }
 
 // handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that are claimed by
-// it. One to a paused target waits.
+// it. One to a paused target waits, and so does one to a target whose turn has to come, which is appended unclaimed.
 func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed []HandedForward, endpoint int64, f *following, at time.Time) ([]HandedForward, error) {
 	type target struct {
-		open  bool // it is not paused
+		open  bool // nothing has to wait for it
+		turns bool // it is not paused
 		queue ForwardQueue
 	}
 	targets, err := rowsOf(ctx, tx, s.handedTargets, func(scan func(...any) error) (t target, err error) {
-		t.queue, err = scanHandedTarget(scan, &t.open)
+		t.queue, err = scanHandedTarget(scan, &t.open, &t.turns)
 		return t, err
 	}, endpoint)
 	if err != nil {
@@ -187,8 +188,14 @@ func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed
 	for _, seq := range f.seqs {
 		for _, t := range targets {
 			if !t.open {
-				if _, err := stored.ExecContext(ctx, t.queue.TargetID, endpoint, seq, string(hookglass.ForwardPending), created, 0, created); err != nil {
+				num, err := insertRow(ctx, stored, t.queue.TargetID, endpoint, seq, string(hookglass.ForwardPending), created, 0, created)
+				if err != nil {
 					return nil, err
+				}
+				if t.turns {
+					h := HandedForward{Queue: t.queue}
+					h.Num, h.EventSeq = num, seq
+					handed = append(handed, h)
 				}
 				continue
 			}

@@ -8,20 +8,29 @@ import (
 	"hookglass"
 )
 
-const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.enabled, t.timeout_seconds, t.retry_count, t.failures, t.failing_from,
+const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.failures, t.failing_from,
 	t.paused_at, t.pause_reason, t.created_at, t.updated_at`
 
 const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint`
 
 func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err error) {
 	var enabled, timeout, created, updated int64
-	var failing, paused sql.NullInt64
+	var limit, period, failing, paused sql.NullInt64
 	var reason sql.NullString
-	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout, &t.RetryCount, &t.Failures, &failing, &paused, &reason, &created, &updated)
+	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout, &t.RetryCount, &limit, &period, &t.Failures, &failing, &paused, &reason, &created, &updated)
 	t.Enabled, t.Timeout = enabled != 0, time.Duration(timeout)*time.Second
+	t.Rate = rateOf(limit.Int64, period.Int64)
 	t.FailingFrom, t.PausedAt, t.PauseReason = fromMicros(failing), fromMicros(paused), reason.String
 	t.CreatedAt, t.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
 	return t, err
+}
+
+// rateOf is a bound as it is stored, zero for none.
+func rateOf(limit, period int64) hookglass.Rate {
+	if limit == 0 {
+		return hookglass.Rate{}
+	}
+	return hookglass.Rate{Limit: int(limit), Period: time.Duration(period) * time.Second}
 }
 
 // ForwardingTargets lists the targets of an endpoint, oldest first, those with an id above after; limit 0 is all.
@@ -67,9 +76,10 @@ func (v *View) CountForwardingTargets(endpointNum int64) (n int64, err error) {
 func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 	t.CreatedAt, t.UpdatedAt = tx.Now, tx.Now
 	tx.AnnounceAtOnce(TopicEndpoints)
-	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, enabled, timeout_seconds, retry_count, failures, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7) RETURNING id`,
-		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro()}, &t.ID)
+	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, enabled, timeout_seconds, retry_count, rate_limit, rate_period, failures, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $8, $9, 0, $7, $7) RETURNING id`,
+		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro(),
+			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second))}, &t.ID)
 }
 
 // ChangeForwardingTarget lets change set what people set on a target, and stores it. Deliveries that
@@ -79,13 +89,18 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 	if t, err = tx.forwardingTarget(endpointNum, id, tx.dialect.forUpdateOf("t")); err != nil {
 		return t, err
 	}
-	disabled := !t.Enabled
+	disabled, rate := !t.Enabled, t.Rate
 	if err := change(&t); err != nil {
 		return t, err
 	}
 	if disabled && t.Enabled {
 		// What waited when it was disabled is skipped in the background; what that has not come to may not be sent.
 		if _, err := tx.SkipForwards(id, tx.Now, math.MaxInt32); err != nil {
+			return t, err
+		}
+	}
+	if t.Rate != rate {
+		if err := tx.changeForwardRate(id, t.Rate); err != nil {
 			return t, err
 		}
 	}

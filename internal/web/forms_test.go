@@ -17,8 +17,8 @@ import (
 func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
-	typed := url.Values{"name": {"Typed"}, "url": {"nowhere"}, "timeout_seconds": {"7"}, "retry_count": {"1"}}
-	kept := []string{`value="Typed"`, `value="nowhere"`, `value="7"`, `value="1"`, "The URL must begin with"}
+	typed := url.Values{"name": {"Typed"}, "url": {"nowhere"}, "timeout_seconds": {"7"}, "retry_count": {"1"}, "rate_limit": {"12"}, "rate_period": {"minute"}}
+	kept := []string{`value="Typed"`, `value="nowhere"`, `value="7"`, `value="1"`, `value="12"`, `<option value="minute" selected>`, "The URL must begin with"}
 	b.want(422, "POST", s.page("/targets"), typed).holds(t, append(kept, `aria-describedby="forwarding-url-fault"`)...)
 	b.want(422, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"http://127.0.0.1/"}}).holds(t, "The URL is not a public address")
 
@@ -29,6 +29,15 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	again := b.want(422, "POST", target, typed)
 	again.holds(t, append(kept, `aria-describedby="target-`+id+`-url-fault"`)...)
 	again.lacks(t, `aria-describedby="forwarding-url-fault"`)
+	for _, limit := range []string{"0", "1001", "many"} {
+		b.want(422, "POST", target, url.Values{"rate_limit": {limit}, "rate_period": {"second"}}).holds(t, `aria-describedby="target-`+id+`-rate-fault"`)
+	}
+	b.want(303, "POST", target, url.Values{"rate_limit": {"12"}, "rate_period": {"minute"}})
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, `value="12"`, `<option value="minute" selected>`)
+	b.want(303, "POST", target, url.Values{"name": {"App"}})
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, `value="12"`)
+	b.want(303, "POST", target, url.Values{"rate_limit": {""}, "rate_period": {"second"}})
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, `value="12"`)
 
 	hmac := url.Values{
 		"provider": {"generic_hmac"}, "secret": {"swordfish"}, "header": {"not a header"}, "algorithm": {"sha512"}, "encoding": {"base64"}, "prefix": {"v9="},

@@ -324,7 +324,8 @@ func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
-	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"), Seen: r.PostFormValue("seen")}
+	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"),
+		RateLimit: strings.TrimSpace(r.PostFormValue("rate_limit")), RatePeriod: r.PostFormValue("rate_period"), Seen: r.PostFormValue("seen")}
 	if r.PostForm.Has("name") {
 		d.Name = &t.Name
 	}
@@ -342,7 +343,7 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 	for _, f := range []struct {
 		name, text string
 		to         **int64
-	}{{"timeout_seconds", t.Timeout, &d.TimeoutSeconds}, {"retry_count", t.Retries, &d.RetryCount}} {
+	}{{"timeout_seconds", t.Timeout, &d.TimeoutSeconds}, {"retry_count", t.Retries, &d.RetryCount}, {"rate_limit", t.RateLimit, &d.RateLimit}} {
 		if f.text == "" {
 			continue
 		}
@@ -351,6 +352,15 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 			return t, d, hookglass.Invalid(f.name, "must be a number")
 		}
 		*f.to = &n
+	}
+	switch {
+	case !r.PostForm.Has("rate_limit"):
+	case t.RateLimit == "":
+		d.RateLimit = new(int64) // none
+	case *d.RateLimit == 0:
+		return t, d, hookglass.Invalid("rate_limit", "must be 1 to %d, or empty for no limit", hookglass.MaxRateLimit)
+	case t.RatePeriod != "":
+		d.RatePeriod = &t.RatePeriod
 	}
 	return t, d, nil
 }

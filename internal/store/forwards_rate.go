@@ -1,0 +1,75 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+
+	"hookglass"
+)
+
+// A target with a bound has its next turn in its own row, which whoever takes deliveries to it changes with them: so
+// the bound holds over all nodes, and through what ends them.
+
+// ClaimForwardsInTurn is [Tx.ClaimForwards] for a target with a bound: it takes no more than have their turn by then,
+// and returns the bound and the next turn as they are afterwards. It takes nothing, and the bound is none, while
+// somebody else does so, or when the target has no bound any more or is not to be sent to.
+func (tx *Tx) ClaimForwardsInTurn(targetID int64, at time.Time, limit int, lease time.Duration) (claimed []ClaimedForward, rate hookglass.Rate, next time.Time, err error) {
+	type turn struct {
+		rate hookglass.Rate
+		next time.Time
+	}
+	lock := tx.dialect.forUpdate()
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	found, err := queryAll(&tx.View, func(scan func(...any) error) (t turn, err error) {
+		var limit, period int64
+		var next sql.NullInt64
+		err = scan(&limit, &period, &next)
+		t.rate, t.next = rateOf(limit, period), fromMicros(next)
+		return t, err
+	}, "SELECT rate_limit, rate_period, rate_next FROM forwarding_targets WHERE id = $1 AND enabled = 1 AND paused_at IS NULL AND rate_limit IS NOT NULL"+lock, targetID)
+	if err != nil || len(found) == 0 {
+		return nil, rate, next, err
+	}
+	rate, next = found[0].rate, found[0].next
+	if limit = min(limit, rate.Turns(next, at)); limit == 0 {
+		return nil, rate, next, nil
+	}
+	if claimed, err = tx.ClaimForwards(targetID, at, limit, lease); err != nil || len(claimed) == 0 {
+		return nil, rate, next, err
+	}
+	next = rate.After(next, at, len(claimed))
+	_, err = tx.exec("UPDATE forwarding_targets SET rate_next = $2 WHERE id = $1", targetID, next.UnixMicro())
+	return claimed, rate, next, err
+}
+
+// ReturnForwardTurns gives turns back that nothing was sent in.
+func (tx *Tx) ReturnForwardTurns(targetID int64, turns time.Duration) error {
+	_, err := tx.exec("UPDATE forwarding_targets SET rate_next = rate_next - cast($2 AS bigint) WHERE id = $1 AND rate_next IS NOT NULL", targetID, turns.Microseconds())
+	return err
+}
+
+// DelayForwardTurns puts the next turn of a target off to a time, unless it is later.
+func (tx *Tx) DelayForwardTurns(targetID int64, until time.Time) error {
+	_, err := tx.exec("UPDATE forwarding_targets SET rate_next = cast($2 AS bigint) WHERE id = $1 AND rate_next < cast($2 AS bigint)", targetID, until.UnixMicro())
+	return err
+}
+
+// changeForwardRate stores a bound. What waited for a turn by the bound that was waits for one by its own.
+func (tx *Tx) changeForwardRate(id int64, rate hookglass.Rate) error {
+	if !rate.Bounded() {
+		return tx.change("forwarding target", "UPDATE forwarding_targets SET rate_limit = NULL, rate_period = NULL, rate_next = NULL WHERE id = $1", id)
+	}
+	soonest := tx.Now.Add(rate.Every()).UnixMicro()
+	return tx.change("forwarding target", `UPDATE forwarding_targets SET rate_limit = $2, rate_period = $3,
+		rate_next = CASE WHEN rate_next < cast($4 AS bigint) THEN rate_next ELSE cast($4 AS bigint) END WHERE id = $1`,
+		id, rate.Limit, int64(rate.Period/time.Second), soonest)
+}
+
+// CountForwardsInLine counts the deliveries to some targets that are due by a time, up to a number.
+func (v *View) CountForwardsInLine(targets []int64, at time.Time, most int) (n int, err error) {
+	err = v.queryRow("delivery", "SELECT count(*) FROM (SELECT 1 FROM forwards WHERE "+v.dialect.among("target", "$1")+" AND due_at <= $2 AND state = 'pending' LIMIT $3) AS n",
+		[]any{v.dialect.list(targets), at.UnixMicro(), most}, &n)
+	return n, err
+}

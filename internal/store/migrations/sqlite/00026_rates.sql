@@ -1,0 +1,11 @@
+-- +goose Up
+-- How fast a target is sent to at most: rate_limit deliveries in rate_period seconds; NULL: as fast as they come. rate_next is when the next one may
+-- go; NULL: at once.
+ALTER TABLE forwarding_targets ADD COLUMN rate_limit INTEGER;
+ALTER TABLE forwarding_targets ADD COLUMN rate_period INTEGER;
+ALTER TABLE forwarding_targets ADD COLUMN rate_next INTEGER;
+
+-- +goose Down
+ALTER TABLE forwarding_targets DROP COLUMN rate_next;
+ALTER TABLE forwarding_targets DROP COLUMN rate_period;
+ALTER TABLE forwarding_targets DROP COLUMN rate_limit;
