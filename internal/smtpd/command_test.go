@@ -173,6 +173,33 @@ func TestLinesAndErrorsHaveLimits(t *testing.T) {
 	}
 }
 
+// A relay sends all that it has by one connection: what went wrong before a message that was stored is forgotten.
+func TestAMessageThatIsStoredEndsTheCount(t *testing.T) {
+	_, addr := start(t, smtpd.Config{}, &ledger{})
+	c := greeted(t, addr)
+	for range 2 {
+		for range 19 {
+			c.says("NONSENSE", 500)
+		}
+		c.begin("inbox@mail.test")
+		for range 150 {
+			c.says("RCPT TO:<nobody@mail.test>", 550)
+		}
+		c.send("DATA\r\n")
+		c.expect(354)
+		c.send("Hello\r\n.\r\n")
+		c.expect(250)
+		c.send(strings.Repeat("NOOP\r\n", 2_000))
+		for range 2_000 {
+			c.expect(250)
+		}
+		c.begin("inbox@mail.test")
+		c.says("DATA", 354)
+		c.send("Hello\r\n.\r\n")
+		c.expect(250)
+	}
+}
+
 func TestRecipientsHaveALimit(t *testing.T) {
 	l := &ledger{}
 	_, addr := start(t, smtpd.Config{}, l)

@@ -160,6 +160,20 @@ func TestLMTPAnswersForEachRecipient(t *testing.T) {
 	}
 }
 
+// RFC 2033, section 4.2: what is said of a message is said once for each recipient, also where none has it. A client
+// that counts them takes the next reply for the one that it lacks.
+func TestLMTPRefusesForEachRecipient(t *testing.T) {
+	c := dial(t, startLMTP(t, smtpd.Config{MaxMessageBytes: 1_000}, &ledger{}))
+	c.expect(220)
+	c.says("LHLO client.test", 250)
+	c.begin("inbox@mail.test", "second@mail.test")
+	c.says("DATA", 354)
+	c.send(strings.Repeat("x", 1_001) + "\r\n.\r\n")
+	c.expect(552)
+	c.expect(552)
+	c.says("NOOP", 250)
+}
+
 func TestSMTPAndLMTPAreToldApart(t *testing.T) {
 	c := dial(t, startLMTP(t, smtpd.Config{}, &ledger{}))
 	c.expect(220)
@@ -368,6 +382,27 @@ func TestMemoryIsShared(t *testing.T) {
 	t.Error("the second message was never refused")
 }
 
+// What becomes of a message must not take memory from those that come after it.
+func TestMemoryComesBackFromAMessageThatCouldNotBeServed(t *testing.T) {
+	const size = 1 << 20
+	l := &ledger{keep: func(int64) error { panic("a message that nobody thought of") }}
+	_, addr := start(t, smtpd.Config{MaxMessageBytes: size, InFlightBytes: 1, BudgetWait: time.Millisecond}, l)
+	for range 2 {
+		c := begun(t, addr, "inbox@mail.test")
+		c.says("DATA", 354)
+		c.send(strings.Repeat("x", size/2) + "\r\n.\r\n")
+		c.expect(421)
+		c.closed()
+	}
+	l.mu.Lock()
+	l.keep = nil
+	l.mu.Unlock()
+	c := begun(t, addr, "inbox@mail.test")
+	c.says("DATA", 354)
+	c.send(strings.Repeat("x", size/2) + "\r\n.\r\n")
+	c.expect(250)
+}
+
 func FuzzProxy(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 192.0.2.7 192.0.2.1 5000 25\r\nEHLO"))
 	f.Add([]byte(v2 + "\x21\x11\x00\x0c\xc0\x00\x02\x07\xc0\x00\x02\x01\x13\x88\x00\x19EHLO"))
@@ -389,7 +424,7 @@ func FuzzProxy(f *testing.F) {
 
 // The reader agrees with a plain reading of the rule: the first CR LF . CR LF, or . CR LF at the start, ends a message.
 func FuzzData(f *testing.F) {
-	for _, s := range []string{"a\r\n.\r\n", ".\r\n", "..\r\n.\r\n", "\r\n.\r\r\n.\r\n", "\n.\n\r.\r", ".\rx\r\n.\r\n", "\r\r\n.\r\n"} {
+	for _, s := range []string{"a\r\n.\r\n", ".\r\n", "..\r\n.\r\n", "\r\n.\r\r\n.\r\n", "\n.\n\r.\r", ".\rx\r\n.\r\n", "\r\r\n.\r\n", "\r\n\n.\r\n", "\r\n.\n.\r\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -75,7 +75,7 @@ func TestOnlyOneSequenceEndsAMessage(t *testing.T) {
 	const smuggled = "MAIL FROM:<evil@example.org>\r\nRCPT TO:<second@mail.test>\r\nDATA\r\nevil\r\n"
 	for _, end := range []string{
 		"\n.\n", "\n.\r\n", "\r.\r", "\r.\r\n", "\r\n.\n", "\r\n.\r", "\r\n\x00.\r\n", "\r\n.\x00\r\n", "\n\r.\r\n", "\n.\r", "\r.\n", "\r\n.\r\r\n",
-		"\r\n .\r\n", "\r\n. \r\n", "\r\n\t.\r\n", "\r\n..\r\n", "\x00\n.\n", "\u0085.\u0085", "\u2028.\u2028", "\r\n.\r\x00\n",
+		"\r\n .\r\n", "\r\n. \r\n", "\r\n\t.\r\n", "\r\n..\r\n", "\r\n\n.\r\n", "\r\n.\n.\r\n", "\x00\n.\n", "\u0085.\u0085", "\u2028.\u2028", "\r\n.\r\x00\n",
 	} {
 		l := &ledger{}
 		_, addr := start(t, smtpd.Config{}, l)
@@ -157,6 +157,29 @@ func TestChunksMakeOneMessage(t *testing.T) {
 		c.says("BDAT"+argument, 501)
 		c.closed()
 	}
+}
+
+// Who gives a message up between two chunks is answered, and may begin another.
+func TestAMessageMayBeGivenUpBetweenChunks(t *testing.T) {
+	l := &ledger{}
+	_, addr := start(t, smtpd.Config{}, l)
+	c := begun(t, addr, "inbox@mail.test")
+	for _, command := range []string{"RSET", "EHLO client.test", "HELO client.test"} {
+		c.send("BDAT 4\r\nhalf")
+		c.expect(250)
+		c.says(command, 250)
+		c.begin("second@mail.test")
+	}
+	c.send("BDAT 5 LAST\r\nwhole")
+	c.expect(250)
+	if mails := l.stored(); len(mails) != 1 || string(mails[0].Raw) != "whole" || mails[0].To[0].Address != "second@mail.test" {
+		t.Errorf("%d messages", len(mails))
+	}
+	c.begin("inbox@mail.test")
+	c.send("BDAT 4\r\nhalf")
+	c.expect(250)
+	c.says("QUIT", 221)
+	c.closed()
 }
 
 // RFC 3030, section 2: a chunk that fails is read away and answered so, and more of the message may be on its way.
@@ -369,6 +392,7 @@ func TestAnEndlessMessageIsCutOff(t *testing.T) {
 		}
 	}()
 	c.expect(552)
+	c.closed() // where it ends is not known, and nothing of it may be taken for a command
 	if len(l.stored()) != 0 || l.refused[inbox] != 1 {
 		t.Errorf("%d stored, refused %v", len(l.stored()), l.refused)
 	}
