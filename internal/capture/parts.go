@@ -18,7 +18,11 @@ func parts(e *hookglass.Event) iter.Seq2[int, coding.Part] {
 	if e.Payload == nil || e.Type == hookglass.EventEmail {
 		return func(func(int, coding.Part) bool) {}
 	}
-	return coding.Parts(coding.Plain(e.Body, e.Headers, maxUnpacked), e.ContentType)
+	body := e.Body
+	if plain, ok := coding.Beginning(body, coding.Of(e.Headers), maxUnpacked); ok {
+		body = plain
+	}
+	return coding.Parts(body, e.ContentType)
 }
 
 // bodyParts lists them.

@@ -17,7 +17,7 @@ const maxPartText = 2 << 10
 // partsOf are the parts of a multipart body, as far as they can be read.
 func partsOf(e api.EventDetail) (all []coding.Part) {
 	body, of := bodyOf(e)
-	if plain, err := coding.Decoded(body, of, maxUnpacked); err == nil {
+	if plain, ok := coding.Beginning(body, of, maxUnpacked); ok {
 		body = plain
 	}
 	for _, part := range coding.Parts(body, deref(e.ContentType)) {

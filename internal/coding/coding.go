@@ -68,6 +68,16 @@ func Decoded(body []byte, of string, most int) ([]byte, error) {
 	return plain, err
 }
 
+// Beginning is what Decoded returns of a body, also of one that is longer than most or was cut off, whose beginning it
+// is. It is not ok where there is no coding, or nothing can be decoded.
+func Beginning(body []byte, of string, most int) (plain []byte, ok bool) {
+	if of == "" {
+		return nil, false
+	}
+	plain, err := Decoded(body, of, most)
+	return plain, len(plain) > 0 && (err == nil || errors.Is(err, ErrLonger) || errors.Is(err, io.ErrUnexpectedEOF))
+}
+
 // Plain is what a body says without its content coding, at most most bytes of it. One that cannot be decoded is
 // returned as it is: some senders name a coding that they do not use.
 func Plain(body []byte, h hookglass.Headers, most int) []byte {

@@ -111,3 +111,25 @@ func FuzzDecoded(f *testing.F) {
 		}
 	})
 }
+
+func TestTheBeginningOfABody(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":1,"b":"é"}`
+	for _, c := range []struct {
+		coding, body, want string
+		ok                 bool
+	}{
+		{"", text, "", false},
+		{"gzip", packed(t, "gzip", text), text, true},
+		{"gzip", packed(t, "gzip", strings.Repeat("x", 65)), strings.Repeat("x", 64), true}, // of a longer one
+		{"gzip", packed(t, "gzip", strings.Repeat(text, 4))[:28], text[:1], true},           // of one that was cut off
+		{"gzip", text, "", false},
+		{"br", text, "", false},
+		{"gzip", "", "", false},
+	} {
+		got, ok := coding.Beginning([]byte(c.body), c.coding, 64)
+		if ok != c.ok || !ok && len(got) > 0 || !strings.HasPrefix(string(got), c.want) {
+			t.Errorf("%q of %d bytes: %q, %v; want %q, %v", c.coding, len(c.body), got, ok, c.want, c.ok)
+		}
+	}
+}

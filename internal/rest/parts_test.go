@@ -42,7 +42,8 @@ func TestThePartsOfAFormAreListedAndDownloaded(t *testing.T) {
 
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
-		for coding, body := range map[string][]byte{"": form.Bytes(), "gzip": packed.Bytes()} {
+		cutOff := packed.Bytes()[:packed.Len()-4] // its sum is missing
+		for coding, body := range map[string][]byte{"": form.Bytes(), "gzip": packed.Bytes(), "x-gzip": cutOff} {
 			id := s.arrive(e.ID, func(a *capture.Arrival) {
 				a.Body, a.Headers = body, hookglass.Headers{{Name: "Content-Type", Value: w.FormDataContentType()}}
 				if coding != "" {

@@ -1,12 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"mime"
 	"net/http"
 	"strconv"
 
 	"hookglass"
-	"hookglass/internal/coding"
+	"hookglass/internal/capture"
 	"hookglass/internal/email"
 	"hookglass/internal/web/inspector"
 )
@@ -52,11 +53,8 @@ func (a *app) attachment(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) bodyPart(w http.ResponseWriter, r *http.Request) error {
 	return a.file(w, r, func(event *hookglass.Event, n int) ([]byte, string, error) {
-		content, name, ok := inspector.PartOf(event.Body, event.ContentType, coding.Of(event.Headers), n)
-		if !ok {
-			return nil, "", hookglass.NotFound("part")
-		}
-		return content, name, nil
+		part, err := capture.Part(event, n)
+		return part.Content, cmp.Or(part.Filename, "part"), err
 	})
 }
 

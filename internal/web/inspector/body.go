@@ -3,8 +3,6 @@ package inspector
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -49,7 +47,7 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	if len(body) == 0 {
 		return b
 	}
-	if plain, ok := decode(body, encoding); ok {
+	if plain, ok := coding.Beginning(body, encoding, maxDecoded); ok {
 		body, b.Encoding = plain, encoding
 	}
 	media, _, _ := strings.Cut(contentType, ";")
@@ -147,13 +145,4 @@ func recode(all []Pair, contentType string) (charset string) {
 		}
 	}
 	return charset
-}
-
-// decode undoes what coding.Of returned, at most maxDecoded of it. Of a body that is cut off it is the beginning.
-func decode(body []byte, of string) ([]byte, bool) {
-	if of == "" {
-		return nil, false
-	}
-	plain, err := coding.Decoded(body, of, maxDecoded)
-	return plain, len(plain) > 0 && (err == nil || errors.Is(err, coding.ErrLonger) || errors.Is(err, io.ErrUnexpectedEOF))
 }

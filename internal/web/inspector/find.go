@@ -24,7 +24,7 @@ const maxFound = 100
 // Find looks for text in the names and scalar values of a whole JSON body, without regard to the case of ASCII letters.
 // more says that it stopped at the bound.
 func Find(body []byte, contentType, encoding, text string) (found []Found, more bool) {
-	if plain, ok := decode(body, encoding); ok {
+	if plain, ok := coding.Beginning(body, encoding, maxDecoded); ok {
 		body = plain
 	}
 	if !isText(body) {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/internal/capture"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/show"
 )
@@ -291,12 +292,13 @@ func TestPartsOfAFormAreReadAndTaken(t *testing.T) {
 	if len(b.Parts) != 2 || b.Parts[0].Name != "a" || b.Parts[0].Text != "hello" || b.Parts[1].Text != "" || b.Parts[1].Size != 2 {
 		t.Fatalf("%+v", b.Parts)
 	}
-	content, name, ok := inspector.PartOf(body, contentType, "", 1)
-	if string(content) != "\xff\x00" || name != "n.bin" || !ok {
-		t.Errorf("%q %q %v", content, name, ok)
+	e := &hookglass.Event{Type: hookglass.EventWebhook, ContentType: contentType, Payload: &hookglass.Payload{Body: body}}
+	part, err := capture.Part(e, 1)
+	if string(part.Content) != "\xff\x00" || part.Filename != "n.bin" || err != nil {
+		t.Errorf("%q %q %v", part.Content, part.Filename, err)
 	}
-	if _, _, ok := inspector.PartOf(body, contentType, "", 2); ok {
-		t.Error("there is a third part")
+	if _, err := capture.Part(e, 2); !hookglass.Is(err, hookglass.CodeNotFound) {
+		t.Errorf("there is a third part: %v", err)
 	}
 	if b := inspector.NewBody([]byte("--x\r\nbroken"), contentType, ""); len(b.Parts) != 0 {
 		t.Errorf("%+v", b.Parts)

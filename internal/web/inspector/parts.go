@@ -2,7 +2,6 @@ package inspector
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"io"
 	"strings"
@@ -40,20 +39,6 @@ func multiparts(body []byte, contentType string) (all []Part) {
 		all = append(all, p)
 	}
 	return all
-}
-
-// PartOf is the content of the nth part of a multipart body and what it is called, of those that are shown; encoding is
-// what coding.Of returned.
-func PartOf(body []byte, contentType, encoding string, n int) (content []byte, filename string, ok bool) {
-	if plain, ok := decode(body, encoding); ok {
-		body = plain
-	}
-	for i, part := range coding.Parts(body, contentType) {
-		if i == n {
-			return part.Content, cmp.Or(part.Filename, "part"), true
-		}
-	}
-	return nil, "", false
 }
 
 // maxXML bounds what is indented.
