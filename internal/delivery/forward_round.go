@@ -1,0 +1,248 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/fair"
+	"hookglass/internal/store"
+)
+
+// round takes what is due and starts to send it. It returns when to look again.
+func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
+	now := f.Now()
+	recalling, err := f.recall(ctx, now)
+	if err != nil {
+		return lookEvery, err
+	}
+	var queues []store.ForwardQueue
+	err = f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+		queues, err = v.ForwardQueues()
+		return err
+	})
+	if err != nil {
+		return lookEvery, err
+	}
+	if f.Now().Before(now.Add(-clockJump)) {
+		return 0, nil // the clock went back, and by now leases would have ended that have just begun
+	}
+	due, inLine, ended, wait := sortQueues(queues, now)
+	if recalling {
+		wait = 0
+	}
+	turns, soon := f.turns(inLine, now)
+	wait = min(wait, soon)
+	places := f.reserve(due, turns, now)
+	if len(places) == 0 && len(ended) == 0 {
+		f.note(due, nil, nil)
+		f.tellLines(ctx, inLine, now)
+		return wait, nil
+	}
+	next, err := f.take(ctx, sends, now, due, ended, places)
+	if wait = min(wait, next); err != nil {
+		f.release(turns, places)
+		return wait, err
+	}
+	next, err = f.takeInTurn(ctx, sends, turns, places)
+	f.tellLines(ctx, inLine, now)
+	return min(wait, next), err
+}
+
+// sortQueues tells the queues with deliveries due, those of them whose targets have a rate limit, and those whose
+// deliveries nobody will send; and when the first of the others is due, lookEvery at most.
+func sortQueues(queues []store.ForwardQueue, now time.Time) (due, inLine, ended []store.ForwardQueue, wait time.Duration) {
+	wait = lookEvery
+	for _, q := range queues {
+		switch {
+		case q.Gone || !q.Target.Enabled || q.AccountID != 0 && q.Entitlements.MayForward() != nil:
+			ended = append(ended, q)
+		case !q.Target.PausedAt.IsZero():
+		case q.FirstAt.After(now):
+			wait = min(wait, q.FirstAt.Sub(now))
+		case q.Target.Rate.Bounded():
+			inLine = append(inLine, q)
+		default:
+			due = append(due, q)
+		}
+	}
+	return due, inLine, ended, wait
+}
+
+// take takes deliveries that are due, as many as there are places, and starts to send them. What shall not be sent it
+// ends. It returns when to look again.
+func (f *Forwarder) take(ctx, sends context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (time.Duration, error) {
+	if len(ended) == 0 && !slices.ContainsFunc(due, func(q store.ForwardQueue) bool { return places[q.TargetID] > 0 }) {
+		f.note(due, nil, nil)
+		return lookEvery, nil
+	}
+	claimed, more, err := f.claim(ctx, now, due, ended, places)
+	f.note(due, places, claimed)
+	f.start(sends, due, places, claimed, time.Time{})
+	if more {
+		return 0, err
+	}
+	return lookEvery, err
+}
+
+// claim takes deliveries of the queues that are due, as many as there are places for them, and ends those that nobody
+// will send. more says that there may be others of either.
+func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (claimed map[int64][]store.ClaimedForward, more bool, err error) {
+	claimed = make(map[int64][]store.ClaimedForward)
+	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
+		clear(claimed)
+		tx.MayBeLost() // what was claimed and what is skipped would be due again
+		for _, q := range ended {
+			n, err := tx.SkipForwards(q.TargetID, now, endAtOnce)
+			if err != nil {
+				return err
+			}
+			more = more || n == endAtOnce
+		}
+		for _, q := range due {
+			if n := places[q.TargetID]; n > 0 {
+				found, err := tx.ClaimForwards(q.TargetID, now, n, q.Target.Timeout+leaseSlack)
+				if err != nil {
+					return err
+				}
+				claimed[q.TargetID] = found
+				more = more || len(found) == n
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		clear(claimed)
+	}
+	return claimed, more, err
+}
+
+// recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
+// just now, must not make deliveries wait until it is there again. It does a piece a round, because there may be as
+// many as events came while a target was away, and reports whether there may be more.
+func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err error) {
+	beyond := now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
+	if !now.After(f.looked.Add(-clockJump)) || f.recalled.IsZero() || time.Since(f.recalled) >= recallEvery {
+		err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+			f.recalls, err = v.ForwardRecalls(beyond)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		f.recalled = time.Now()
+	}
+	f.looked = now
+	for len(f.recalls) > 0 {
+		var late []int64
+		var left store.ForwardRecall
+		err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+			late, left, err = v.LateForwards(f.recalls[0], beyond)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if len(late) == 0 {
+			f.recalls = f.recalls[1:]
+			continue
+		}
+		err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecallForwards(late, now, beyond) })
+		if err != nil {
+			return false, err
+		}
+		f.recalls[0] = left
+		return true, nil
+	}
+	return false, nil
+}
+
+// reserve takes places for targets with deliveries due, for those that have turns now no more than turns.
+func (f *Forwarder) reserve(due, turns []store.ForwardQueue, now time.Time) (places map[int64]int) {
+	lines := make([]fair.Line, len(due), len(due)+len(turns))
+	for i := range turns {
+		q := &turns[i]
+		lines = append(lines, fair.Line{Tenant: tenant(q), Num: q.TargetID, Most: q.Target.Rate.Turns(q.NextTurn, now)})
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range due {
+		lines[i] = fair.Line{Tenant: tenant(&due[i]), Num: due[i].TargetID}
+		if !f.direct.IsBehind(due[i].Target.EndpointNum) {
+			lines[i].Most = fair.Few // captures take the others
+		}
+	}
+	places, f.starved = f.shares.Share(lines)
+	return places
+}
+
+// note notes of which endpoints deliveries wait still, after places were taken and fewer or as many deliveries claimed.
+// It forgets what is long ago.
+func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.direct.Clear()
+	for i := range due {
+		if id := due[i].TargetID; len(claimed[id]) == places[id] {
+			f.direct.Behind(due[i].Target.EndpointNum)
+		}
+	}
+	for target, at := range f.begun {
+		if time.Since(at) > together {
+			delete(f.begun, target)
+		}
+	}
+}
+
+// together is how soon after one another deliveries to one target share a connection.
+const together = 100 * time.Millisecond
+
+// tenant is whose deliveries are bounded together.
+func tenant(q *store.ForwardQueue) string { return tenantOf(q.AccountID, q.Target.EndpointNum) }
+
+func tenantOf(account, endpointNum int64) string {
+	return "forwards of " + fair.Tenant(account, endpointNum)
+}
+
+// start loads what was claimed, sends it, and returns the places that nothing was found for. turnAt is when it had its
+// turn, where it had one.
+func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward, turnAt time.Time) {
+	var seqs []int64
+	f.mu.Lock()
+	for i := range due {
+		q := &due[i]
+		for range places[q.TargetID] - len(claimed[q.TargetID]) {
+			f.shares.Give(tenant(q), q.TargetID)
+		}
+		// Whether it waits for a place is known now: there are none left over.
+		f.starved = f.starved || !q.Target.Rate.Bounded() && places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
+		for _, c := range claimed[q.TargetID] {
+			seqs = append(seqs, c.EventSeq)
+		}
+	}
+	f.mu.Unlock()
+	if len(seqs) == 0 {
+		return
+	}
+	events, err := f.load(sends, seqs, fair.SmallBody)
+	for i := range due {
+		for _, c := range claimed[due[i].TargetID] {
+			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true, turn: turnAt}
+			switch {
+			case err != nil:
+				f.later(s, handBack)
+			case s.event == nil:
+				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
+			default:
+				if wait := s.event.VerdictWait(f.Now()); wait > 0 {
+					f.later(s, wait) // in the table, as all that waits
+					break
+				}
+				f.begin(sends, s)
+				continue
+			}
+			f.hand(s)
+		}
+	}
+}
