@@ -21,6 +21,13 @@ func (s *Service) Share() { s.alone = false }
 // SettledBefore is since when a session must be back for a gap to be forgotten.
 func (s *Service) SettledBefore(now time.Time) time.Time { return s.settledBefore(now) }
 
+// Received is how far the first subscription of a session is known to have received events.
+func (x *Session) Received() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.subs[0].received
+}
+
 // Local is where a request goes below the address that a client named.
 var Local = local
 

@@ -205,6 +205,27 @@ func TestWhatWasOnItsWayWhenAnotherCameIsInAGap(t *testing.T) {
 	})
 }
 
+// A client that reports has received all that there is when another comes, and dies before it has reported it: the other
+// is not sent that, so it is in a gap, as it is where no other came.
+func TestWhatWasReceivedAndNotReportedWhenAnotherCameIsInAGap(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityEvidence}})
+		c.subscribe(b.ep)
+		b.capture(0, b.ep, 3)
+		ids := c.got(3)
+		b.report(n, b.ep, ids[0], 200)
+		eventually(t, "all is known to have been received", func() bool { return c.session.Received() == b.newest() })
+		back := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityEvidence}})
+		back.subscribe(b.ep)
+		c.close(false)
+		g := b.gaps(n, b.ep)
+		if len(g) != 1 || g[0].State != hookglass.GapReconnected || g[0].Counts != (hookglass.GapCounts{Total: 2, Retained: 2, Pending: 2}) {
+			t.Fatalf("%+v", g)
+		}
+	})
+}
+
 // A node that dies says nothing: the others find out by its lease.
 func TestTheSessionsOfADeadNodeAreEndedByAnother(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

@@ -330,6 +330,16 @@ func (b *bench) gaps(n *node, e hookglass.Endpoint) []hookglass.Gap {
 	return gaps
 }
 
+// newest is the seq of the event that was captured last.
+func (b *bench) newest() (seq int64) {
+	b.t.Helper()
+	must(b.t, b.dbs[0].View(b.t.Context(), hookglass.System, func(v *store.View) (err error) {
+		seq, err = v.NewestOfAll()
+		return err
+	}))
+	return seq
+}
+
 // active is tunnel_active as the endpoint's record has it.
 func (b *bench) active(e hookglass.Endpoint) (active bool) {
 	b.t.Helper()
