@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"syscall"
 )
 
 // Unanswered is the error of a call that had no answer. It unwraps to what net/http says of it.
@@ -30,6 +31,12 @@ func (u *Unanswered) Server() string {
 		return u.cause.URL
 	}
 	return address.Scheme + "://" + address.Host
+}
+
+// Repeatable reports whether the call may be made again and is then made once: it changes nothing, or nobody took the
+// connection that it needed.
+func (u *Unanswered) Repeatable() bool {
+	return u.cause.Op == "Get" || errors.Is(u.cause, syscall.ECONNREFUSED)
 }
 
 // Proxy reports whether it was a proxy that was not reached.

@@ -237,19 +237,26 @@ func (c *ListenCmd) reach() (*client.Client, string, error) {
 	return to, address, err
 }
 
-// patiently is endpoints at a server that may be starting, or ask for patience.
+// patiently is endpoints at a server that may be starting, or ask for patience. One that has answered so is known to be
+// there: it may stop and start meanwhile.
 func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
 	for told := false; ; told = true {
 		found, err := c.endpoints(ctx, t, cfg, file)
 		var busy *client.Error
-		if !errors.As(err, &busy) || busy.Status != 503 && busy.Status != 429 {
+		var lost *client.Unanswered
+		wait := 500 * time.Millisecond
+		switch {
+		case errors.As(err, &busy) && (busy.Status == 503 || busy.Status == 429):
+			wait = min(max(busy.RetryAfter, wait), time.Minute)
+		case told && errors.As(err, &lost) && lost.Repeatable():
+		default:
 			return found, err
 		}
 		if !told {
 			fmt.Fprintln(t.Err, visible(busy.Error())+" Trying again.")
 		}
 		select {
-		case <-time.After(min(max(busy.RetryAfter, 500*time.Millisecond), time.Minute)):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -361,6 +362,46 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 	if all := got(); all[len(all)-1] != "POST /tunnel alone" {
 		t.Errorf("the handler got %q", all)
 	}
+}
+
+// A server that has said that it is starting is there, and may stop and start once more before it can answer.
+func TestListenWaitsForAServerThatStartsTwice(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	id := member(t, object(t, "", "endpoints", "create", "Second"), "data", "id").(string)
+	local, _ := receiver(t)
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 10)
+	starting := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"error":"unavailable","message":"The service is starting."}`)
+		asked <- struct{}{}
+	})}
+	go func() { _ = starting.Serve(door) }()
+	g := begin(t, strings.NewReader(""), "listen", local, "-e", id, "--output", "quiet", "--server", "http://"+door.Addr().String())
+	<-asked
+	g.err.wait(t, "Trying again")
+	starting.Close()
+	<-time.After(1300 * time.Millisecond) // it asks after a second, and nobody takes the connection
+	back, err := net.Listen("tcp", door.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := url.Parse(a.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := &http.Server{Handler: httputil.NewSingleHostReverseProxy(to)}
+	go func() { _ = started.Serve(back) }()
+	t.Cleanup(func() { started.Close() })
+	g.err.wait(t, "connected;")
+	g.stop()
+	g.ends(t, 0)
 }
 
 func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {

@@ -26,6 +26,7 @@ type listener struct {
 	env  []string
 	log  string
 	cmd  *exec.Cmd
+	over chan struct{} // closed when the process has ended
 }
 
 // listen starts a listener on an endpoint of a node, and returns when it is connected: what came before that fell into
@@ -65,6 +66,28 @@ func (l *listener) start() {
 	if err := l.cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}
+	cmd, over := l.cmd, make(chan struct{})
+	l.over = over
+	go func() {
+		_ = cmd.Wait() // how it ended is in its state
+		close(over)
+	}()
+}
+
+// keep starts a process again that has ended by itself, as whoever runs it would: one that begins while its server is
+// gone says so and ends.
+func (l *listener) keep() (again bool) {
+	l.t.Helper()
+	select {
+	case <-l.over:
+		if code := l.cmd.ProcessState.ExitCode(); code != 1 {
+			l.t.Fatalf("the listener ended with %d", code)
+		}
+		l.start()
+		return true
+	default:
+		return false
+	}
 }
 
 func (l *listener) signal(sig syscall.Signal) {
@@ -76,7 +99,7 @@ func (l *listener) signal(sig syscall.Signal) {
 
 func (l *listener) kill() {
 	_ = l.cmd.Process.Kill()
-	_ = l.cmd.Wait()
+	<-l.over
 }
 
 // handled counts what a local handler got, by event.
@@ -141,6 +164,11 @@ func TestTheTunnelLosesNothing(t *testing.T) {
 			names = append(names, name)
 		}
 		var story []string
+		keep := func() {
+			if client.keep() {
+				story = append(story, fmt.Sprintf("%s: the client had ended, and was started again", time.Now().UTC().Format("15:04:05.0")))
+			}
+		}
 		t.Cleanup(func() {
 			if t.Failed() {
 				t.Logf("what was done:\n%s", strings.Join(story, "\n"))
@@ -151,6 +179,7 @@ func TestTheTunnelLosesNothing(t *testing.T) {
 			for _, name := range names {
 				under := load{to: []*node{n}, ledger: l, conns: 4, rate: pick(60, 150)}.start()
 				<-time.After(between(300*time.Millisecond, pick(time.Second, 3*time.Second)))
+				keep()
 				blows[name]()
 				story = append(story, fmt.Sprintf("%s: %s, at number %d", time.Now().UTC().Format("15:04:05.0"), name, l.next.Load()))
 				<-time.After(between(100*time.Millisecond, time.Second))
@@ -169,6 +198,7 @@ func TestTheTunnelLosesNothing(t *testing.T) {
 			if time.Since(began) > 45*time.Second {
 				t.Fatalf("%d events were not delivered: %v", len(lacks), lacks)
 			}
+			keep()
 			<-time.After(100 * time.Millisecond)
 		}
 		took := time.Since(began)

@@ -20,6 +20,9 @@ func (c Chaos) Fate(n uint64) any { return c.fate(n) }
 // Ahead sets the head start that a delivery has before the next.
 func (c *Config) Ahead(d time.Duration) { c.ahead = func(int) time.Duration { return d } }
 
+// Look sets when, after connecting, gaps are looked for that were not known before.
+func (c *Config) Look(at ...time.Duration) { c.looks = at }
+
 // CatchUp delivers what was captured since a time.
 func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since, nil) }
 

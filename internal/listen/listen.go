@@ -67,6 +67,7 @@ type Config struct {
 	Tell func(Note)
 
 	ahead func(waiting int) time.Duration // headStart; a test sets another
+	looks []time.Duration                 // takeover; a test sets others
 }
 
 const (
@@ -129,6 +130,9 @@ func New(cfg Config) *Listener {
 	}
 	if cfg.ahead == nil {
 		cfg.ahead = headStart
+	}
+	if cfg.looks == nil {
+		cfg.looks = takeover
 	}
 	l := &Listener{
 		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),

@@ -139,9 +139,14 @@ func (l *Listener) refused(g api.Gap) bool {
 // recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a
 // while, and until then the server does not know that nobody was connected.
 func (l *Listener) recoverLate(ctx context.Context) {
-	gaps, err := l.outages(ctx)
+	var gaps []api.Gap
+	err := l.persist(ctx, func() (err error) {
+		gaps, err = l.outages(ctx)
+		return err
+	})
 	if err != nil {
-		return // the next look, or the next connection, finds them
+		l.failedToRecover(ctx, err)
+		return
 	}
 	if gaps = l.fresh(gaps); len(gaps) > 0 {
 		l.recoverEarlier(ctx, gaps)

@@ -171,3 +171,32 @@ func TestALaterOutageBringsNothingOfTheTimeBefore(t *testing.T) {
 		t.Errorf("delivered %q, want %q and %q", ids, live, missed)
 	}
 }
+
+// A node that died holds its sessions for a while, so its gap may be noted when everybody is back. It is looked for, also
+// where a recovery was under way when it was time to look.
+func TestAGapThatIsNotedLateIsCaughtUpOn(t *testing.T) {
+	s := newServer(t)
+	ready := make(chan struct{})
+	h := newTarget(t, func(n int, _ http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			<-ready
+		}
+	})
+	s.arrive(api.TunnelRequest{})
+	late := s.arrive(api.TunnelRequest{})
+	s.gaps = []*gap{{id: "tgap_known", endpoint: "ep_a", from: 0, to: 1, at: time.Now().Add(-time.Minute), state: "reconnected"}}
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		c.Recover = listen.RecoverAll
+		c.Look(100 * time.Millisecond)
+	})
+	eventually(t, "the recovery is under way", func() bool { return len(h.ids()) == 1 })
+	s.set(func() {
+		s.gaps = append(s.gaps, &gap{id: "tgap_late", endpoint: "ep_a", from: 1, to: 2, at: time.Now().Add(-time.Minute), state: "reconnected"})
+	})
+	<-time.After(300 * time.Millisecond) // so that it is under way when it is time to look
+	close(ready)
+	eventually(t, "the late one", func() bool { return get(s, func() bool { return s.delivered(late) }) })
+	if sum, err := l.end(true); err != nil || sum.Delivered != 2 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}

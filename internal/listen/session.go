@@ -16,6 +16,7 @@ const (
 	heartbeat    = time.Minute            // between signs of life of ours (decisions, section 10)
 	greeting     = 15 * time.Second       // for the welcome and the answers to all subscriptions
 	backlogCheck = 100 * time.Millisecond // between looks whether what was left for later can come now
+	lookAgain    = time.Second            // until gaps are looked for where a recovery was under way when it was time
 )
 
 // takeover is when, after connecting, gaps are looked for that were not known before: what a dead node held is taken
@@ -60,7 +61,7 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 	defer beat.Stop()
 	defer late.Stop()
 	defer look.Stop()
-	again := time.NewTimer(takeover[0])
+	again := time.NewTimer(l.cfg.looks[0])
 	defer again.Stop()
 	looks := 0
 	for stop := ctx.Done(); ; {
@@ -87,11 +88,10 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 				s.catch(func() { l.catchUp(recovery, since) })
 			}
 		case <-again.C:
-			if looks++; looks < len(takeover) {
-				again.Reset(takeover[looks] - takeover[looks-1])
-			}
-			if s.online && stop != nil && l.cfg.Recover != RecoverNone {
-				s.catch(func() { l.recoverLate(recovery) })
+			if s.online && stop != nil && l.cfg.Recover != RecoverNone && !s.catch(func() { l.recoverLate(recovery) }) {
+				again.Reset(lookAgain)
+			} else if looks++; looks < len(l.cfg.looks) {
+				again.Reset(time.Until(s.opened.Add(l.cfg.looks[looks])))
 			}
 		case <-stop:
 			stop = nil
@@ -155,15 +155,18 @@ func (s *session) ready(recovery context.Context) {
 	s.catch(func() { l.recover(recovery) })
 }
 
-// catch has missed events fetched beside all else, by one recovery at a time: where one is under way, it is that.
-func (s *session) catch(fetch func()) {
+// catch has missed events fetched beside all else, by one recovery at a time. It reports false where another is under
+// way, and then does nothing.
+func (s *session) catch(fetch func()) bool {
 	select {
 	case s.catching <- struct{}{}:
 		s.l.work.Go(func() {
 			fetch()
 			<-s.catching
 		})
+		return true
 	default:
+		return false
 	}
 }
 
