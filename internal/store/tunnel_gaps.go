@@ -38,8 +38,9 @@ func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Tim
 
 // addPastGap notes an outage that is found out about when it is over already: whoever is subscribed now began behind
 // what the lost subscription received, or received and never reported. Nothing is noted where another had it all. Of a
-// node that is gone nobody knows what was on its way, so that another client which came before its end had it all, too;
-// the same client is not another: its coming back says that it had gone, which the node knew and had not written down.
+// node that is gone nobody knows what was on its way. A client that reports has what it reported; one that does not is
+// believed to have had all that there was when another client came, for it was there until its node died. The same
+// client is not another: its coming back says that it had gone, which the node knew and had not written down.
 func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelEnd) error {
 	var to, back int64
 	var target, hostname string
@@ -56,7 +57,7 @@ func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelE
 	case since.IsZero():
 		return nil
 	case since.UnixMicro() < back:
-	case !end.NodeGone, target == s.TargetURL && hostname == s.Hostname:
+	case !end.NodeGone, s.Reports, target == s.TargetURL && hostname == s.Hostname:
 		since = time.UnixMicro(back)
 	default:
 		return nil
