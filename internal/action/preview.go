@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -316,20 +317,25 @@ type BacktestDifference struct {
 	Stored, Submitted []byte // JSON
 }
 
+// BacktestOf says what an action is rehearsed on.
+type BacktestOf struct {
+	Query string // the events that are meant, in the query language; "": all
+	Limit int64  // how many of them, 1 to [MaxBacktest]; 0: the default
+	Draft *Draft // a configuration to rehearse beside the stored one; nil: none
+}
+
 // Backtest rehearses an action on the last events that a query means, newest first, and beside it what a draft would
-// make of the action. Nothing is sent, and nothing is stored. limit 0 is the default. It answers not_found,
-// plan_required, subscription_required and validation_failed.
-func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID, text string, limit int64, d *Draft) (b Backtest, err error) {
+// make of the action. Nothing is sent, and nothing is stored. It answers not_found, plan_required,
+// subscription_required and validation_failed.
+func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID string, of BacktestOf) (b Backtest, err error) {
 	if err := who.MayManage(); err != nil {
 		return b, err
 	}
-	if limit == 0 {
-		limit = defaultBacktest
-	}
+	limit := cmp.Or(of.Limit, defaultBacktest)
 	if limit < 1 || limit > MaxBacktest {
 		return b, hookglass.Invalid("limit", "must be 1 to %d", MaxBacktest)
 	}
-	q, err := query.Filter{Q: text, Ignored: "any"}.Parse(s.db.Now())
+	q, err := query.Filter{Q: of.Query, Ignored: "any"}.Parse(s.db.Now())
 	if err != nil {
 		return b, ofQuery(err)
 	}
@@ -353,7 +359,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	if err != nil {
 		return b, err
 	}
-	submitted, err := s.submitted(ctx, who, pl, a, d)
+	submitted, err := s.submitted(ctx, who, pl, a, of.Draft)
 	if err != nil {
 		return b, err
 	}
@@ -362,7 +368,8 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		if time.Now().After(until) || ctx.Err() != nil {
 			return b, ctx.Err()
 		}
-		tested, err := s.backtestOn(ctx, who, pl, ref, string(listed.ID), stored, submitted)
+		read := func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, string(listed.ID)) }
+		tested, err := s.backtestOn(ctx, who, pl, read, programs{stored, submitted})
 		if hookglass.Is(err, hookglass.CodeNotFound) {
 			continue // deleted meanwhile
 		}
@@ -375,15 +382,18 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	return b, nil
 }
 
+// programs are those that a backtest compares; submitted is nil where no draft was given.
+type programs struct{ stored, submitted *program }
+
 // backtestOn rehearses on one event, which is held until then.
-func (s *Service) backtestOn(ctx context.Context, who hookglass.Principal, pl plan, ref, eventID string, stored, submitted *program) (t BacktestEvent, err error) {
+func (s *Service) backtestOn(ctx context.Context, who hookglass.Principal, pl plan, read func(*store.View) (*hookglass.Event, error), of programs) (t BacktestEvent, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	event, err := s.Hold(ctx, who, rehearsalTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, eventID) })
+	event, err := s.Hold(ctx, who, rehearsalTimes, read)
 	if err != nil {
 		return t, err
 	}
-	return s.backtest(pl.scene(event), stored, submitted), nil
+	return s.backtest(pl.scene(event), of), nil
 }
 
 // submitted is what a draft makes of an action; nil without a draft.
@@ -406,10 +416,10 @@ func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl pla
 }
 
 // backtest rehearses one event with what is stored and, where it is there, with what was submitted.
-func (s *Service) backtest(sc *scene, stored, submitted *program) BacktestEvent {
-	one := BacktestEvent{Stored: s.rehearse(sc, stored)}
-	if submitted != nil {
-		other := s.rehearse(sc, submitted)
+func (s *Service) backtest(sc *scene, of programs) BacktestEvent {
+	one := BacktestEvent{Stored: s.rehearse(sc, of.stored)}
+	if of.submitted != nil {
+		other := s.rehearse(sc, of.submitted)
 		one.Submitted = &other
 		one.Differences, one.More = differences(one.Stored, other)
 	}

@@ -49,7 +49,7 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 			t.Errorf("faults of %q", got)
 		}
 		a := b.create(d)
-		if _, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, "", 1, &action.Draft{Steps: &missing}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+		if _, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, action.BacktestOf{Limit: 1, Draft: &action.Draft{Steps: &missing}}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 			t.Errorf("a backtest of a draft that can not be saved: %v", err)
 		}
 		if got := fields(action.Draft{}); len(got) != 1 || got[0] != "endpoint_action.name" {
@@ -84,7 +84,7 @@ func TestABacktestThatEndedByItsTimeSaysSo(t *testing.T) {
 			"no time to rehearse":    {time.Minute, -1, 2, 0, false},
 		} {
 			b.actions.SetBacktestTimes(c.search, c.rehearse)
-			got, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, query, c.limit, nil)
+			got, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, action.BacktestOf{Query: query, Limit: c.limit})
 			must(t, err)
 			if len(got.Events) != c.events || got.Complete != c.complete {
 				t.Errorf("%s: %d events, complete %t", name, len(got.Events), got.Complete)

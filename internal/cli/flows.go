@@ -79,30 +79,8 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 		out = &minding{to: t.Err} // the end goes to standard output
 	}
 	fmt.Fprintf(out, "%s begins, until %s\n", f.ID, clock(&f.DeadlineAt))
-	told := make([]string, len(f.Steps))
-	tellSteps(out, f, told)
-	for lost := (time.Time{}); f.State == string(hookglass.FlowPending); {
-		fresh, err := to.WaitFlow(ctx, f.ID, f.Version, waitOnce)
-		if err == nil {
-			f, lost = fresh, time.Time{}
-			tellSteps(out, f, told)
-			continue
-		}
-		var refused *client.Error
-		if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429 {
-			return err
-		}
-		if lost.IsZero() {
-			lost = time.Now()
-		}
-		if time.Since(lost) > lostFor {
-			return fmt.Errorf("the server is out of reach: %s", visible(err.Error()))
-		}
-		select {
-		case <-time.After(again):
-		case <-ctx.Done(): // mostly while it was waited for
-			return errors.New("stopped; the flow goes on: hookglass flow get " + f.ID)
-		}
+	if f, err = watchFlow(ctx, to, f, out); err != nil {
+		return err
 	}
 	if r.JUnit != "" {
 		if err := writeJUnit(r.JUnit, f); err != nil {
@@ -122,6 +100,37 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 		return fmt.Errorf("the flow passed, but not all of that was printed: %w", out.err)
 	}
 	return nil
+}
+
+// watchFlow waits for the end of a flow, prints its steps as they move on, and returns it as it ended. A server that is
+// out of reach is asked again for a while.
+func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer) (api.Flow, error) {
+	told := make([]string, len(f.Steps))
+	tellSteps(out, f, told)
+	for lost := (time.Time{}); f.State == string(hookglass.FlowPending); {
+		fresh, err := to.WaitFlow(ctx, f.ID, f.Version, waitOnce)
+		if err == nil {
+			f, lost = fresh, time.Time{}
+			tellSteps(out, f, told)
+			continue
+		}
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429 {
+			return f, err
+		}
+		if lost.IsZero() {
+			lost = time.Now()
+		}
+		if time.Since(lost) > lostFor {
+			return f, fmt.Errorf("the server is out of reach: %s", visible(err.Error()))
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done(): // mostly while it was waited for
+			return f, errors.New("stopped; the flow goes on: hookglass flow get " + f.ID)
+		}
+	}
+	return f, nil
 }
 
 // read reads the file as the JSON of a flow.

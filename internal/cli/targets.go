@@ -43,9 +43,9 @@ func (*TargetsListCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCm
 	}
 	rows := make([][]string, len(all))
 	for i, one := range all {
-		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), strconv.Itoa(one.Failures), one.URL}
+		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), strconv.Itoa(one.Failures), one.URL}
 	}
-	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "FAILURES", "URL"}, rows))
+	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "FAILURES", "URL"}, rows))
 }
 
 // targetState is a target's state in a word.

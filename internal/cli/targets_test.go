@@ -40,6 +40,9 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "30 a minute") {
 		t.Errorf("get: %+v", r)
 	}
+	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !strings.Contains(r.out, "30 a minute") {
+		t.Errorf("list: %+v", r)
+	}
 	if changed := object(t, "", "targets", "update", id, "-e", ep, "--max-rate", "none"); member(t, changed, "data", "rate_limit") != nil || member(t, changed, "data", "rate_period") != nil {
 		t.Errorf("no rate: %v", changed)
 	}

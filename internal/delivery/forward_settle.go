@@ -3,6 +3,7 @@ package delivery
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,9 +89,6 @@ func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 
 func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	tx.MayBeLost() // what is lost with the machine is sent again, as when it stops between the answer and this
-	targets := map[int64]*streak{}
-	kept := make([]store.ClaimedForward, 0, len(batch))
-	outcomes := make([]hookglass.Outcome, 0, len(batch))
 	claimed := make([]store.ClaimedForward, len(batch))
 	for i := range batch {
 		claimed[i] = batch[i].ClaimedForward
@@ -99,32 +97,29 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	if err != nil {
 		return err
 	}
-	unused := map[int64]time.Duration{}
+	targets := map[int64]*streak{}
+	kept := make([]store.ClaimedForward, 0, len(batch))
+	outcomes := make([]hookglass.Outcome, 0, len(batch))
 	for i, s := range batch {
 		if !written[i] {
 			continue // another node has it, or it was deleted
 		}
 		kept = append(kept, s.ClaimedForward)
-		if !s.turn.IsZero() && !s.gone {
-			unused[s.TargetID] += s.queue.Target.Rate.Every()
-		}
 		if s.made {
 			outcomes = append(outcomes, OutcomeOf(hookglass.OutcomeTarget, s.EndpointNum, s.EventSeq, s.Attempts[s.Spent:], s.State))
+		}
+		if s.State == hookglass.ForwardFailed {
+			line := failedLine(s.queue.Target, s.event, s.Attempts[len(s.Attempts)-1], len(s.Attempts))
+			if err := tx.AddActivity(line); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+				return err
+			}
 		}
 		k := targets[s.TargetID]
 		if k == nil {
 			k = &streak{endpointNum: s.EndpointNum, target: s.queue.Target}
 			targets[s.TargetID] = k
 		}
-		switch s.State {
-		case hookglass.ForwardDelivered:
-			k.broken, k.failed = true, 0
-		case hookglass.ForwardFailed:
-			k.failed++
-			if err := tx.AddActivity(failedLine(s.queue.Target, s.event, s.Attempts[len(s.Attempts)-1], len(s.Attempts))); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
-				return err
-			}
-		}
+		k.add(s)
 	}
 	if err := tx.AddForwardEvidence(kept); err != nil {
 		return err
@@ -132,13 +127,8 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	if err := tx.AddOutcomes(outcomes...); err != nil {
 		return err
 	}
-	ids := make([]int64, 0, len(targets))
-	for id := range targets {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		if turns := unused[id]; turns > 0 {
+	for _, id := range slices.Sorted(maps.Keys(targets)) {
+		if turns := targets[id].unused; turns > 0 {
 			if err := tx.ReturnForwardTurns(id, turns); err != nil {
 				return err
 			}
@@ -171,8 +161,22 @@ func OutcomeOf(source hookglass.OutcomeSource, endpointNum, eventSeq int64, atte
 type streak struct {
 	endpointNum int64
 	target      hookglass.ForwardingTarget
-	broken      bool // a delivery arrived
-	failed      int  // deliveries that failed since
+	broken      bool          // a delivery arrived
+	failed      int           // deliveries that failed since
+	unused      time.Duration // turns that nothing was sent in
+}
+
+// add counts a delivery that was written down.
+func (k *streak) add(s *settled) {
+	if !s.turn.IsZero() && !s.gone {
+		k.unused += s.queue.Target.Rate.Every()
+	}
+	switch s.State {
+	case hookglass.ForwardDelivered:
+		k.broken, k.failed = true, 0
+	case hookglass.ForwardFailed:
+		k.failed++
+	}
 }
 
 // count keeps the number of failures in a row, and pauses a target that has failed for too long.

@@ -8,6 +8,7 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -54,18 +55,15 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, 
 	if utf8.RuneCountInString(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
 	}
-	asked := d
-	asked.Since = time.Time{} // mostly told as a duration, and so never twice the same
-	text, err := json.Marshal(asked)
+	sum, err := d.fingerprint()
 	if err != nil {
 		return f, err
 	}
-	fingerprint := sha256.Sum256(text)
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		plan, e, err := d.plan(&tx.View, tx.Now)
 		if key != "" && hookglass.Is(err, hookglass.CodeValidationFailed) {
 			// An endpoint may be gone since then, or what it reached back to be too long ago.
-			before, missing := tx.FlowMadeBefore(key, fingerprint[:])
+			before, missing := tx.FlowMadeBefore(key, sum)
 			if !hookglass.Is(missing, hookglass.CodeNotFound) {
 				f = before
 				return missing
@@ -78,41 +76,72 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, 
 		if err != nil {
 			return err
 		}
-		if key != "" {
-			before, print, err := tx.FlowByKey(e.WorkspaceID, key)
-			if err == nil && string(print) != string(fingerprint[:]) {
-				return hookglass.Errorf(hookglass.CodeIdempotencyConflict, "This Idempotency-Key was used for another flow.")
-			}
-			if !hookglass.Is(err, hookglass.CodeNotFound) {
-				f = before
-				return err
-			}
+		if before, found, err := begun(tx, e.WorkspaceID, key, sum); found || err != nil {
+			f = before
+			return err
 		}
 		if live >= hookglass.MaxLiveFlows {
 			return hookglass.Invalid("flow", "would be one too many: an account has %d at most that go on", hookglass.MaxLiveFlows)
 		}
-		f = hookglass.Flow{
-			ID: hookglass.NewSortableID(hookglass.PrefixFlow, tx.Now), AccountID: e.AccountID, WorkspaceID: e.WorkspaceID, Plan: plan, State: hookglass.FlowPending,
-			Version: 1, StartedAt: tx.Now, DeadlineAt: tx.Now.Add(plan.Timeout),
-		}
-		if f.Cursor, err = tx.NewestOfAll(); err != nil {
+		if f, err = begin(tx, e, plan, d.Since); err != nil {
 			return err
 		}
-		if !d.Since.IsZero() {
-			f.StartedAt = d.Since.UTC().Truncate(time.Microsecond)
-			f.DeadlineAt = tx.Now.Add(plan.Timeout)
-			if err := reachBack(tx, &f); err != nil {
-				return err
-			}
-		}
-		m, err := newMachine(&f)
-		if err != nil {
-			return err
-		}
-		m.begin()
-		return tx.CreateFlow(&f, key, fingerprint[:])
+		return tx.CreateFlow(&f, key, sum)
 	})
 	return f, err
+}
+
+// fingerprint tells one draft from another under the same key.
+func (d Draft) fingerprint() ([]byte, error) {
+	d.Since = time.Time{} // mostly told as a duration, and so never twice the same
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	return sum[:], nil
+}
+
+// begun finds the flow of a workspace that began under a key; found is false where none did. It answers
+// idempotency_conflict where that was of another draft.
+func begun(tx *store.Tx, workspace int64, key string, sum []byte) (f hookglass.Flow, found bool, err error) {
+	if key == "" {
+		return f, false, nil
+	}
+	f, before, err := tx.FlowByKey(workspace, key)
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound):
+		return f, false, nil
+	case err != nil:
+		return f, false, err
+	case !bytes.Equal(before, sum):
+		return f, false, hookglass.Errorf(hookglass.CodeIdempotencyConflict, "This Idempotency-Key was used for another flow.")
+	}
+	return f, true, nil
+}
+
+// begin is a flow as it begins, with what it has by then. It counts events from now on, or from since where that is
+// set.
+func begin(tx *store.Tx, e hookglass.Endpoint, plan hookglass.FlowPlan, since time.Time) (f hookglass.Flow, err error) {
+	f = hookglass.Flow{
+		ID: hookglass.NewSortableID(hookglass.PrefixFlow, tx.Now), AccountID: e.AccountID, WorkspaceID: e.WorkspaceID, Plan: plan, State: hookglass.FlowPending,
+		Version: 1, StartedAt: tx.Now, DeadlineAt: tx.Now.Add(plan.Timeout),
+	}
+	if f.Cursor, err = tx.NewestOfAll(); err != nil {
+		return f, err
+	}
+	if !since.IsZero() {
+		f.StartedAt = since.UTC().Truncate(time.Microsecond)
+		if err := reachBack(tx, &f); err != nil {
+			return f, err
+		}
+	}
+	m, err := newMachine(&f)
+	if err != nil {
+		return f, err
+	}
+	m.begin()
+	return f, nil
 }
 
 // reachBack puts the cursor before the first event that counts.

@@ -271,7 +271,7 @@ func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.
 		}
 		submitted = &d
 	}
-	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(query), limit, submitted)
+	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, action.BacktestOf{Query: orEmpty(query), Limit: limit, Draft: submitted})
 	if err != nil {
 		return out, err
 	}

@@ -244,7 +244,7 @@ func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, 
 		limit = 25
 	}
 	draft := m.Form.Draft()
-	b, err := a.Actions.Backtest(r.Context(), v.who, string(e.ID), m.Action.ID, m.Form.Query, limit, &draft)
+	b, err := a.Actions.Backtest(r.Context(), v.who, string(e.ID), m.Action.ID, action.BacktestOf{Query: m.Form.Query, Limit: limit, Draft: &draft})
 	if err != nil {
 		faults := faultsOf(err)
 		if len(faults) == 1 && faults[0].Field == "query" {
