@@ -17,7 +17,7 @@ import (
 
 // Files are the style and the script.
 //
-//go:embed inspector.css inspector.js tree.js search.js jwt.js times.js
+//go:embed inspector.css inspector.js tree.js search.js jwt.js times.js notify.js
 var Files embed.FS
 
 // Model is what the page shows.

@@ -363,8 +363,11 @@ function put() {
     title();
   }
   for (const item of items.toReversed()) tell(item.querySelector("a.row").dataset.title);
+  document.dispatchEvent(new CustomEvent("hookglass:arrived", { detail: items.map(described) }));
   if (first && !root.hasAttribute("data-open") && sideBySide()) open(items.at(-1).id, { history: "replace" });
 }
+
+const described = (item) => ({ id: item.id, title: item.querySelector("a.row").dataset.title, what: item.querySelector(".row-what").textContent });
 
 // A list that grows all day would become slow. The last rows go, except those in use, and the link for more begins
 // where they were. Who has scrolled as far keeps what is read there, unless requests are missing before it; where more
