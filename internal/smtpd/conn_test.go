@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
@@ -286,22 +287,37 @@ func TestConnectionsHaveALimit(t *testing.T) {
 }
 
 func TestSilenceIsCutOff(t *testing.T) {
-	_, addr := start(t, smtpd.Config{CommandTimeout: 30 * time.Millisecond, BodyGrace: 30 * time.Millisecond}, &ledger{})
-	c := greeted(t, addr)
-	c.expect(421)
-	c.closed()
-	c = dial(t, addr)
-	c.expect(220)
-	c.send("NOO") // a line that does not end
-	c.expect(421)
-	c = begun(t, addr, "inbox@mail.test")
-	c.send("DATA\r\nHel")
-	c.expect(354)
-	c.expect(421)
-	c.closed()
-	c = begun(t, addr, "inbox@mail.test")
-	c.send("BDAT 100 LAST\r\nHel")
-	c.expect(421)
+	synctest.Test(t, func(t *testing.T) {
+		s, ln := smtpd.New(smtpd.Config{Domain: "mail.test", CommandTimeout: time.Minute, BodyGrace: time.Minute}, &ledger{}, discard()), make(pipes)
+		go s.Serve(ln)
+		greeted := func() *client {
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { ours.Close() })
+			ln <- theirs
+			c := &client{t, ours, bufio.NewReader(ours)}
+			c.expect(220)
+			c.says("EHLO client.test", 250)
+			return c
+		}
+		c := greeted()
+		c.expect(421)
+		c.closed()
+		c = greeted()
+		c.send("NOO") // a line that does not end
+		c.expect(421)
+		c = greeted()
+		c.begin("inbox@mail.test")
+		c.send("DATA\r\nHel")
+		c.expect(354)
+		c.expect(421)
+		c.closed()
+		c = greeted()
+		c.begin("inbox@mail.test")
+		c.send("BDAT 100 LAST\r\nHel")
+		c.expect(421)
+		c.nc.Close()
+		_ = s.Shutdown(t.Context())
+	})
 }
 
 func TestAStopTellsThoseWhoWaitAndKeepsWhatIsUnderWay(t *testing.T) {
