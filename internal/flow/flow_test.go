@@ -171,7 +171,7 @@ func TestAFlowThatNamesATagWaitsForActions(t *testing.T) {
 			step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" }), step(y.b, nil),
 		}})
 		untagged := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "-tag:noise" })}})
-		short := y.begin(flow.Draft{Timeout: 100 * time.Millisecond, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" })}})
+		short := y.begin(flow.Draft{Timeout: 4 * time.Second, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" })}})
 		indifferent := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}})
 		at = y.db.Now()
 		waits := y.captureWith(at, y.a, "order", "{}", store.Work{Tasks: []store.TaskKind{store.TaskActions}})
@@ -209,9 +209,9 @@ func TestAFlowThatNamesATagWaitsForActions(t *testing.T) {
 
 func TestAFlowExpiresAndTellsWhy(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		y.node()
 		f := y.begin(flow.Draft{Timeout: 100 * time.Millisecond, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })}})
-		near := y.capture(y.a, "refunded", "{}")
+		near := y.captureAt(f.StartedAt, y.a, "refunded", "{}")
+		y.node()
 		f = y.wait(f)
 		if n := f.Progress.Steps[0].NearMiss; f.State != hookglass.FlowExpired || n == nil || n.EventID != near.ID || n.Faults[0].Actual != "refunded" {
 			t.Errorf("%+v", f)
