@@ -105,10 +105,14 @@ func TestTimeIsInProportion(t *testing.T) {
 		"space that leads to no dot":   "To: a@b" + strings.Repeat(" ", 240_000),
 		"angles that are never closed": "To: " + strings.Repeat("<", 240_000),
 	} {
-		bound := 10*ordinary() + 200*time.Millisecond
-		start := time.Now()
-		email.Parse([]byte(header + "\r\n\r\n"))
-		if took := time.Since(start); took > bound {
+		var took, bound time.Duration
+		for tries := 0; tries == 0 || took > bound && tries < 3; tries++ { // another program may have the processor meanwhile
+			bound = 10*ordinary() + 200*time.Millisecond
+			start := time.Now()
+			email.Parse([]byte(header + "\r\n\r\n"))
+			took = time.Since(start)
+		}
+		if took > bound {
 			t.Errorf("%s: %s, where %s is bearable", name, took, bound)
 		}
 	}
