@@ -415,13 +415,13 @@ func TestWhatADeadNodeHadInHandIsSentAgain(t *testing.T) {
 			t.Errorf("%s", text(d))
 		}
 		y.start(y.db)
-		y.clock.advance(target.Timeout + 29*time.Second)
+		y.clock.advance(target.Timeout + 10*time.Second)
 		y.capture(y.ep, "", "later") // a round has passed when this is through
 		until(t, "another delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 		if len(s.got()) != 1 {
 			t.Fatalf("%d hits before the lease ended", len(s.got()))
 		}
-		y.clock.advance(2 * time.Second)
+		y.clock.advance(21 * time.Second)
 		until(t, "the delivery", y.settledAll(target, 2, hookglass.ForwardDelivered))
 		if h := s.got(); len(h) != 2 || h[1].header.Get("X-Service-Original-Request") != string(ev.ID) {
 			t.Errorf("%+v", h)
