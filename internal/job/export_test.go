@@ -18,3 +18,9 @@ func Quiet(h slog.Handler) (slog.Handler, func()) {
 	stopping := new(atomic.Bool)
 	return quiet{h, stopping, new(faults)}, func() { stopping.Store(true) }
 }
+
+// MaxLost is how many processes may die with a task in hand before it is given up.
+const MaxLost = maxLost
+
+// Renewing has leases renewed as often as that. It must be called before Run.
+func (w *Tasks) Renewing(every time.Duration) { w.renewal = every }

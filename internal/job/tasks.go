@@ -59,6 +59,7 @@ type Tasks struct {
 	ended   chan endedTask
 	working sync.WaitGroup
 	handed  *fair.Inbox[endedTask] // tasks that captures handed over
+	renewal time.Duration          // how often leases are renewed
 
 	mu      sync.Mutex
 	places  *fair.Places
@@ -80,7 +81,8 @@ type endedTask struct {
 func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
 	return &Tasks{
 		TaskConfig: cfg, db: db, freed: make(chan struct{}, 1), ended: make(chan endedTask, cfg.Places),
-		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}), handed: fair.NewInbox[endedTask](), direct: fair.NewDirect(),
+		handed: fair.NewInbox[endedTask](), renewal: taskRenew,
+		places: fair.NewPlaces(cfg.Places, cfg.PerTenant), held: make(map[int64]struct{}), direct: fair.NewDirect(),
 	}
 }
 
@@ -98,7 +100,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 	})
 	w.db.HandTasks(w.Kind, taskDesk{w})
 
-	look, renew := time.NewTimer(0), time.NewTicker(taskRenew)
+	look, renew := time.NewTimer(0), time.NewTicker(w.renewal)
 	defer look.Stop()
 	defer renew.Stop()
 	for ctx.Err() == nil {

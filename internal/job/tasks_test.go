@@ -30,24 +30,37 @@ func newBench(t *testing.T, db *store.DB) *bench {
 	return b
 }
 
-func (b *bench) capture() int64 {
+func (b *bench) capture() int64 { return b.captureOf("body") }
+
+func (b *bench) captureOf(body string) int64 {
 	b.t.Helper()
-	at := time.Now().UTC()
-	ev := &hookglass.Event{
-		ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: b.endpoint.Num, EndpointID: b.endpoint.ID, Type: hookglass.EventWebhook, ReceivedAt: at,
-		Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
-		Payload: &hookglass.Payload{Body: []byte("body")},
-	}
+	ev := b.event(body)
 	if err := b.db.CaptureWith(b.t.Context(), 0, ev, store.Work{Tasks: []store.TaskKind{store.TaskActions}}); err != nil {
 		b.t.Fatal(err)
 	}
 	return ev.Seq
 }
 
+func (b *bench) event(body string) *hookglass.Event {
+	at := time.Now().UTC()
+	return &hookglass.Event{
+		ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: b.endpoint.Num, EndpointID: b.endpoint.ID, Type: hookglass.EventWebhook, ReceivedAt: at,
+		Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, Size: int64(len(body)),
+		Payload: &hookglass.Payload{Body: []byte(body)},
+	}
+}
+
 // run works tasks until the returned function is called.
 func (b *bench) run(work func(context.Context, store.Task) error) (stop func()) {
+	return b.runTasks(b.tasks(8, 8, work))
+}
+
+func (b *bench) tasks(places, perTenant int, work func(context.Context, store.Task) error) *job.Tasks {
+	return job.NewTasks(b.db, job.TaskConfig{Kind: store.TaskActions, Places: places, PerTenant: perTenant, Work: work, Log: slog.New(slog.DiscardHandler)})
+}
+
+func (b *bench) runTasks(tasks *job.Tasks) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	tasks := job.NewTasks(b.db, job.TaskConfig{Kind: store.TaskActions, Places: 8, PerTenant: 8, Work: work, Log: slog.New(slog.DiscardHandler)})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

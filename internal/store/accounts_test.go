@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -235,4 +236,137 @@ func TestRevokingATokenIsAnnounced(t *testing.T) {
 			t.Error("nothing was heard")
 		}
 	})
+}
+
+func TestAChangeOfOneUserOrAccountLeavesTheOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada, eve := newTenant(t, db, "ada@example.com"), newTenant(t, db, "eve@example.com")
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.SetPasswordHash(ada.user.ID, "Ada's"); err != nil {
+				return err
+			}
+			ada.account.Name, ada.account.Plan = "changed", hookglass.PlanFree
+			if err := tx.UpdateAccount(ada.account); err != nil {
+				return err
+			}
+			if err := tx.TouchToken(ada.wide.ID); err != nil {
+				return err
+			}
+			return tx.RevokeToken(ada.inFirst.ID)
+		})
+		view(t, db, hookglass.System, func(v *store.View) {
+			hash, err := v.PasswordHash(eve.user.ID)
+			same(t, "the password of another", hash, err, "")
+			account, err := v.Account(eve.account.ID)
+			same(t, "another account", account, err, eve.account)
+			tokens, err := v.Tokens(eve.user.ID)
+			same(t, "the tokens of another", tokens, err, []hookglass.Token{eve.inSecond, eve.inFirst, eve.wide})
+			token, err := v.Token(ada.inSecond.ID)
+			same(t, "another token of the same user", token, err, ada.inSecond)
+		})
+	})
+}
+
+// A session that is resumed is of the oldest account, and what names no workspace goes into the oldest of the account.
+func TestAccountsWorkspacesAndMembersComeOldestFirst(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		eve, ada := newTenant(t, db, "eve@example.com"), newTenant(t, db, "ada@example.com")
+		// Who came last became a member first, and of the newer account first.
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.AddMember(eve.account.ID, ada.user.ID); err != nil {
+				return err
+			}
+			if err := tx.Exec("DELETE FROM members WHERE user_id = $1 AND account_id = $2", eve.user.ID, eve.account.ID); err != nil {
+				return err
+			}
+			return tx.AddMember(eve.account.ID, eve.user.ID)
+		})
+		// A row that was changed last is read last, unless an order is asked for.
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.Exec("UPDATE accounts SET name = name WHERE id = $1", eve.account.ID); err != nil {
+				return err
+			}
+			return tx.Exec("UPDATE workspaces SET name = name WHERE id = $1", eve.first.ID)
+		})
+		view(t, db, hookglass.System, func(v *store.View) {
+			accounts, err := v.Accounts()
+			same(t, "accounts", accounts, err, []hookglass.Account{eve.account, ada.account})
+			accounts, err = v.AccountsOf(ada.user.ID)
+			same(t, "accounts of one user", accounts, err, []hookglass.Account{eve.account, ada.account})
+			members, err := v.Members(eve.account.ID)
+			same(t, "members", members, err, []hookglass.User{eve.user, ada.user})
+			workspaces, err := v.Workspaces(eve.account.ID)
+			same(t, "workspaces", workspaces, err, []hookglass.Workspace{eve.first, eve.second})
+		})
+	})
+}
+
+func TestATokenIsOfUseWhileItsUserIsAMemberOfItsAccount(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada, eve := newTenant(t, db, "ada@example.com"), newTenant(t, db, "eve@example.com")
+		hash := []byte("the hash of Eve's token at Ada's")
+		token := hookglass.Token{UserID: eve.user.ID, AccountID: ada.account.ID, Level: hookglass.LevelAccount}
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.AddMember(ada.account.ID, eve.user.ID); err != nil {
+				return err
+			}
+			return tx.CreateToken(&token, hash)
+		})
+		view(t, db, hookglass.System, func(v *store.View) {
+			found, err := v.TokenByHash(hash)
+			same(t, "the token of a member", found, err, token)
+		})
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec("DELETE FROM members WHERE user_id = $1 AND account_id = $2", eve.user.ID, ada.account.ID)
+		})
+		view(t, db, hookglass.System, func(v *store.View) {
+			found, err := v.TokenByHash(hash)
+			missing(t, "the token of who is no member any more", found, err)
+			_, err = v.TokenByHash([]byte("ada@example.com0"))
+			if err != nil {
+				t.Errorf("the token of who is one still: %v", err)
+			}
+			_, err = v.TokenByHash([]byte("eve@example.com0"))
+			if err != nil {
+				t.Errorf("a token at an account where its user is a member still: %v", err)
+			}
+		})
+	})
+}
+
+func TestNobodyHasANameThatIsNoText(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		newTenant(t, db, "ada@example.com")
+		view(t, db, hookglass.System, func(v *store.View) {
+			for _, email := range []string{"ada@example.com\x00", "ada\xff@example.com"} {
+				user, err := v.UserByEmail(email)
+				missing(t, "a user", user, err)
+			}
+		})
+	})
+}
+
+// Servers keep what they know of an account's rights until they hear of a change.
+func TestAChangeOfAnAccountIsAnnounced(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		account, endpoints := db.Listen(store.TopicAccount(n.account.ID)), db.Listen(store.TopicEndpoints)
+		defer account.Close()
+		defer endpoints.Close()
+		drain(account)
+		drain(endpoints)
+		n.account.Plan = hookglass.PlanFree
+		writing(t, db, func(tx *store.Tx) error { return tx.UpdateAccount(n.account) })
+		heard(t, "the account's topic", account)
+		heard(t, "the topic of endpoints", endpoints)
+	})
+}
+
+func heard(t *testing.T, what string, s *store.Subscription) {
+	t.Helper()
+	select {
+	case <-s.C:
+	case <-time.After(20 * time.Second):
+		t.Errorf("nothing was heard by %s", what)
+	}
 }
