@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/client"
 )
 
 // parcel is an event on its way through a lane.
@@ -402,109 +400,4 @@ func cut(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "")
-}
-
-// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields
-// and body, not the machine.
-func (a *lane) replay(ctx context.Context, text json.RawMessage) {
-	l := a.l
-	var c api.TunnelReplayCommand
-	if json.Unmarshal(text, &c) != nil || c.CommandID == "" {
-		return
-	}
-	l.mu.Lock()
-	fresh := l.commands.see(c.CommandID)
-	l.mu.Unlock()
-	if !fresh {
-		return
-	}
-	took := int64(0)
-	result := api.TunnelReplayResult{ResultToken: c.ResultToken, CommandID: c.CommandID, StatusCode: api.Some(int64(0)), ResponseTimeMS: &took}
-	out, err := a.command(c)
-	var got answer
-	switch {
-	case err != nil:
-		got = answer{failure: api.FailureUnknown, problem: err.Error(), declared: -1}
-	case !c.ExpiresAt.IsZero() && l.now().After(c.ExpiresAt.Time):
-		got = answer{failure: api.FailureTimeout, problem: "the command came too late", declared: -1}
-	default:
-		limit := localLimit
-		if c.TimeoutMS > 0 {
-			limit = time.Duration(min(c.TimeoutMS, int64(10*time.Minute/time.Millisecond))) * time.Millisecond
-		}
-		sending, cancel := context.WithTimeout(ctx, limit)
-		keep := l.evidenceLimit()
-		if c.EvidenceBodyLimit > 0 {
-			keep = min(c.EvidenceBodyLimit, 16<<20)
-		}
-		got = l.carrier.send(sending, out, keep, func() {})
-		l.noticed(out.to, got)
-		got = got.entire(sending)
-		cancel()
-	}
-	took = got.took.Milliseconds()
-	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(api.Text(got.reason), hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
-	maySent := got.status != 0 || got.maySent
-	result.RequestMayHaveBeenSent = &maySent
-	resolved, shown := "", c.URL // of one that is not sent
-	if err == nil {
-		resolved, shown = out.url(), out.url()
-	}
-	result.TunnelEvidence = evidence(resolved, got)
-	l.tell(Replayed{Method: c.Method, URL: shown, StatusCode: got.status, Took: got.took, Problem: got.problem})
-	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {
-		l.tell(Warning{"the result of a replay was not taken: " + err.Error()})
-	}
-}
-
-// command makes the request of a replay.
-func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
-	body, err := base64.StdEncoding.DecodeString(c.BodyBase64)
-	if err != nil {
-		return outgoing{}, fmt.Errorf("the body of the command is no base64")
-	}
-	to := a.endpoint.Target
-	for _, way := range a.endpoint.Routes {
-		if to == nil || strings.HasPrefix(c.URL, way.Target.Scheme+"://"+way.Target.Host+"/") {
-			to = &way.Target
-		}
-	}
-	if to == nil {
-		return outgoing{}, fmt.Errorf("this listener shows events and has no target to send them to")
-	}
-	target, fields := c.Wanted()
-	if rest, whole := strings.CutPrefix(target, to.Scheme+"://"+to.Host); whole && (rest == "" || rest[0] == '/' || rest[0] == '?') {
-		if target = rest; target == "" || target[0] == '?' {
-			target = "/" + target
-		}
-		target = fit(target)
-	} else if strings.Contains(target, "://") {
-		return outgoing{}, fmt.Errorf("the command names an address that is no target of this listener")
-	} else {
-		path, query, _ := strings.Cut(target, "?")
-		target = to.requestTarget(path, query)
-	}
-	return write(c.Method, *to, target, fieldsOf(fields, c.Headers), a.endpoint.Headers, nil, body)
-}
-
-// insist repeats a call that failed for want of a connection or of the server, a few times.
-func insist(ctx context.Context, call func() error) (err error) {
-	pause := newBackoff()
-	for range 5 {
-		if err = call(); err == nil || hopeless(err) {
-			return err
-		}
-		select {
-		case <-time.After(pause.next(false)):
-		case <-ctx.Done():
-			return err
-		}
-	}
-	return err
-}
-
-// hopeless reports whether a call will be refused however often it is made.
-func hopeless(err error) bool {
-	refused, ok := err.(*client.Error)
-	return ok && refused.Code != "" && refused.Status < 500 && refused.Status != http.StatusTooManyRequests
 }
