@@ -28,6 +28,7 @@ type ListenCmd struct {
 	remote
 	To       string   `arg:"" optional:"" name:"port-or-url" help:"Where events go: 3000, localhost:3000/hooks or a whole URL. Without one they are shown only."`
 	ToFlag   string   `name:"forward-to" short:"f" placeholder:"URL" help:"The same, as a flag."`
+	Exec     *string  `placeholder:"COMMAND" help:"Run this by the shell for each event instead: the body is its stdin, and exit code 0 means delivered."`
 	Endpoint []string `short:"e" placeholder:"EP" help:"Endpoint to listen to, by id or custom id; may be repeated. Without one: that of $$HOOKGLASS_ENDPOINT, or the only one there is."`
 	All      bool     `help:"Listen to every endpoint."`
 	New      bool     `help:"Create an endpoint and listen to it."`
@@ -54,6 +55,7 @@ endpoint is made, which lives for 24 hours. Outages of the connection are caught
 
   hookglass listen 3000
   hookglass listen localhost:3000/webhooks -e payments --route 'invoice.*=localhost:3000/invoices'
+  hookglass listen -e payments --exec './handle.sh "$HOOKGLASS_EVENT_TYPE"'
 
 Events go to stdout, one a line; everything else to stderr.`
 }
@@ -68,6 +70,8 @@ func (c *ListenCmd) Validate() error {
 		return errors.New(`help is no address of a local service, which is a port, a host or a URL: "hookglass listen --help" explains them`)
 	case c.To != "" && c.ToFlag != "":
 		return fmt.Errorf("where events go is named twice, %s and --forward-to %s", c.To, c.ToFlag)
+	case c.Exec != nil && (c.To != "" || c.ToFlag != ""):
+		return fmt.Errorf("events go to %s or to the command of --exec, not to both", cmp.Or(c.To, c.ToFlag))
 	case c.All && len(c.Endpoint) > 0:
 		return errors.New("--all and --endpoint exclude one another")
 	case c.New && (c.All || len(c.Endpoint) > 0):
@@ -92,6 +96,13 @@ func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 		to, err := listen.ParseTarget(where)
 		if err != nil {
 			return e, err
+		}
+		e.Target = &to
+	}
+	if c.Exec != nil {
+		to, err := listen.RunCommand(*c.Exec)
+		if err != nil {
+			return e, fmt.Errorf("--%w", err)
 		}
 		e.Target = &to
 	}
@@ -161,7 +172,7 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 		c.fill(file)
 	}
 	show := c.screen(t)
-	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Recover: c.recovery(t)}
+	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Environment: os.Environ(), Recover: c.recovery(t)}
 	if cfg.Recover == listen.RecoverAsk {
 		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }
 	}
@@ -386,10 +397,10 @@ func machine() api.TunnelMetadata {
 	return api.TunnelMetadata{Hostname: host, OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// targetsOf are the targets of endpoints, each address once.
+// targetsOf are the addresses that endpoints have for targets, each once.
 func targetsOf(endpoints []listen.Endpoint) (all []listen.Target) {
 	add := func(to listen.Target) {
-		if !slices.ContainsFunc(all, func(o listen.Target) bool { return o.Scheme == to.Scheme && o.Host == to.Host }) {
+		if to.Command == "" && !slices.ContainsFunc(all, func(o listen.Target) bool { return o.Scheme == to.Scheme && o.Host == to.Host }) {
 			all = append(all, to)
 		}
 	}

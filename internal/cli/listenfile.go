@@ -35,6 +35,7 @@ type listenFile struct {
 type fileEndpoint struct {
 	Endpoint string            `yaml:"endpoint"` // its id or custom id
 	Upstream upstream          `yaml:"upstream"`
+	Exec     string            `yaml:"exec"` // in place of the upstream
 	Routes   []fileRoute       `yaml:"routes"`
 	Events   []string          `yaml:"events"`
 	Provider string            `yaml:"provider"`
@@ -44,6 +45,7 @@ type fileEndpoint struct {
 type fileRoute struct {
 	Events   string   `yaml:"events"`
 	Upstream upstream `yaml:"upstream"`
+	Exec     string   `yaml:"exec"`
 }
 
 type upstream struct {
@@ -155,21 +157,43 @@ func (f *listenFile) endpoint(e api.Endpoint, flags listen.Endpoint) (listen.End
 	return entry.plan(flags)
 }
 
+// target is where an upstream or a command takes events; nil: there is neither.
+func target(up upstream, exec string) (*listen.Target, error) {
+	switch {
+	case up.URL != "" && exec != "":
+		return nil, errors.New("upstream and exec exclude one another")
+	case exec != "":
+		to, err := listen.RunCommand(exec)
+		return &to, err
+	case up.URL != "":
+		to, err := listen.ParseTarget(up.URL)
+		if err != nil {
+			err = fmt.Errorf("upstream: %w", err)
+		}
+		return &to, err
+	}
+	return nil, nil
+}
+
 // plan is the entry under what flags say.
 func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	out := flags
-	if out.Target == nil && e.Upstream.URL != "" {
-		to, err := listen.ParseTarget(e.Upstream.URL)
-		if err != nil {
-			return out, fmt.Errorf("upstream: %w", err)
-		}
-		out.Target = &to
+	to, err := target(e.Upstream, e.Exec)
+	if err != nil {
+		return out, err
+	}
+	if out.Target == nil {
+		out.Target = to
 	}
 	for i, r := range e.Routes {
-		route, err := listen.ParseRoute(r.Events + "=" + r.Upstream.URL)
-		if err != nil {
+		to, err := target(r.Upstream, r.Exec)
+		switch {
+		case err != nil:
 			return out, fmt.Errorf("routes[%d]: %w", i, err)
+		case to == nil || r.Events == "":
+			return out, fmt.Errorf("routes[%d]: it takes events, and an upstream or exec", i)
 		}
+		route := listen.Route{Events: r.Events, Target: *to}
 		out.Routes = append(out.Routes[:len(out.Routes):len(out.Routes)], route)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {

@@ -66,11 +66,11 @@ func (c *ListenCmd) screen(t *server.Terminal) *screen {
 func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	to := "shown here only"
 	if plan.Target != nil {
-		to = plan.Target.String()
+		to = place(*plan.Target)
 	}
 	fmt.Fprintf(s.err, "%s  %s\n  -> %s\n", address(e), visible(e.Name), to)
 	for _, r := range plan.Routes {
-		fmt.Fprintf(s.err, "     %s -> %s\n", visible(r.Events), r.Target)
+		fmt.Fprintf(s.err, "     %s -> %s\n", visible(r.Events), place(r.Target))
 	}
 	if len(plan.Events) > 0 || plan.Provider != "" {
 		fmt.Fprintf(s.err, "     only %s\n", visible(strings.TrimSpace(plan.Provider+" "+strings.Join(plan.Events, ", "))))
@@ -83,6 +83,14 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	if e.TunnelActive {
 		fmt.Fprintln(s.err, "  another session is connected to it: both get every event")
 	}
+}
+
+// place is a target for people.
+func place(to listen.Target) string {
+	if to.Command != "" {
+		return "exec: " + visible(strings.ReplaceAll(strings.TrimSpace(to.Command), "\n", "; "))
+	}
+	return to.String()
 }
 
 // tell shows a note.
@@ -153,12 +161,14 @@ type line struct {
 	DurationMS        int64    `json:"duration_ms"`
 	FailureCategory   *string  `json:"failure_category"`
 	Error             *string  `json:"error"`
+	ExitCode          *int     `json:"exit_code,omitempty"`
 	Recovered         bool     `json:"recovered"`
 	Duplicate         bool     `json:"duplicate,omitempty"`
 	Dropped           bool     `json:"dropped,omitempty"`
 	Body              *string  `json:"body_base64,omitempty"`
 	ResponseBody      *string  `json:"response_body,omitempty"`
 	ResponseTruncated bool     `json:"response_truncated,omitempty"`
+	Stderr            *string  `json:"stderr,omitempty"`
 }
 
 // event writes the line of an event.
@@ -201,7 +211,10 @@ func (s *screen) event(d listen.Delivered) {
 	}
 	b.WriteByte('\n')
 	if s.bodies {
-		b.WriteString(indent("> ", bodyText(d.Event)) + indent("< ", text(d.Body, d.Size, d.Truncated)))
+		b.WriteString(indent("> ", bodyText(d.Event)))
+	}
+	if s.bodies || d.Command { // what a command prints is for whoever runs it
+		b.WriteString(indent("< ", text(d.Body, d.Size, d.Truncated)) + indent("! ", d.Stderr))
 	}
 	_, err := io.WriteString(s.out, b.String())
 	s.wrote(err)
@@ -230,7 +243,16 @@ func (s *screen) object(d listen.Delivered) {
 		l.StatusCode = &d.StatusCode
 	}
 	if d.Failure != "" {
-		l.FailureCategory, l.Error = &d.Failure, &d.Problem
+		l.FailureCategory = &d.Failure
+	}
+	if d.Problem != "" {
+		l.Error = &d.Problem
+	}
+	if d.Command && d.ExitCode >= 0 && d.StatusCode != 0 {
+		l.ExitCode = &d.ExitCode
+	}
+	if d.Stderr != "" {
+		l.Stderr = &d.Stderr
 	}
 	if s.bodies {
 		answer := text(d.Body, d.Size, d.Truncated)

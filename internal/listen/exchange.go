@@ -44,8 +44,11 @@ type answer struct {
 	took     time.Duration
 
 	failure string // category, where no answer came
-	problem string // and why, for a person
+	problem string // and why, for a person; also why a command failed
 	maySent bool   // bytes of the request may have reached the target
+
+	exit      int    // code of a command; -1: it was ended
+	complaint string // and the end of what it wrote to stderr
 }
 
 // ok reports whether the event counts as delivered (decisions, section 10).

@@ -33,11 +33,12 @@ type lane struct {
 	endpoint Endpoint
 	queue    chan parcel
 	slots    chan struct{}
-	last     time.Time // chaos: when the latest of those delayed is due; under the listener's mu
+	turn     chan struct{} // holds a value while a command runs
+	last     time.Time     // chaos: when the latest of those delayed is due; under the listener's mu
 }
 
 func newLane(l *Listener, e Endpoint) *lane {
-	return &lane{l: l, endpoint: e, queue: make(chan parcel, laneLength), slots: make(chan struct{}, laneWidth)}
+	return &lane{l: l, endpoint: e, queue: make(chan parcel, laneLength), slots: make(chan struct{}, laneWidth), turn: make(chan struct{}, 1)}
 }
 
 // offer takes an event in. What was seen before is not taken again: its sight is returned all the same, nil for what
@@ -175,7 +176,10 @@ func (a *lane) run(ctx context.Context) {
 				defer func() { <-a.slots }()
 				a.deliver(ctx, p, func() { close(begun) }, func() { close(answered) })
 			})
-			if within(orderGrace, begun) {
+			switch {
+			case p.to.Command != "":
+				<-answered
+			case within(orderGrace, begun):
 				within(a.l.cfg.ahead(len(a.queue)), answered)
 			}
 		case <-ctx.Done():
@@ -213,15 +217,13 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	if l.trial != nil && !p.again {
 		l.trial.begin(p.number)
 	}
-	ctx, cancel := context.WithTimeout(ctx, localLimit)
-	defer cancel()
 	out, err := compose(p.event, *p.to, a.endpoint.Headers)
 	var got answer
 	if err != nil {
 		begun()
 		got = answer{failure: api.FailureUnknown, problem: err.Error(), declared: -1}
 	} else {
-		got = l.carrier.send(ctx, out, l.evidenceLimit(), begun)
+		got = a.carry(ctx, out, localLimit, l.evidenceLimit(), begun)
 	}
 	answered()
 	select {
@@ -241,7 +243,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	d := Delivered{
 		Event: p.event, TargetURL: out.url(), StatusCode: got.status, Took: got.took, Failure: got.failure, Problem: got.problem,
 		Body: got.body[:min(len(got.body), keepPreview)], Size: got.observed, Truncated: got.status != 0 && (!got.whole || len(got.body) > keepPreview),
-		Recovered: p.recovered, Duplicate: p.again,
+		Recovered: p.recovered, Duplicate: p.again, Command: p.to.Command != "", ExitCode: got.exit, Stderr: got.complaint,
 	}
 	if p.again {
 		l.tell(d)
@@ -260,6 +262,17 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 		l.reports.report(report)
 	}
 	a.settle(p, d, got.ok())
+}
+
+// carry sends a request to its address or runs its command. begun is called once, when it is on its way or will never
+// be. A command has its time from when its turn comes.
+func (a *lane) carry(ctx context.Context, o outgoing, limit time.Duration, keep int, begun func()) answer {
+	if o.to.Command != "" {
+		return a.invoke(ctx, o, limit, keep, begun)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return a.l.carrier.send(ctx, o, keep, begun)
 }
 
 // settle notes that an event is done with.
@@ -300,8 +313,11 @@ func (l *Listener) evidenceLimit() int {
 	return l.evidence
 }
 
-// noticed warns when a target stops answering, once, and tells when it is back.
+// noticed warns when an address stops answering, once, and tells when it is back.
 func (l *Listener) noticed(to Target, got answer) {
+	if to.Command != "" {
+		return
+	}
 	silent := got.status == 0 && (got.failure == api.FailureConnectionRefused || got.failure == api.FailureDNS || !got.maySent && got.failure == api.FailureTimeout)
 	address := to.Scheme + "://" + to.Host
 	l.mu.Lock()

@@ -1,6 +1,7 @@
 // Package listen is the local end of the tunnel: it keeps a socket open to the server, sends each captured event to an
-// address on this machine as its sender sent it, and reports what came of it. It hides reconnecting, catching up on
-// what was missed, the order and number of deliveries, and the writing of HTTP/1.1 that changes no byte of a header.
+// address on this machine as its sender sent it, or runs a command for it, and reports what came of it. It hides
+// reconnecting, catching up on what was missed, the order and number of deliveries, the writing of HTTP/1.1 that
+// changes no byte of a header, and how a command is started, bounded and ended.
 //
 // Nothing is lost between the two ends. A report is kept until the server has it; what arrived while there was no
 // connection, or faster than the handler answers, is asked for afterwards; and an event that was seen is not delivered
@@ -8,7 +9,8 @@
 //
 // The events of an endpoint are begun in the order of their capture, and each has a few milliseconds to be answered
 // before the next is begun. Up to 16 of them are on their way at once, as they are when a sender calls by itself; so a
-// handler that takes longer for one may end behind its successor. Endpoints do not wait for one another.
+// handler that takes longer for one may end behind its successor. Commands run one after another. Endpoints do not wait
+// for one another.
 package listen
 
 import (
@@ -58,11 +60,13 @@ type Config struct {
 	Door    string
 	Recover Recovery
 	// Ask decides about n events that were missed before the listener began; nil declines. It is for RecoverAsk.
-	Ask       func(ctx context.Context, n int) bool
-	Chaos     *Chaos // nil: none
-	Insecure  bool   // certificates of targets are not checked
-	ExitAfter int    // events after which the listener ends; 0: never
-	Machine   api.TunnelMetadata
+	Ask      func(ctx context.Context, n int) bool
+	Chaos    *Chaos // nil: none
+	Insecure bool   // certificates of targets are not checked
+	// Environment is what commands are run with, beside the facts of their events.
+	Environment []string
+	ExitAfter   int // events after which the listener ends; 0: never
+	Machine     api.TunnelMetadata
 	// Tell is told what happens, one note at a time. It must not block for long.
 	Tell func(Note)
 

@@ -27,7 +27,7 @@ type Offline struct {
 // Warning is a sentence about something that may need attention.
 type Warning struct{ Text string }
 
-// Arrived tells that an event is about to be sent to a target.
+// Arrived tells that an event is about to be sent to an address, or a command run for it.
 type Arrived struct{ Event *api.TunnelRequest }
 
 // Delivered tells what became of an event. The fields are those of a line of JSON output as well.
@@ -37,13 +37,17 @@ type Delivered struct {
 	StatusCode int    // of the answer; 0: none came
 	Took       time.Duration
 	Failure    string // the category, where no answer came
-	Problem    string // and why
+	Problem    string // and why; also why a command failed
 	Body       []byte // the beginning of the answer's body
 	Size       int64  // bytes of the answer's body that came
 	Truncated  bool   // there was more than Body holds
 	Recovered  bool   // it was caught up on after an outage
 	Duplicate  bool   // chaos: the second delivery
 	Dropped    bool   // chaos: it was not delivered
+
+	Command  bool   // a command was run for it, and Body is what it printed
+	ExitCode int    // of the command; -1: it was ended
+	Stderr   string // the end of what the command wrote there
 }
 
 // OK reports whether the event counts as delivered.

@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -15,7 +16,8 @@ import (
 )
 
 // replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields
-// and body, not the machine.
+// and body, not the machine. Where the target is a command it is run: it has to expect anything as it is, for events
+// come from strangers.
 func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 	l := a.l
 	var c api.TunnelReplayCommand
@@ -47,7 +49,7 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 		if c.EvidenceBodyLimit > 0 {
 			keep = min(c.EvidenceBodyLimit, 16<<20)
 		}
-		got = l.carrier.send(sending, out, keep, func() {})
+		got = a.carry(sending, out, limit, keep, func() {})
 		l.noticed(out.to, got)
 		got = got.entire(sending)
 		cancel()
@@ -75,14 +77,20 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 	}
 	to := a.endpoint.Target
 	for _, way := range a.endpoint.Routes {
-		if to == nil || strings.HasPrefix(c.URL, way.Target.Scheme+"://"+way.Target.Host+"/") {
+		if to == nil || way.Target.Command == "" && strings.HasPrefix(c.URL, way.Target.Scheme+"://"+way.Target.Host+"/") {
 			to = &way.Target
 		}
 	}
 	if to == nil {
 		return outgoing{}, fmt.Errorf("this listener shows events and has no target to send them to")
 	}
-	target, fields := c.Wanted()
+	target, list := c.Wanted()
+	fields := fieldsOf(list, c.Headers)
+	if to.Command != "" {
+		path, query, _ := strings.Cut(strings.TrimPrefix(target, commandAddress), "?")
+		f := facts{replay: c.CommandID, endpoint: a.endpoint.ID, method: c.Method, path: cmp.Or(path, "/"), query: query}
+		return errand(*to, f, fields, a.endpoint.Headers, body), nil
+	}
 	if rest, whole := strings.CutPrefix(target, to.Scheme+"://"+to.Host); whole && (rest == "" || rest[0] == '/' || rest[0] == '?') {
 		if target = rest; target == "" || target[0] == '?' {
 			target = "/" + target
@@ -94,7 +102,7 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 		path, query, _ := strings.Cut(target, "?")
 		target = to.requestTarget(path, query)
 	}
-	return write(c.Method, *to, target, fieldsOf(fields, c.Headers), a.endpoint.Headers, nil, body)
+	return write(c.Method, *to, target, fields, a.endpoint.Headers, nil, body)
 }
 
 // insist repeats a call that failed for want of a connection or of the server, a few times.

@@ -23,17 +23,24 @@ var perConnection = map[string]bool{
 	"upgrade": true, "http2-settings": true, "expect": true,
 }
 
-// outgoing is a request ready to be written.
+// outgoing is a request ready to be written, or to be given to a command.
 type outgoing struct {
 	method string
 	to     Target
 	target string // path and query
 	head   []byte
 	body   []byte
+	facts  []string          // for a command: NAME=value
+	fields hookglass.Headers // and the header fields as they came
 }
 
 // url is the whole address that the request goes to, as text.
-func (o outgoing) url() string { return api.Text(o.to.Scheme + "://" + o.to.Host + o.target) }
+func (o outgoing) url() string {
+	if o.to.Command != "" {
+		return o.to.String()
+	}
+	return api.Text(o.to.Scheme + "://" + o.to.Host + o.target)
+}
 
 // compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes
 // of its body. Host and Content-Length are the target's and the body's, at the places where they stood.
@@ -44,6 +51,16 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 	}
 	path, query, list := r.Received()
 	fields := fieldsOf(list, r.Headers)
+	if to.Command != "" {
+		f := facts{request: r.ID, endpoint: r.EndpointID, method: r.Method, path: path, query: query, provider: r.DetectedProvider}
+		if d := r.ProviderEventData; d != nil && d.EventType != nil {
+			f.event = *d.EventType
+		}
+		if r.IPAddress != nil {
+			f.ip = *r.IPAddress
+		}
+		return errand(to, f, fields, set, body), nil
+	}
 	added := hookglass.Headers{{Name: serviceTunnel, Value: "true"}, {Name: serviceID, Value: r.ID}}
 	if r.IPAddress != nil && *r.IPAddress != "" {
 		added = append(hookglass.Headers{{Name: forwardedFor, Value: *r.IPAddress}}, added...)

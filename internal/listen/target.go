@@ -8,12 +8,15 @@ import (
 	"strings"
 )
 
-// Target is an address on this machine, or near it, that events are sent to.
+// Target is an address on this machine, or near it, that events are sent to, or a command of this machine's shell that
+// is run for each.
 type Target struct {
 	Scheme string // http or https
 	Host   string // with the port, where it is not the scheme's own
 	Path   string // percent-encoded; empty: none
 	Query  string // without the question mark
+
+	Command string // where it is not empty, the others are
 }
 
 // ParseTarget reads a port, a port with a path, host:port, host:port/path or a whole URL.
@@ -54,8 +57,11 @@ func ParseTarget(s string) (Target, error) {
 	return Target{Scheme: u.Scheme, Host: u.Host, Path: u.EscapedPath(), Query: u.RawQuery}, nil
 }
 
-// String is the address as a URL.
+// String is the address as a URL, and of a command what the server is told of it.
 func (t Target) String() string {
+	if t.Command != "" {
+		return commandAddress
+	}
 	s := t.Scheme + "://" + t.Host + t.Path
 	if t.Query != "" {
 		s += "?" + t.Query
