@@ -113,6 +113,11 @@ var reserved = []struct {
 		"a body is decompressed in one place, with one bound; server packs archives, and httpd what is served",
 	},
 	{
+		[]string{"os/exec"},
+		[]string{"cli", "listen", testSupport, module + "/bench"},
+		"the server starts no programs; the command line opens a browser, listen runs what its user names, and the benchmark what it measures",
+	},
+	{
 		[]string{"github.com/coder/websocket"},
 		[]string{"cable", module + "/client", module + "/bench"},
 		"the socket of the tunnel has one edge, and its other end the client",
