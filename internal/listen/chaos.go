@@ -95,6 +95,9 @@ func lateness(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// earliestRepeat is for a handler that has a thread for each request to begin with the first of two deliveries.
+const earliestRepeat = 20 * time.Millisecond
+
 // fate is what happens to one event.
 type fate struct {
 	drop   bool
@@ -112,7 +115,7 @@ func (c Chaos) fate(n uint64) fate {
 	f := fate{drop: drop < c.Drop, twice: twice < c.Duplicate}
 	f.hold = time.Duration(hold * float64(c.Reorder))
 	f.delay = c.MinDelay + time.Duration(delay*float64(c.MaxDelay-c.MinDelay))
-	f.second = time.Duration(second * float64(max(c.Reorder, c.MaxDelay, time.Second)))
+	f.second = earliestRepeat + time.Duration(second*float64(max(c.Reorder, c.MaxDelay, time.Second)-earliestRepeat))
 	return f
 }
 

@@ -23,6 +23,13 @@ func (c *Config) Ahead(d time.Duration) { c.ahead = func(int) time.Duration { re
 // Look sets when, after connecting, gaps are looked for that were not known before.
 func (c *Config) Look(at ...time.Duration) { c.looks = at }
 
+// Admitted is how many events were taken for delivery.
+func (l *Listener) Admitted() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.admitted
+}
+
 // CatchUp delivers what was captured since a time.
 func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, since, nil) }
 

@@ -22,9 +22,9 @@ type parcel struct {
 	to        *Target
 	sight     *sight
 	recovered bool
-	number    uint64 // of arrival, for chaos
-	twice     bool   // chaos: it is delivered twice
-	again     bool   // and this is the second time
+	number    uint64        // of arrival, for chaos
+	twice     time.Duration // chaos: it is delivered twice, the second time so long after the first; 0: once
+	again     bool          // and this is the second time
 }
 
 // lane delivers the events of one endpoint.
@@ -136,12 +136,18 @@ func (a *lane) tempt(p parcel) {
 		a.l.extra++ // before the first delivery can be the last that is waited for
 	}
 	a.l.mu.Unlock()
-	p.twice = f.twice
-	a.after(due.Add(f.hold).Sub(now), p)
 	if f.twice {
-		again := p
-		again.again = true
-		a.after(due.Add(f.hold+f.second).Sub(now), again)
+		p.twice = f.second
+	}
+	a.after(due.Add(f.hold).Sub(now), p)
+}
+
+// repeat has chaos deliver an event a second time, once the first is on its way. It does not overtake the first, whose
+// answer is the one that is reported.
+func (a *lane) repeat(p parcel) {
+	if p.twice > 0 && !p.again {
+		p.again = true
+		a.after(p.twice, p)
 	}
 }
 
@@ -174,7 +180,7 @@ func (a *lane) run(ctx context.Context) {
 			begun, answered := make(chan struct{}), make(chan struct{})
 			a.l.work.Go(func() {
 				defer func() { <-a.slots }()
-				a.deliver(ctx, p, func() { close(begun) }, func() { close(answered) })
+				a.deliver(ctx, p, func() { close(begun); a.repeat(p) }, func() { close(answered) })
 			})
 			switch {
 			case p.to.Command != "":
@@ -234,7 +240,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	default:
 	}
 	l.noticed(*p.to, got)
-	if p.twice {
+	if p.twice > 0 {
 		l.trial.answered(p.event.ID, got)
 	}
 	if p.event.Respond && got.status != 0 && !got.whole {
