@@ -130,7 +130,7 @@ func TestAllEventsAreDeletedAtOnceAndErasedLater(t *testing.T) {
 		for what, sub := range map[string]*store.Subscription{"jobs": jobs, "events": changed} {
 			select {
 			case <-sub.C:
-			case <-time.After(5 * time.Second):
+			case <-time.After(20 * time.Second):
 				t.Errorf("nobody was told of %s", what)
 			}
 		}

@@ -175,8 +175,13 @@ func (db *DB) ComeBack(wait time.Duration) { db.engine.(*postgresEngine).comeBac
 // StuckAfter changes when a group that does not end is ended.
 func (db *DB) StuckAfter(after time.Duration) { db.engine.(*postgresEngine).stuckAfter = after }
 
-// Queued is how many captures wait for a writer. It is for PostgreSQL.
-func (db *DB) Queued() int { return len(db.engine.(*postgresEngine).ops) }
+// Queued is how many writes wait for a writer.
+func (db *DB) Queued() int {
+	if e, ok := db.engine.(*sqliteEngine); ok {
+		return len(e.ops) + len(e.along)
+	}
+	return len(db.engine.(*postgresEngine).ops)
+}
 
 // CaptureGroup captures events as one group, and returns what became of each.
 func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work Work) []error {

@@ -165,7 +165,7 @@ func TestACrowdOfCapturesHandsNothingOver(t *testing.T) {
 	}
 	select {
 	case <-heard.C:
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Error("nobody was told of the tasks")
 	}
 	writing(t, db, func(tx *store.Tx) error {
@@ -201,7 +201,7 @@ func plain(ev *hookglass.Event) hookglass.Event {
 func TestWhatWasHandedOverFallsDueWithItsLease(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
-		target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: 5 * time.Second}
+		target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: time.Minute}
 		writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
 		forwards, tasks := newDesk[store.HandedForward](10*time.Second), newDesk[store.Task](time.Millisecond)
 		db.HandForwards(forwards)
@@ -213,11 +213,11 @@ func TestWhatWasHandedOverFallsDueWithItsLease(t *testing.T) {
 		handed, begun := forwards.await(t, 1)[ev.ID], tasks.await(t, 1)[ev.ID]
 		time.Sleep(5 * time.Millisecond)
 		writing(t, db, func(tx *store.Tx) error {
-			early, err := tx.ClaimForwards(target.ID, time.Now().Add(14*time.Second), 9, time.Minute)
+			early, err := tx.ClaimForwards(target.ID, time.Now().Add(30*time.Second), 9, time.Minute)
 			if err != nil || len(early) != 0 {
 				t.Errorf("claimed within the lease: %+v, %v", early, err)
 			}
-			late, err := tx.ClaimForwards(target.ID, time.Now().Add(16*time.Second), 9, time.Minute)
+			late, err := tx.ClaimForwards(target.ID, time.Now().Add(71*time.Second), 9, time.Minute)
 			if err != nil || len(late) != 1 || late[0].Lost != 1 || late[0].Claim <= handed[0].Claim {
 				t.Fatalf("claimed after the lease: %+v, %v", late, err)
 			}
@@ -310,6 +310,10 @@ func TestOnlyWhatIsNotTakenIsAnnounced(t *testing.T) {
 			lease    time.Duration
 			announce bool
 		}{{time.Minute, false}, {0, true}} {
+			wait := 100 * time.Millisecond
+			if c.announce {
+				wait = 20 * time.Second
+			}
 			forwards := newDesk[store.HandedForward](c.lease)
 			db.HandForwards(forwards)
 			db.HandTasks(store.TaskActions, newDesk[store.Task](c.lease))
@@ -325,7 +329,7 @@ func TestOnlyWhatIsNotTakenIsAnnounced(t *testing.T) {
 				if !c.announce {
 					t.Error("what was taken was announced")
 				}
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(wait):
 				if c.announce {
 					t.Error("what was not taken was not announced")
 				}

@@ -123,7 +123,7 @@ func TestACaptureAndItsWorkCommitTogether(t *testing.T) {
 		}
 		select {
 		case <-sub.C:
-		case <-time.After(5 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Error("nobody was told of the task")
 		}
 		if ev.Seq == 0 {
@@ -169,7 +169,7 @@ func TestAnAnnouncementReachesListeners(t *testing.T) {
 		}
 		select {
 		case <-sub.C:
-		case <-time.After(5 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Error("no announcement")
 		}
 	})
