@@ -229,7 +229,7 @@ func TestBodyCutShortIsNotStored(t *testing.T) {
 }
 
 func TestSlowSendersAreCutOff(t *testing.T) {
-	cfg := ingest.Config{HeaderTimeout: 80 * time.Millisecond, BodyGrace: 80 * time.Millisecond, IdleTimeout: 80 * time.Millisecond}
+	cfg := ingest.Config{HeaderTimeout: 80 * time.Millisecond, BodyGrace: 80 * time.Millisecond}
 	s := new(stub)
 	sv := start(t, cfg, s, nil)
 	for name, text := range map[string]string{
@@ -246,6 +246,7 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	}
 	c := sv.dial()
 	c.wantEnd() // nothing sent
+	sv = start(t, ingest.Config{IdleTimeout: 80 * time.Millisecond}, s, nil)
 	c = sv.dial()
 	c.send(get(hook("")))
 	c.want(200)
@@ -260,7 +261,7 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 }
 
 func TestTricklingBodyIsCutOffAndASteadyOneIsNot(t *testing.T) {
-	cfg := ingest.Config{BodyGrace: 150 * time.Millisecond, MinBodyRate: 2000}
+	cfg := ingest.Config{BodyGrace: time.Second, MinBodyRate: 2000}
 	drip := func(c *sender, n, piece int, every time.Duration) {
 		tick := time.NewTicker(every)
 		defer tick.Stop()

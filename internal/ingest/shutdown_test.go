@@ -161,7 +161,7 @@ func (l lateListener) Accept() (net.Conn, error) {
 
 func (l lateListener) SetDeadline(t time.Time) error {
 	defer close(l.told)
-	return l.TCPListener.SetDeadline(t.Add(300 * time.Millisecond))
+	return l.TCPListener.SetDeadline(t.Add(time.Second))
 }
 
 func TestShutdownAnswersWhatWasConnectedAndNotAccepted(t *testing.T) {
