@@ -201,7 +201,7 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 // A target may keep a replay for longer than a server that stops can wait. Who asked for it is told.
 func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
 	t.Parallel()
-	target, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	target, err := net.Listen("tcp", "127.0.0.1:0") // nobody reads
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,16 @@ func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
 		text, err := n.tool("replay_request", fmt.Sprintf(`{"endpoint_id":%q,"request_id":%q,"target_url":%q}`, e, id, to))
 		answers <- fmt.Sprint(text, err)
 	}()
-	<-time.After(time.Second)
+	if err := target.(*net.TCPListener).SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(answers) { // until both are on their way
+		conn, err := target.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
 	n.signal(syscall.SIGTERM)
 	for range cap(answers) {
 		if text := <-answers; !strings.Contains(text, `"delivered":false`) || !strings.Contains(text, `"canceled"`) {

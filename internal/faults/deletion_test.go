@@ -29,6 +29,7 @@ func TestDestroyAllDuringCapture(t *testing.T) {
 			n.api(http.MethodDelete, "/endpoints/"+l.endpoint+"/requests/destroy_all", "", &answer)
 			done := time.Now()
 			<-time.After(200 * time.Millisecond)
+			l.since(t, done, 1)
 			under.stop()
 			checkRefusals(t, l.all(), 8*time.Second, http.StatusOK)
 

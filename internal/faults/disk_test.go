@@ -49,9 +49,9 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 500}.start()
 	fill(t, ballast)
-	eventually(t, 5*time.Second, "the disk is full", func() bool { return l.last(http.StatusServiceUnavailable) })
+	eventually(t, 20*time.Second, "the disk is full", func() bool { return l.last(http.StatusServiceUnavailable) })
 	// What is in the log is copied into the database and its room is used again, until that has none either.
-	eventually(t, 10*time.Second, "nothing is stored any more", func() bool {
+	eventually(t, 20*time.Second, "nothing is stored any more", func() bool {
 		fill(t, ballast)
 		stored := l.count(http.StatusOK)
 		<-time.After(300 * time.Millisecond)
@@ -60,7 +60,7 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	full := time.Now()
 	<-time.After(pick(time.Second, 15*time.Second))
 	// A failed capture leaves a little room in the log, and each look writes to it until there is none.
-	eventually(t, 5*time.Second, "readyz says that the disk is full", func() bool {
+	eventually(t, 20*time.Second, "readyz says that the disk is full", func() bool {
 		status, _, err := n.get("/readyz")
 		return err == nil && status == http.StatusServiceUnavailable
 	})
@@ -81,7 +81,7 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	recovered := time.Since(freed)
 	<-time.After(1200 * time.Millisecond)
 	under.stop()
-	n.ready(2 * time.Second)
+	n.ready(10 * time.Second)
 	for _, a := range l.all() {
 		if a.begun.After(full) && a.ended.Before(freeing) && a.status != http.StatusServiceUnavailable {
 			t.Errorf("on a full disk request %d was answered %d", a.number, a.status)
@@ -131,7 +131,7 @@ func TestAFullDiskLeavesRoomToDelete(t *testing.T) {
 		info, err := os.Stat(reserve)
 		return err == nil && info.Size() == 16<<20
 	}
-	eventually(t, 5*time.Second, "a reserve is held", whole)
+	eventually(t, 20*time.Second, "a reserve is held", whole)
 	one, two, three := n.endpoint(), n.endpoint(), n.endpoint()
 	for _, l := range []*ledger{one, two, three} {
 		load{to: []*node{n}, ledger: l, conns: 4, rate: 1000}.during(300 * time.Millisecond)

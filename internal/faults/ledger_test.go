@@ -58,6 +58,20 @@ func (l *ledger) all() []answer {
 	return slices.Clone(l.answers)
 }
 
+// since waits until so many requests that were begun after a moment have been answered.
+func (l *ledger) since(t *testing.T, moment time.Time, n int) {
+	t.Helper()
+	eventually(t, 20*time.Second, "requests that were begun later", func() bool {
+		later := 0
+		for _, a := range l.all() {
+			if a.begun.After(moment) && a.status != 0 {
+				later++
+			}
+		}
+		return later >= n
+	})
+}
+
 func (l *ledger) count(status int) (n int) {
 	for _, a := range l.all() {
 		if a.status == status {
