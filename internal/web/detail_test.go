@@ -777,7 +777,7 @@ func TestAWideBodyIsUsable(t *testing.T) {
 	began := time.Now()
 	c.open(s.page("/requests/" + string(event)))
 	c.until(shows(event) + ` && document.querySelector(".tree [data-n]")`)
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 10*time.Second { // a second, where nothing else runs
 		t.Errorf("10 MiB in one line took %v", took)
 	}
 	eval[any](c, `document.querySelector(".tree-search input").value = "found me"; document.querySelector(".tree-search input").dispatchEvent(new Event("input", { bubbles: true }))`)
