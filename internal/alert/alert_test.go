@@ -391,3 +391,45 @@ func TestChannelsOfAnAlertAreTold(t *testing.T) {
 		}
 	})
 }
+
+// Nor does a delivery count that failed before somebody asked to be told of such.
+func TestWhatFailedBeforeItsAlertDoesNotCount(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		fail := func(n int) {
+			for range n {
+				e := y.capture("x")
+				y.update(func(tx *store.Tx) error {
+					return tx.AddOutcomes(hookglass.Outcome{EndpointNum: y.ep.Num, EventSeq: e.Seq, Source: hookglass.OutcomeTarget, At: y.clock.now(), StatusCode: 500})
+				})
+			}
+		}
+		fail(4)
+		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: ptr(int64(2)), WindowMinutes: ptr(int64(10))})
+		y.want("it watches from now on", a, hookglass.AlertOK, 0)
+		fail(1)
+		y.want("one of two", a, hookglass.AlertOK, 0)
+		fail(1)
+		y.want("two", a, hookglass.AlertTriggered, 1)
+	})
+}
+
+// An alert that was over with the first event less would begin again with the next.
+func TestASpikeIsOverWhenHalfOfItIsLeft(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})
+		capture := func(n int, then time.Duration) {
+			for range n {
+				y.capture("x")
+			}
+			y.clock.advance(then)
+		}
+		capture(2, 2*time.Minute)
+		capture(1, time.Minute)
+		capture(2, 0)
+		y.want("five where four are a spike", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(2*time.Minute + 30*time.Second)
+		y.want("three are left", a, hookglass.AlertTriggered, 1)
+		y.clock.advance(2 * time.Minute)
+		y.want("two are left", a, hookglass.AlertOK, 1)
+	})
+}

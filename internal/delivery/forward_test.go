@@ -486,6 +486,27 @@ func TestADeliveryThatKillsItsNodesIsGivenUp(t *testing.T) {
 	})
 }
 
+func TestADeliveryWhoseNodesDiedAsOftenAsMayBeIsSent(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		s := newSink(t, always(200))
+		target := y.target(y.ep, s.URL, 3)
+		y.capture(y.ep, "", "x")
+		for range 5 {
+			y.clock.advance(time.Hour)
+			must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				_, err := tx.ClaimForwards(target.ID, y.clock.now(), 1, time.Minute)
+				return err
+			}))
+		}
+		y.clock.advance(time.Hour)
+		y.start(y.db)
+		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		if d := y.deliveries(target)[0]; len(s.got()) != 1 || len(d.Attempts) != 1 {
+			t.Errorf("%s", text(d))
+		}
+	})
+}
+
 func TestAStoppingNodeHandsBackWhatHangs(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		arrived := make(chan struct{}, 10)
@@ -605,6 +626,37 @@ func TestATargetThatPeoplePauseWaitsForThem(t *testing.T) {
 		y.change(target, endpoint.TargetDraft{Paused: &no})
 		until(t, "what waited", y.settledAll(target, 3, hookglass.ForwardDelivered))
 		if p := y.read(target); !p.PausedAt.IsZero() || p.PauseReason != "" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// Those who paused a target know why; a delivery that was on its way and fails does not tell them otherwise.
+func TestATargetThatPeoplePausedIsNotPausedAgainForFailing(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		begun, end := make(chan struct{}), make(chan struct{})
+		s := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 20 {
+				close(begun)
+				<-end
+			}
+			w.WriteHeader(404)
+		})
+		target := y.target(y.ep, s.URL, 0)
+		y.start(y.db)
+		for range 19 {
+			y.capture(y.ep, "", "x")
+		}
+		until(t, "the failures", y.settledAll(target, 19, hookglass.ForwardFailed))
+		y.clock.advance(time.Hour)
+		y.capture(y.ep, "", "the last")
+		<-begun
+		yes := true
+		y.change(target, endpoint.TargetDraft{Paused: &yes})
+		paused := y.read(target)
+		close(end)
+		until(t, "the last failure", y.settledAll(target, 20, hookglass.ForwardFailed))
+		if p := y.read(target); p.PauseReason != hookglass.PauseManual || !p.PausedAt.Equal(paused.PausedAt) || p.Failures != 20 {
 			t.Errorf("%+v", p)
 		}
 	})
