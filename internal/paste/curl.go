@@ -36,14 +36,15 @@ func curl(e *hookglass.Event) string {
 	}
 	b.WriteString(" " + shell(printable(e.URL)))
 	for _, h := range e.Headers {
-		if slices.Contains(leftOut, strings.ToLower(h.Name)) || !pasteable(h.Name+h.Value) || strings.Contains(h.Value, "\n") {
-			continue
-		}
-		if h.Value == "" {
+		switch {
+		case !sendable(h):
+		case h.Value == "":
 			b.WriteString(" \\\n  -H " + shell(h.Name+";")) // curl drops a field that ends with the colon
-			continue
+		case !pasteable(h.Value):
+			b.WriteString(" \\\n  -H " + printed(h.Name+": "+h.Value))
+		default:
+			b.WriteString(" \\\n  -H " + shell(h.Name+": "+h.Value))
 		}
-		b.WriteString(" \\\n  -H " + shell(h.Name+": "+h.Value))
 	}
 	for _, name := range unsent(e) {
 		b.WriteString(" \\\n  -H " + shell(name+":"))
@@ -79,6 +80,31 @@ func printable(s string) string {
 			b.WriteByte(c)
 		}
 	}
+	return b.String()
+}
+
+// sendable reports whether the copies send the field: not what clients write by themselves, and nothing with a control
+// character, which they refuse.
+func sendable(h hookglass.Header) bool {
+	return !slices.Contains(leftOut, strings.ToLower(h.Name)) && pasteable(h.Name) &&
+		strings.IndexFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0
+}
+
+// printed is a word of a POSIX shell whose bytes cannot be pasted: printf writes them from octal numbers.
+func printed(s string) string {
+	var b strings.Builder
+	b.WriteString(`"$(printf '`)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '%':
+			b.WriteString("%%")
+		case c == '\'' || c == '\\' || c == '!' || c < ' ' || c >= 0x7f: // the history of a shell is behind !
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteString(`')"`)
 	return b.String()
 }
 

@@ -41,10 +41,9 @@ type pasted struct {
 func newPasted(e *hookglass.Event) pasted {
 	r := pasted{method: e.Method, url: printable(e.URL), unsent: unsent(e)}
 	for _, h := range e.Headers {
-		if slices.Contains(leftOut, strings.ToLower(h.Name)) || !pasteable(h.Name+h.Value) || strings.Contains(h.Value, "\n") {
-			continue
+		if sendable(h) {
+			r.headers = append(r.headers, h)
 		}
-		r.headers = append(r.headers, h)
 	}
 	switch {
 	case len(e.Body) == 0:
@@ -90,7 +89,13 @@ func (r pasted) httpie() string {
 		return "# HTTPie takes a method that begins with a hyphen for an option."
 	}
 	var b strings.Builder
+	headers := make(hookglass.Headers, 0, len(r.headers))
 	for _, h := range r.headers {
+		if !pasteable(h.Value) {
+			b.WriteString("# HTTPie is not given " + h.Name + ": its value cannot be pasted.\n")
+			continue
+		}
+		headers = append(headers, h)
 		if backslashLost.MatchString(h.Value) {
 			b.WriteString("# HTTPie leaves out the backslash before one of :;=@ in " + h.Name + ".\n")
 		}
@@ -106,10 +111,10 @@ func (r pasted) httpie() string {
 		b.WriteString(" \\\n  --raw=" + shell(r.body) + " \\\n ")
 	}
 	b.WriteString(" " + shell(r.method) + " " + shell(escaped(r.url)))
-	if len(r.headers)+len(r.unsent) > 0 {
+	if len(headers)+len(r.unsent) > 0 {
 		b.WriteString(" --") // no option comes behind it, though the name of a header may look like one
 	}
-	for _, h := range r.headers {
+	for _, h := range headers {
 		separator := ":"
 		switch {
 		case h.Value == "":
@@ -151,8 +156,8 @@ func literal(s string) string {
 	return b.String()
 }
 
-// literalBytes is the value of a header as a string of JavaScript and Python with a character for each byte of its
-// UTF-8, which is how they send one; others they refuse.
+// literalBytes is the value of a header as a string of JavaScript and Python with a character for each of its bytes,
+// which is how they send one; others they refuse.
 func literalBytes(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -219,7 +224,11 @@ func (r pasted) golang() string {
 	}
 	b.WriteString("\treq, err := http.NewRequest(" + literal(r.method) + ", " + literal(r.url) + ", " + body + ")\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n")
 	for _, h := range r.headers {
-		b.WriteString("\treq.Header.Add(" + literal(h.Name) + ", " + literal(h.Value) + ")\n")
+		value := literal(h.Value)
+		if !pasteable(h.Value) {
+			value = literalBytes(h.Value) // in Go, each escape is a byte
+		}
+		b.WriteString("\treq.Header.Add(" + literal(h.Name) + ", " + value + ")\n")
 	}
 	b.WriteString("\tres, err := http.DefaultClient.Do(req)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer res.Body.Close()\n" +
 		"\tanswer, err := io.ReadAll(res.Body)\n\tfmt.Println(res.Status, string(answer), err)\n}")

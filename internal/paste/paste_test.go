@@ -147,3 +147,37 @@ func TestCopiesSendWhatAClientWouldChange(t *testing.T) {
 		t.Errorf("of escaped dots they say\n%s\n%s", all["fetch"], all["Python"])
 	}
 }
+
+// A value that cannot be pasted, as that of a sender who writes Latin-1, is written as its bytes; it was left out once.
+func TestCopiesSendTheBytesOfAHeader(t *testing.T) {
+	value := "caf\xe9 \x80\xff 100%s it's \\n `id` $(id) ! \u202e\tx"
+	all := map[string]string{}
+	for _, c := range paste.Copies(&hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", URL: "http://127.0.0.1/hooks/ep_x",
+		Payload: &hookglass.Payload{Headers: hookglass.Headers{
+			{Name: "Accept", Value: "x"}, {Name: "User-Agent", Value: "x"}, {Name: "X-A", Value: value}, {Name: "X-Key", Value: "\xe9\x1b[2J"},
+		}},
+	}) {
+		all[c.Name] = c.Text
+	}
+	for name, text := range all {
+		if strings.Contains(text, "X-Key") || strings.ContainsAny(text, "\x80\xff\x1b\u202e") {
+			t.Errorf("%s has what cannot be pasted:\n%q", name, text)
+		}
+	}
+	out, err := exec.Command("sh", "-c", `curl() { for a in "$@"; do printf '%s|' "$a"; done; }; `+all["curl"]).Output()
+	if want := "-X|GET|http://127.0.0.1/hooks/ep_x|-H|Accept: x|-H|User-Agent: x|-H|X-A: " + value + "|"; err != nil || string(out) != want {
+		t.Errorf("the shell reads %q, %v\nwant %q", out, err, want)
+	}
+	const escaped = `"caf\xe9 \x80\xff 100%s it's \\n ` + "`id`" + ` $(id) ! \xe2\x80\xae\x09x"`
+	for name, want := range map[string]string{
+		"fetch":  `["X-A", ` + escaped + `],`,
+		"Python": `"X-A": ` + escaped + `,`,
+		"Go":     `req.Header.Add("X-A", ` + escaped + `)`,
+		"HTTPie": "# HTTPie is not given X-A: its value cannot be pasted.\n",
+	} {
+		if !strings.Contains(all[name], want) {
+			t.Errorf("%s lacks %s:\n%s", name, want, all[name])
+		}
+	}
+}
