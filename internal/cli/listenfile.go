@@ -187,13 +187,14 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	}
 	for i, r := range e.Routes {
 		to, err := target(r.Upstream, r.Exec)
+		pattern := strings.TrimSpace(r.Events)
 		switch {
 		case err != nil:
 			return out, fmt.Errorf("routes[%d]: %w", i, err)
-		case to == nil || r.Events == "":
+		case to == nil || pattern == "":
 			return out, fmt.Errorf("routes[%d]: it takes events, and an upstream or exec", i)
 		}
-		route := listen.Route{Events: r.Events, Target: *to}
+		route := listen.Route{Events: pattern, Target: *to}
 		out.Routes = append(out.Routes[:len(out.Routes):len(out.Routes)], route)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
