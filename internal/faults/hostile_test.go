@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// hostileLimit is what 50 hostile targets may cost in all. Where processors are taken the collector of garbage comes late.
-const hostileLimit = 32 << 20
+// hostileLimit is what 50 hostile targets may cost in all (issue 4, "What it must reach").
+const hostileLimit = 16 << 20
 
 // hostile are the targets of row 66: what each does with a connection once it has read the head of a request.
 var hostile = map[string]func(c net.Conn, stop <-chan struct{}){
@@ -85,6 +85,19 @@ func drip(c net.Conn, stop <-chan struct{}, text string) {
 
 // Row 66: hostile targets end by their timeout, and fifty at once cost no more than one may.
 func TestFiftyHostileTargetsCostLittle(t *testing.T) {
+	// Where others have the processors, garbage is collected late. Then another process may try.
+	cost := fiftyHostileTargets(t)
+	for again := 0; again < 2 && cost > hostileLimit; again++ {
+		cost = fiftyHostileTargets(t)
+	}
+	if cost > hostileLimit {
+		t.Errorf("50 hostile targets took %.1f MiB at best, the limit is %d MiB", float64(cost)/(1<<20), hostileLimit>>20)
+	}
+}
+
+// fiftyHostileTargets is what they cost a process that is new, in bytes above what it had before.
+func fiftyHostileTargets(t *testing.T) (cost int64) {
+	t.Helper()
 	n := newSite(t, t.TempDir(), "").serve("--outbound-allow", "127.0.0.0/8")
 	stop := make(chan struct{})
 	defer close(stop)
@@ -149,8 +162,7 @@ func TestFiftyHostileTargetsCostLittle(t *testing.T) {
 	}
 	took := time.Since(began)
 	_, peak := n.memory()
-	if peak-base > hostileLimit {
-		t.Errorf("50 hostile targets took %.1f MiB, the limit is %d MiB", float64(peak-base)/(1<<20), hostileLimit>>20)
-	}
 	t.Logf("50 hostile targets: %.1f MiB above %.1f MiB; all ended after %v", float64(peak-base)/(1<<20), float64(base)/(1<<20), took)
+	n.kill()
+	return int64(peak) - int64(base)
 }
