@@ -75,6 +75,19 @@ var (
 	requestsDots = regexp.MustCompile(`/\.{1,2}(/|$)`)
 )
 
+// rewritten finds an escape that requests, by which HTTPie sends too, takes off, since its character needs none (RFC
+// 3986, section 2.3), or writes in capitals.
+var rewritten = regexp.MustCompile(`%((?i:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])`)
+
+// escapes is a comment where a client rewrites those of the URL, which is another to who signs it.
+func (r pasted) escapes(client string) string {
+	escape := rewritten.FindString(r.url)
+	if escape == "" {
+		return ""
+	}
+	return "# " + client + " writes escapes in the URL in a way of its own, among them " + escape + ".\n"
+}
+
 // dotted is a comment where the path has segments that a client takes out.
 func (r pasted) dotted(dots *regexp.Regexp, comment string) string {
 	path, _, _ := strings.Cut(r.url, "?")
@@ -89,6 +102,7 @@ func (r pasted) httpie() string {
 		return "# HTTPie takes a method that begins with a hyphen for an option."
 	}
 	var b strings.Builder
+	b.WriteString(r.escapes("HTTPie"))
 	headers := make(hookglass.Headers, 0, len(r.headers))
 	for _, h := range r.headers {
 		if !pasteable(h.Value) {
@@ -237,7 +251,7 @@ func (r pasted) golang() string {
 
 func (r pasted) python() string {
 	var b strings.Builder
-	b.WriteString("import requests\n\n" + r.dotted(requestsDots, "# requests") + "response = requests.request(\n    " + literal(r.method) + ",\n    " + literal(escaped(r.url)) + ",\n")
+	b.WriteString("import requests\n\n" + r.dotted(requestsDots, "# requests") + r.escapes("requests") + "response = requests.request(\n    " + literal(r.method) + ",\n    " + literal(escaped(r.url)) + ",\n")
 	if len(r.headers) > 0 {
 		b.WriteString("    headers={\n")
 		for i, h := range r.headers {

@@ -143,6 +143,24 @@ func TestCopiesSendWhatAClientWouldChange(t *testing.T) {
 		}
 	}
 	all = copies("/%2E%2e", "", "x")
+	for name, want := range map[string]string{
+		"Python": "\n# requests writes escapes in the URL in a way of its own, among them %2E.\n",
+		"HTTPie": "# HTTPie writes escapes in the URL in a way of its own, among them %2E.\nhttp ",
+	} {
+		if !strings.Contains(all[name], want) {
+			t.Errorf("%s does not say that it sends two dots:\n%s", name, all[name])
+		}
+	}
+	for _, kept := range []string{"/a%20b%2Fc%C3%A9", "/?q=%22%7B%3A%3F%5B%5E%60%40%7F&%zz%a"} {
+		if all := copies(kept, "", "x"); strings.Contains(all["Python"]+all["HTTPie"], "escapes") {
+			t.Errorf("of %s they say that they change it", kept)
+		}
+	}
+	for _, taken := range []string{"%41", "%5a", "%61", "%7A", "%30", "%39", "%2d", "%2e", "%5F", "%7e", "%6f", "%4F", "%70", "%50", "%3f", "%c3", "%fF", "%e9"} {
+		if all := copies("/"+taken, "", "x"); !strings.Contains(all["Python"], "among them "+taken+".") {
+			t.Errorf("of %s they do not say that they change it", taken)
+		}
+	}
 	if !strings.Contains(all["fetch"], "// fetch takes the segments") || strings.Contains(all["Python"], "segments") {
 		t.Errorf("of escaped dots they say\n%s\n%s", all["fetch"], all["Python"])
 	}
