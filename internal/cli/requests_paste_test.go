@@ -29,6 +29,16 @@ func TestARequestIsWrittenToBePasted(t *testing.T) {
 	if r.code != 0 || !strings.HasPrefix(id, "req_") || r.err != "the body is read from a file: hookglass requests get "+id+" --body > "+file+"\n" {
 		t.Errorf("a body that can not be pasted: %+v", r)
 	}
+
+	send(t, hook+"/a", "text/plain; x=caf\xe9", "x") // the API has it as text: which bytes came is not seen
+	r = run(t, "", "requests", "get", "latest", "--as", "curl")
+	if r.code != 0 || !strings.Contains(r.out, "x=café") || r.err != "Content-Type may have come in Latin-1: what is not ASCII in it is sent as UTF-8\n" {
+		t.Errorf("a header in Latin-1: %+v", r)
+	}
+	send(t, hook+"/a", "text/plain; x=日é", "x")
+	if r = run(t, "", "requests", "get", "latest", "--as", "curl"); r.code != 0 || r.err != "" {
+		t.Errorf("a header in UTF-8: %+v", r)
+	}
 	fails(t, 2, "no JSON", "requests", "get", "latest", "--as", "curl", "--json")
 	fails(t, 2, "curl", "requests", "get", "latest", "--as", "perl")
 	fails(t, 2, "", "requests", "get", "latest", "--as", "curl", "--body")
