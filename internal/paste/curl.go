@@ -15,8 +15,8 @@ const maxCurl = 32 << 10
 // leftOut are fields that curl writes by itself, or that belonged to the connection.
 var leftOut = []string{"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect", "te", "keep-alive", "upgrade"}
 
-// curl is a command that sends the request again, as it was. What a terminal could take for a key press never
-// stands in it: such a body is read from a file.
+// curl is a command that sends the request again, as it was. It holds no character that a terminal could take for a key
+// press: a body with one is read from a file.
 func curl(e *hookglass.Event) string {
 	var b strings.Builder
 	b.WriteString("curl")
@@ -60,14 +60,14 @@ func curl(e *hookglass.Event) string {
 	return b.String()
 }
 
-// unsent are the fields that curl and HTTPie would write of their own accord, and the request did not have.
+// unsent are the fields that the request did not have, and that curl and HTTPie would add by themselves.
 func unsent(e *hookglass.Event) []string {
 	return slices.DeleteFunc([]string{"User-Agent", "Accept", "Content-Type"}, func(name string) bool {
 		return e.Headers.Has(name) || name == "Content-Type" && len(e.Body) == 0
 	})
 }
 
-// printable percent-encodes what cannot be pasted, and the sign from which on clients send nothing.
+// printable percent-encodes what cannot be pasted, and "#": clients send nothing that follows it.
 func printable(s string) string {
 	if pasteable(s) && !strings.ContainsAny(s, " \n\t#") {
 		return s

@@ -7,8 +7,8 @@ type Mailbox struct {
 	Address string
 	Host    string // where programs reach the server by SMTP; empty: nowhere
 	Port    string
-	SignIn  bool   // they may sign in with the address and any password, and all that they send is caught
-	TLS     bool   // by STARTTLS, and not before it
+	SignIn  bool   // they may sign in with the address and any password; then all mail that they send is caught
+	TLS     bool   // they may sign in only after STARTTLS
 	Post    string // where mail is taken by HTTP
 }
 
@@ -19,8 +19,8 @@ const (
 	sampleText    = "Your code is 482913"
 )
 
-// Samples are how programs send an email endpoint its first mail. Where they may sign in, they write to somebody
-// else: that is what a program under test does.
+// Samples are how programs send an email endpoint its first mail. Programs that may sign in write to somebody else, as
+// a program under test does.
 func (m Mailbox) Samples() []Copy {
 	posted := Copy{"curl (HTTP)", `printf 'From: ` + sampleFrom + `\r\nTo: ` + m.Address + `\r\nSubject: ` + sampleSubject + `\r\n\r\n` + sampleText + `\r\n' | curl --data-binary @- -H 'Content-Type: message/rfc822' '` + m.Post + `'`}
 	if m.Host == "" {
@@ -38,7 +38,7 @@ func (m Mailbox) Samples() []Copy {
 		}
 		return text
 	}
-	tls := func(text string) string { // for those that do not use it of their own accord
+	tls := func(text string) string { // for clients that use TLS only when told to
 		if !m.SignIn || !m.TLS {
 			return ""
 		}

@@ -1,8 +1,8 @@
 // Package paste writes requests and mails as commands and programs that people paste elsewhere: a captured request, to
 // be sent again, and the first one of a new endpoint.
 //
-// Whatever a sender wrote, a shell or an interpreter takes it for text, and nothing is in it that a terminal could take
-// for the press of a key.
+// A shell or an interpreter takes whatever a sender wrote for text, never for code. No result holds a character that a
+// terminal could take for a key press.
 package paste
 
 import (
@@ -19,14 +19,14 @@ import (
 // Copy is a request in one of the languages that people paste.
 type Copy struct{ Name, Text string }
 
-// Copies are a request in each of the languages; the first is curl. Where its body cannot be pasted, or is too long,
-// the text reads it from a file, which [BodyFile] names.
+// Copies are a request in each of the languages; the first is curl. A body that cannot be pasted, or is too long for
+// it, is read from the file that [BodyFile] names.
 func Copies(e *hookglass.Event) []Copy {
 	r := newPasted(e)
 	return []Copy{{"curl", curl(e)}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}
 }
 
-// BodyFile is the file that a copy reads the body of a request from; empty: the copy has it.
+// BodyFile is the file that the copies of a request read its body from. It is empty when the copies hold the body.
 func BodyFile(e *hookglass.Event) string { return newPasted(e).file }
 
 // pasted is a request reduced to what can be pasted.
@@ -55,13 +55,14 @@ func newPasted(e *hookglass.Event) pasted {
 	return r
 }
 
-// backslashLost finds a backslash that HTTPie takes for an escape: nothing that can be written makes it send one there.
+// backslashLost finds a backslash that HTTPie takes for an escape. No spelling makes HTTPie send a backslash there.
 var backslashLost = regexp.MustCompile(`(^|[^\\])(\\\\)*\\[:;=@]`)
 
-// strayPercent finds a percent sign that is no escape.
+// strayPercent finds a percent sign that begins no escape.
 var strayPercent = regexp.MustCompile(`%([0-9A-Fa-f]?([^0-9A-Fa-f]|$))`)
 
-// escaped is a URL for HTTPie and requests, which escape each percent sign anew where one is no escape.
+// escaped is a URL for HTTPie and requests: these escape every percent sign of a URL once more if one of them begins no
+// escape.
 func escaped(url string) string {
 	for strayPercent.MatchString(url) {
 		url = strayPercent.ReplaceAllString(url, "%25$1")
@@ -69,7 +70,7 @@ func escaped(url string) string {
 	return url
 }
 
-// The segments of a path that fetch and requests take out by themselves.
+// The segments that fetch and requests remove from a path by themselves.
 var (
 	fetchDots    = regexp.MustCompile(`(?i)/(\.|%2e){1,2}(/|$)`)
 	requestsDots = regexp.MustCompile(`/\.{1,2}(/|$)`)
@@ -88,7 +89,8 @@ func (r pasted) escapes(client string) string {
 	return "# " + client + " writes escapes in the URL in a way of its own, among them " + escape + ".\n"
 }
 
-// dotted is a comment where the path has segments that a client takes out.
+// dotted is a comment to put above a copy whose client removes segments of the path. It is empty when the path has no
+// such segment.
 func (r pasted) dotted(dots *regexp.Regexp, comment string) string {
 	path, _, _ := strings.Cut(r.url, "?")
 	if !dots.MatchString(path) {
@@ -116,7 +118,7 @@ func (r pasted) httpie() string {
 	}
 	b.WriteString("http")
 	if r.file == "" {
-		b.WriteString(" --ignore-stdin") // which it would read, or refuse beside a body, where that is no terminal
+		b.WriteString(" --ignore-stdin") // else it reads standard input that is no terminal, or refuses it beside a body
 	}
 	if strings.Contains(r.url, "/.") {
 		b.WriteString(" --path-as-is")
@@ -126,7 +128,7 @@ func (r pasted) httpie() string {
 	}
 	b.WriteString(" " + shell(r.method) + " " + shell(escaped(r.url)))
 	if len(headers)+len(r.unsent) > 0 {
-		b.WriteString(" --") // no option comes behind it, though the name of a header may look like one
+		b.WriteString(" --") // what follows is no option, even if the name of a header looks like one
 	}
 	for _, h := range headers {
 		separator := ":"
@@ -134,7 +136,7 @@ func (r pasted) httpie() string {
 		case h.Value == "":
 			separator = ";"
 		case h.Value[0] == '@', h.Value[0] == '=':
-			separator = `:\` // or it would send what a file of that name holds, or JSON
+			separator = `:\` // without the backslash it would send a file of that name, or JSON
 		}
 		b.WriteString(" \\\n  " + shell(h.Name+separator+h.Value))
 	}
@@ -147,7 +149,7 @@ func (r pasted) httpie() string {
 	return b.String()
 }
 
-// literal is a text as a string of JavaScript, Go and Python: what each takes in double quotes in the same way.
+// literal is a text as a string in double quotes that JavaScript, Go and Python all read in the same way.
 func literal(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -160,7 +162,7 @@ func literal(s string) string {
 			b.WriteString(`\n`)
 		case c == '\t':
 			b.WriteString(`\t`)
-		case c == 0x2028 || c == 0x2029 || c == 0xfeff: // JavaScript ends a line at the first two; Go takes no other
+		case c == 0x2028 || c == 0x2029 || c == 0xfeff: // JavaScript ends a line at the first two; Go refuses the third
 			b.WriteString(`\u` + strconv.FormatInt(int64(c), 16))
 		default:
 			b.WriteRune(c)
@@ -170,8 +172,8 @@ func literal(s string) string {
 	return b.String()
 }
 
-// literalBytes is the value of a header as a string of JavaScript and Python with a character for each of its bytes,
-// which is how they send one; others they refuse.
+// literalBytes is the value of a header as a string of JavaScript and Python, with one character for each of its bytes.
+// Both send each character of a header as one byte, and refuse a character that has no single byte.
 func literalBytes(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -195,7 +197,7 @@ func (r pasted) fetch() string {
 		b.WriteString("import { readFile } from \"node:fs/promises\";\n\n")
 	}
 	b.WriteString(r.dotted(fetchDots, "// fetch"))
-	url := strings.ReplaceAll(r.url, `\`, "%5C") // which it would take for a slash
+	url := strings.ReplaceAll(r.url, `\`, "%5C") // fetch takes a backslash for a slash
 	b.WriteString("const response = await fetch(" + literal(url) + ", {\n  method: " + literal(r.method) + ",\n")
 	if len(r.headers) > 0 {
 		b.WriteString("  headers: [\n")
@@ -256,7 +258,7 @@ func (r pasted) python() string {
 		b.WriteString("    headers={\n")
 		for i, h := range r.headers {
 			if slices.ContainsFunc(r.headers[:i], func(o hookglass.Header) bool { return strings.EqualFold(o.Name, h.Name) }) {
-				continue // a dictionary has a name once
+				continue // a dictionary holds each name once
 			}
 			b.WriteString("        " + literal(h.Name) + ": " + literalBytes(strings.Join(r.headers.Values(h.Name), ", ")) + ",\n")
 		}
@@ -287,8 +289,8 @@ func Samples(url string) []Copy {
 	}
 }
 
-// EditableHeaders are the headers that a form of a replay shows: those that are written anew, or cannot be typed, are
-// left out.
+// EditableHeaders are the headers that the form of a replay shows. Headers that each client writes by itself, and those
+// that nobody can type, are left out.
 func EditableHeaders(h hookglass.Headers) hookglass.Headers {
 	var all hookglass.Headers
 	for _, f := range h {
