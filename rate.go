@@ -4,9 +4,9 @@ import "time"
 
 // Rate bounds how fast a forwarding target is sent to: Limit requests in Period. The zero Rate is no bound.
 //
-// Requests go in turns, of which there is one every Period/Limit. A turn that nothing used is good for a while, so that
-// who looks a little late does not lose it: together with the time between a turn and its request that is a burst of no
-// more than a second's worth, which for a target with fewer than one request a second is the one request.
+// Each request takes a turn, and there is a turn every Period/Limit. A turn that nothing used can be taken for a while
+// longer, so that a node that looks a little late does not lose it. Together with the time between a turn and its
+// request, that allows a burst of the requests of one second, or of one request when the rate is below one a second.
 type Rate struct {
 	Limit  int
 	Period time.Duration
@@ -29,11 +29,11 @@ func (r Rate) PeriodName() string {
 	return PeriodSecond
 }
 
-// MaxRateLimit is the most that a bound can allow in its period: beyond it none is felt.
+// MaxRateLimit is the most requests that a bound can allow in its period. A higher bound would never slow anything.
 const MaxRateLimit = 1000
 
 const (
-	// rateBurst is how much a target may get at a time, as time.
+	// rateBurst is how much a target may get at once: the turns of this time.
 	rateBurst = time.Second
 	// rateLook is what is worth a look: turns that come closer together are used together.
 	rateLook = 50 * time.Millisecond
@@ -67,7 +67,7 @@ func (r Rate) After(next, now time.Time, n int) time.Time {
 	return r.from(next, now).Add(time.Duration(n) * r.Every())
 }
 
-// Ready is when it is worth to see to what waits: when there are turns for a look's time.
+// Ready is when to look for what waits: when the turns of rateLook can be used together.
 func (r Rate) Ready(next, now time.Time) time.Time {
 	if next.After(r.furthest(now)) {
 		return now

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// Deliveries that one node has under way, and those of one tenant among them. outbound lets 256 requests out at a
-	// time and 64 of one tenant; what is left is for people's replays.
+	// How many deliveries one node has under way, and how many of these one tenant may have. outbound lets 256 requests
+	// out at a time and 64 of one tenant; what is left is for people's replays.
 	forwardsAtOnce   = 192
 	forwardsOfTenant = 64
 	// largeBytes bounds the large bodies that are in memory at a time. Others are loaded together, before it is known
@@ -34,11 +34,11 @@ const (
 	maxLost = 5
 	// softStop is for deliveries under way when the node stops. What takes longer is handed back.
 	softStop = 5 * time.Second
-	// handBack is how soon a delivery is due again for which there was no room.
+	// handBack is how soon a delivery that found no room is due again.
 	handBack = time.Second
-	// endAtOnce bounds how many deliveries one transaction ends that nobody will send.
+	// endAtOnce bounds how many deliveries that nobody will send one transaction ends.
 	endAtOnce = 500
-	// unwritten bounds deliveries that were made and wait to be written down, besides those under way.
+	// unwritten bounds the deliveries that were sent and wait to be written down. It does not count those under way.
 	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
 	clockJump = 5 * time.Second
@@ -169,8 +169,8 @@ func (f *Forwarder) begin(sends context.Context, s *settled) {
 	})
 }
 
-// load reads events and, of those that are small enough, payloads. One that is deleted in between has none, as if it
-// were large.
+// load reads events, and the payloads of those that are small enough. An event that is deleted in between has no
+// payload, as if it were large.
 func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (events map[int64]*hookglass.Event, err error) {
 	err = f.db.Glance(ctx, hookglass.System, func(v *store.View) error {
 		events, err = v.EventsBySeq(seqs, maxSize)
@@ -179,7 +179,7 @@ func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (even
 	return events, err
 }
 
-// settled is a delivery of which something is to be written down.
+// settled is a delivery with what is to be written down of it.
 type settled struct {
 	store.ClaimedForward
 	queue  store.ForwardQueue
@@ -273,7 +273,7 @@ func (f *Forwarder) loadLarge(ctx context.Context, s *settled) (full *hookglass.
 	return full, give
 }
 
-// outcome is what came of an attempt, in one of few words.
+// outcome is the result of an attempt for the figures: 2xx to 5xx, or the code of its failure.
 func outcome(a hookglass.ForwardAttempt) string {
 	if a.Failure != nil {
 		return a.Failure.Code
@@ -281,12 +281,12 @@ func outcome(a hookglass.ForwardAttempt) string {
 	return strconv.Itoa(a.StatusCode/100) + "xx"
 }
 
-// later gives a delivery back as if it had not been taken.
+// later hands a delivery back to the table, as if it had not been taken.
 func (f *Forwarder) later(s *settled, wait time.Duration) {
 	s.State, s.NextAt = hookglass.ForwardPending, f.Now().Add(wait)
 }
 
-// fail ends a delivery with an attempt that was none.
+// fail ends a delivery as failed, with an attempt that sent nothing.
 func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), 0, true
 	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()

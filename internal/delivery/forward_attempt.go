@@ -49,8 +49,8 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 	return r, nil
 }
 
-// attempt sends a request and tells what came of it, how long the target asks to be left alone, and what was sent and
-// answered.
+// attempt sends a request. It returns the attempt with its result, how long the target asks to be left alone, and what
+// was sent and answered.
 func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	a.At, r.MaxResponse = f.Now().UTC(), readBody
 	out := Send(ctx, f.Client, tenant(&s.queue), s.queue.Target.Timeout, r)
@@ -75,7 +75,7 @@ const readBody = 64 << 10
 // keptBody is how much of a body is kept of each attempt. The event has all of what was sent.
 const keptBody = 8 << 10
 
-// evidenceOf is what is kept of an attempt. Of a body that is the event's own no second copy is.
+// evidenceOf is what is kept of an attempt. A body that is the event's own is not kept a second time.
 func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, secrets []string) *hookglass.ForwardEvidence {
 	e := &hookglass.ForwardEvidence{Request: sent}
 	e.Request.Headers = RedactHeaders(out.Headers, secrets)
@@ -96,7 +96,7 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, se
 	return e
 }
 
-// said is what an answer says, without its content coding, at most most bytes of it; longer reports whether it goes on.
+// said is the body of an answer without its content coding, up to most bytes. longer reports whether there is more.
 func said(res *hookglass.TargetResponse, most int) (body []byte, longer bool) {
 	body, longer = coding.Plain(res.Body, res.Headers, most+1), res.Truncated
 	if len(body) > most {
@@ -118,8 +118,8 @@ func beginning(body []byte) (text string, cut bool) {
 	return text, len(prefix) < len(body)
 }
 
-// JudgeForward decides what becomes of a delivery after an attempt, of so many made and so many allowed after the
-// first: delivered, failed, or pending, and then how long it waits.
+// JudgeForward decides what becomes of a delivery after an attempt: delivered, failed, or pending with the time that it
+// waits. It is told how many attempts were made, and how many are allowed after the first.
 func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
 	switch {
 	case last.Failure == nil && last.StatusCode >= 200 && last.StatusCode <= 299:

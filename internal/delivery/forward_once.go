@@ -8,10 +8,11 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// shownBody is how much of an answer is redacted to be shown: enough that nothing which is shown was cut before.
+// shownBody is how many bytes of an answer are redacted. It is more than is shown, so that no secret is cut in two
+// before it is found.
 const shownBody = 16 << 10
 
-// Forwarding is what one attempt to forward an event takes.
+// Forwarding is what ForwardOnce needs for one attempt to forward an event.
 type Forwarding struct {
 	Event   *hookglass.Event
 	URL     string
@@ -23,8 +24,8 @@ type Forwarding struct {
 	Now     func() time.Time    // the clock that its time is told by
 }
 
-// ForwardOnce makes one attempt, and tells how long the target asks to be left alone. It reports false where it was
-// none: nobody had a turn for it, or the context ended; then it counts for nothing.
+// ForwardOnce makes one attempt, and returns how long the target asks to be left alone. It reports false when nothing
+// was sent, because there was no turn for it or the context ended: that does not count as an attempt.
 func ForwardOnce(ctx context.Context, c Client, f Forwarding) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
 	r, failure := buildForward(f.Event, f.URL, f.Proxied, f.Now())
 	if failure != nil {

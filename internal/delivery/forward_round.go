@@ -50,8 +50,8 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	return min(wait, next), err
 }
 
-// sortQueues tells the queues with deliveries due, those of them whose targets have a rate limit, and those whose
-// deliveries nobody will send; and when the first of the others is due, lookEvery at most.
+// sortQueues sorts the queues with deliveries due into those to send, those whose targets have a rate limit, and those
+// whose deliveries nobody will send. It also returns when the first of the other queues is due, lookEvery at most.
 func sortQueues(queues []store.ForwardQueue, now time.Time) (due, inLine, ended []store.ForwardQueue, wait time.Duration) {
 	wait = lookEvery
 	for _, q := range queues {
@@ -70,8 +70,8 @@ func sortQueues(queues []store.ForwardQueue, now time.Time) (due, inLine, ended 
 	return due, inLine, ended, wait
 }
 
-// take takes deliveries that are due, as many as there are places, and starts to send them. What shall not be sent it
-// ends. It returns when to look again.
+// take takes deliveries that are due, as many as there are places, and starts to send them. It ends those that nobody
+// will send. It returns when to look again.
 func (f *Forwarder) take(ctx, sends context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (time.Duration, error) {
 	if len(ended) == 0 && !slices.ContainsFunc(due, func(q store.ForwardQueue) bool { return places[q.TargetID] > 0 }) {
 		f.note(due, nil, nil)
@@ -158,7 +158,8 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err e
 	return false, nil
 }
 
-// reserve takes places for targets with deliveries due, for those that have turns now no more than turns.
+// reserve takes places for targets with deliveries due. A target with a rate limit gets no more places than it has
+// turns now.
 func (f *Forwarder) reserve(due, turns []store.ForwardQueue, now time.Time) (places map[int64]int) {
 	lines := make([]fair.Line, len(due), len(due)+len(turns))
 	for i := range turns {
@@ -177,7 +178,7 @@ func (f *Forwarder) reserve(due, turns []store.ForwardQueue, now time.Time) (pla
 	return places
 }
 
-// note notes of which endpoints deliveries wait still, after places were taken and fewer or as many deliveries claimed.
+// note notes which endpoints still have deliveries that wait, after places were taken and deliveries claimed for them.
 // It forgets what is long ago.
 func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
 	f.mu.Lock()
@@ -195,10 +196,10 @@ func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed
 	}
 }
 
-// together is how soon after one another deliveries to one target share a connection.
+// together is how soon deliveries to one target must follow one another to share a connection.
 const together = 100 * time.Millisecond
 
-// tenant is whose deliveries are bounded together.
+// tenant is the key of the account, or temporary endpoint, whose deliveries are bounded together.
 func tenant(q *store.ForwardQueue) string { return tenantOf(q.AccountID, q.Target.EndpointNum) }
 
 func tenantOf(account, endpointNum int64) string {
@@ -215,7 +216,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 		for range places[q.TargetID] - len(claimed[q.TargetID]) {
 			f.shares.Give(tenant(q), q.TargetID)
 		}
-		// Whether it waits for a place is known now: there are none left over.
+		// With no place left over, it is known by now whether the target waits for one.
 		f.starved = f.starved || !q.Target.Rate.Bounded() && places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
 		for _, c := range claimed[q.TargetID] {
 			seqs = append(seqs, c.EventSeq)

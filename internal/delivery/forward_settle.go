@@ -28,7 +28,7 @@ const (
 	settleAgain  = 250 * time.Millisecond
 )
 
-// withdrawn reports whether an attempt was none: nobody had a turn for it, or the node stops.
+// withdrawn reports whether an attempt sent nothing, because there was no turn for it or the node stops.
 func withdrawn(a hookglass.ForwardAttempt) bool {
 	return a.Failure != nil && outbound.Code(a.Failure.Code).Withheld()
 }
@@ -157,7 +157,7 @@ func OutcomeOf(source hookglass.OutcomeSource, endpointNum, eventSeq int64, atte
 	return o
 }
 
-// streak is what a batch says of how a target does.
+// streak is what a batch of deliveries tells of a target: the failures in a row, and whether they were broken.
 type streak struct {
 	endpointNum int64
 	target      hookglass.ForwardingTarget
@@ -181,7 +181,7 @@ func (k *streak) add(s *settled) {
 
 // count keeps the number of failures in a row, and pauses a target that has failed for too long.
 func (f *Forwarder) count(tx *store.Tx, k *streak) error {
-	if k.broken && k.target.Failures > 0 { // as they were when the delivery was taken; the next one ends those that came since
+	if k.broken && k.target.Failures > 0 { // counted when the delivery was taken; the next arrival ends those since
 		if err := tx.ClearForwardFailures(k.target.ID); err != nil {
 			return err
 		}

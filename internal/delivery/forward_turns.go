@@ -8,8 +8,9 @@ import (
 	"hookglass/internal/store"
 )
 
-// A target with a bound (see [hookglass.Rate]) is not handed over to: what comes for it waits in the table, and is
-// claimed together with the turns that it goes in. What waits for turns is not looked at, claimed or loaded.
+// Deliveries to a target with a bound (see [hookglass.Rate]) are not handed over by captures. They wait in the table,
+// and are claimed together with the turns that they go in. A delivery that waits for its turn is neither claimed nor
+// loaded.
 
 const (
 	// turnLook is how long a round leaves others in peace before it comes for the next turn.
@@ -17,13 +18,14 @@ const (
 	// turnLate is how late a request may be for its turn, where its bound leaves no more room. One that is later puts
 	// the next turn off.
 	turnLate = 50 * time.Millisecond
-	// countEvery is how often deliveries in line are counted.
+	// countEvery is how often the deliveries in line are counted.
 	countEvery = 10 * time.Second
-	// MostInLine is up to how many deliveries in line are counted.
+	// MostInLine is where the count of the deliveries in line stops.
 	MostInLine = 10_000
 )
 
-// lines is what a node knows of the targets with a bound. What is not of the rounds alone is locked by the forwarder.
+// lines is what a node knows of the targets with a bound. The mutex of the forwarder guards the fields that not only
+// the rounds use.
 type lines struct {
 	under   map[int64]int       // how many deliveries have had their turn and not gone yet
 	stopped bool                // a target was passed over because of them
@@ -110,7 +112,7 @@ func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.Forward
 	return wait, err
 }
 
-// placed are the queues that have places.
+// placed are the queues for which places were taken.
 func (f *Forwarder) placed(queues []store.ForwardQueue, places map[int64]int) (with []store.ForwardQueue) {
 	for _, q := range queues {
 		if places[q.TargetID] > 0 {
@@ -120,13 +122,13 @@ func (f *Forwarder) placed(queues []store.ForwardQueue, places map[int64]int) (w
 	return with
 }
 
-// release returns places that nothing was taken for.
+// release returns the places for which no delivery was taken.
 func (f *Forwarder) release(queues []store.ForwardQueue, places map[int64]int) {
 	f.start(context.Background(), f.placed(queues, places), places, nil, time.Time{})
 }
 
-// goes says that the request of a delivery goes now. One that is too late for its turn has the next go later: false
-// when that could not be written down.
+// goes notes that the request of a delivery goes now. A request that is too late for its turn puts the next turn off;
+// goes reports false when that could not be written down.
 func (f *Forwarder) goes(ctx context.Context, s *settled) bool {
 	if s.turn.IsZero() {
 		return true
@@ -148,7 +150,8 @@ func (f *Forwarder) goes(ctx context.Context, s *settled) bool {
 	return true
 }
 
-// leaves says that a delivery that has had its turn is on its way, or handed back. The forwarder is locked.
+// leaves notes that a delivery that has had its turn is on its way, or was handed back. The caller holds the mutex of
+// the forwarder.
 func (f *Forwarder) leaves(s *settled) {
 	if s.turn.IsZero() || s.left {
 		return
@@ -164,7 +167,8 @@ func (f *Forwarder) leaves(s *settled) {
 	}
 }
 
-// comesInLine says that a delivery was captured for a target with a bound. The forwarder is locked.
+// comesInLine notes that a delivery was captured for a target with a bound. The caller holds the mutex of the
+// forwarder.
 func (f *Forwarder) comesInLine(targetID int64) {
 	switch {
 	case f.lines.under[targetID] > 0:
@@ -174,7 +178,7 @@ func (f *Forwarder) comesInLine(targetID int64) {
 	}
 }
 
-// tellLines tells of what waits for its turn.
+// tellLines tells InLine what waits for its turn.
 func (f *Forwarder) tellLines(ctx context.Context, inLine []store.ForwardQueue, now time.Time) {
 	l := &f.lines
 	if len(inLine) == 0 {

@@ -7,12 +7,12 @@ import (
 	"hookglass"
 )
 
-// A target with a bound has its next turn in its own row, which whoever takes deliveries to it changes with them: so
-// the bound holds over all nodes, and through what ends them.
+// The row of a target with a rate limit (a bound) holds the time of its next turn. The transaction that takes
+// deliveries to the target changes it, so the bound holds over all nodes, and when a node dies and starts again.
 
-// ClaimForwardsInTurn is [Tx.ClaimForwards] for a target with a bound: it takes no more than have their turn by then,
-// and returns the bound and the next turn as they are afterwards. It takes nothing, and the bound is none, while
-// somebody else does so, or when the target has no bound any more or is not to be sent to.
+// ClaimForwardsInTurn is [Tx.ClaimForwards] for a target with a bound. It takes only deliveries whose turn has come by
+// at, limit at most, and returns the bound and the next turn as they are afterwards. It takes nothing, and returns no
+// bound, while another transaction claims for the target, and when the target has no bound, is paused or is disabled.
 func (tx *Tx) ClaimForwardsInTurn(targetID int64, at time.Time, limit int, lease time.Duration) (claimed []ClaimedForward, rate hookglass.Rate, next time.Time, err error) {
 	type turn struct {
 		rate hookglass.Rate
@@ -44,19 +44,20 @@ func (tx *Tx) ClaimForwardsInTurn(targetID int64, at time.Time, limit int, lease
 	return claimed, rate, next, err
 }
 
-// ReturnForwardTurns gives turns back that nothing was sent in.
+// ReturnForwardTurns gives back turns in which nothing was sent: turns is how long they last together.
 func (tx *Tx) ReturnForwardTurns(targetID int64, turns time.Duration) error {
 	_, err := tx.exec("UPDATE forwarding_targets SET rate_next = rate_next - cast($2 AS bigint) WHERE id = $1 AND rate_next IS NOT NULL", targetID, turns.Microseconds())
 	return err
 }
 
-// DelayForwardTurns puts the next turn of a target off to a time, unless it is later.
+// DelayForwardTurns moves the next turn of a target to a time, unless that turn is later already.
 func (tx *Tx) DelayForwardTurns(targetID int64, until time.Time) error {
 	_, err := tx.exec("UPDATE forwarding_targets SET rate_next = cast($2 AS bigint) WHERE id = $1 AND rate_next < cast($2 AS bigint)", targetID, until.UnixMicro())
 	return err
 }
 
-// changeForwardRate stores a bound. What waited for a turn by the bound that was waits for one by its own.
+// changeForwardRate stores a bound, or removes it. A delivery that waits for its turn by the former bound does not wait
+// longer than one turn of the new bound.
 func (tx *Tx) changeForwardRate(id int64, rate hookglass.Rate) error {
 	if !rate.Bounded() {
 		return tx.change("forwarding target", "UPDATE forwarding_targets SET rate_limit = NULL, rate_period = NULL, rate_next = NULL WHERE id = $1", id)
@@ -67,7 +68,7 @@ func (tx *Tx) changeForwardRate(id int64, rate hookglass.Rate) error {
 		id, rate.Limit, int64(rate.Period/time.Second), soonest)
 }
 
-// CountForwardsInLine counts the deliveries to some targets that are due by a time, up to a number.
+// CountForwardsInLine counts the pending deliveries to some targets that are due by a time. It stops counting at most.
 func (v *View) CountForwardsInLine(targets []int64, at time.Time, most int) (n int, err error) {
 	err = v.queryRow("delivery", "SELECT count(*) FROM (SELECT 1 FROM forwards WHERE "+v.dialect.among("target", "$1")+" AND due_at <= $2 AND state = 'pending' LIMIT $3) AS n",
 		[]any{v.dialect.list(targets), at.UnixMicro(), most}, &n)
