@@ -121,7 +121,8 @@ func (s *Service) Means(ctx context.Context, who hookglass.Principal, ref string
 	return q.Match(whole), nil
 }
 
-// MayExport waits until a file may be begun. It answers unavailable, which cannot be told any more once it has been.
+// MayExport waits until there is room to begin a file. It answers unavailable, which nobody can be told once the file
+// has begun.
 func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error {
 	give, err := s.room(ctx, who, store.EachBytes, s.readTime)
 	if err == nil {
@@ -130,9 +131,9 @@ func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error 
 	return err
 }
 
-// Each calls fn with each event of an endpoint that the query means, oldest first, for a file that a reader takes as
-// slowly as they like: large ones are read as there is room, see Hold. With reported an event has what was reported of
-// it. It answers what [store.DB.EachEvent] does.
+// Each calls fn with each event of an endpoint that the query means, oldest first. It is for a file, which its reader
+// may take slowly: it waits for room before it reads large events, see Hold. With reported, an event has its delivery
+// reports. It answers what [store.DB.EachEvent] does.
 func (s *Service) Each(ctx context.Context, who hookglass.Principal, ref string, q query.Query, reported bool, fn func(*hookglass.Event) error) error {
 	each := s.db.EachEvent
 	if reported {
@@ -143,8 +144,8 @@ func (s *Service) Each(ctx context.Context, who hookglass.Principal, ref string,
 	}, fn)
 }
 
-// Picked is Each for events that are named, in their order, with what was reported of them. Those that are gone are
-// left out.
+// Picked is Each for the events with these ids, in the order of the ids and with their delivery reports. Events that
+// are gone are left out.
 func (s *Service) Picked(ctx context.Context, who hookglass.Principal, ref string, ids []string, fn func(*hookglass.Event) error) error {
 	one := func(id string) error {
 		var e *hookglass.Event

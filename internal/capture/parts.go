@@ -10,10 +10,11 @@ import (
 	"hookglass/internal/coding"
 )
 
-// maxUnpacked bounds the compressed body whose parts are read.
+// maxUnpacked bounds how much of a compressed body is decompressed to read its parts, in bytes.
 const maxUnpacked = 8 << 20
 
-// parts are the parts of a webhook's multipart body, decompressed where that was compressed.
+// parts are the parts of a webhook's multipart body, by their index. A compressed body is decompressed, maxUnpacked
+// bytes of it at most.
 func parts(e *hookglass.Event) iter.Seq2[int, coding.Part] {
 	if e.Payload == nil || e.Type == hookglass.EventEmail {
 		return func(func(int, coding.Part) bool) {}
@@ -25,7 +26,7 @@ func parts(e *hookglass.Event) iter.Seq2[int, coding.Part] {
 	return coding.Parts(body, e.ContentType)
 }
 
-// bodyParts lists them.
+// bodyParts lists the parts of a webhook's multipart body as the API shows them.
 func bodyParts(e *hookglass.Event) (all []api.BodyPart) {
 	for i, p := range parts(e) {
 		sum := sha256.Sum256(p.Content)

@@ -10,11 +10,11 @@ import (
 	"hookglass/internal/capture"
 )
 
-// inbox is the endpoint that a client has signed in to. What it sends to anybody who has no address here is caught for
-// that endpoint, as a program under test sends to addresses of its own.
+// inbox is the endpoint that a client has signed in to. It catches the mail that the client sends to addresses which
+// are not of this server: a program under test writes to its own users.
 type inbox struct {
 	signedIn bool
-	local    string // in lower case
+	local    string // the local part of its address, in lower case
 }
 
 // Replies of the exchange (RFC 4954, sections 4 and 6).
@@ -30,14 +30,14 @@ var (
 	replyAuthMalformed = reply{501, "5.5.2", "The answer is malformed"}
 )
 
-// errAnswered ends an exchange in which the client has been told why.
+// errAnswered ends an exchange after the client was told why.
 var errAnswered = errors.New("the exchange has ended")
 
-// offersSignIn reports whether clients may sign in: before TLS only where there is none to be had.
+// offersSignIn reports whether the client may sign in now. Where TLS is offered, it may only after STARTTLS.
 func (c *conn) offersSignIn() bool { return c.server.cfg.SignIn && !c.lmtp && !c.offersTLS() }
 
-// auth serves AUTH. The user name is the address of an inbox, or its local part. Anybody who knows it can send to it
-// without signing in, so the password is for nobody: it is read and forgotten.
+// auth serves AUTH. The user name is the address of an inbox, or its local part. The password is read and not compared:
+// there is none, because anybody who knows the address can send to it without signing in.
 func (c *conn) auth(rest string) error {
 	switch {
 	case !c.server.cfg.SignIn || c.lmtp:
@@ -101,7 +101,8 @@ func (c *conn) authLogin(initial string) (name string, err error) {
 	return name, err
 }
 
-// authAnswer decodes the answer to a challenge, which is asked for unless the client gave it along.
+// authAnswer decodes the answer to a challenge. It sends the challenge unless given, which came with the command, holds
+// the answer already.
 func (c *conn) authAnswer(challenge, given string) (string, error) {
 	if given == "" {
 		c.say(reply{code: 334, text: base64.StdEncoding.EncodeToString([]byte(challenge))})
@@ -123,7 +124,7 @@ func (c *conn) authAnswer(challenge, given string) (string, error) {
 	return string(answer), nil
 }
 
-// signIn signs in to the inbox of a name.
+// signIn signs the client in to the inbox whose address, or local part, is name.
 func (c *conn) signIn(name string) error {
 	local, domain, whole := strings.Cut(name, "@")
 	if local == "" || whole && !sameDomain(domain, c.server.cfg.Domain) {
@@ -144,7 +145,8 @@ func (c *conn) signIn(name string) error {
 	}
 }
 
-// admit finds the endpoint of a recipient: its own or, of a client that has signed in, the one of that inbox.
+// admit finds the endpoint that takes the mail for a recipient: the one with that address, or else the inbox that the
+// client has signed in to.
 func (c *conn) admit(ctx context.Context, p path) (capture.Target, error) {
 	if sameDomain(p.domain, c.server.cfg.Domain) {
 		target, err := c.server.capturer.AdmitMail(ctx, mailbox(p.local))
