@@ -347,11 +347,11 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	return rows.Err()
 }
 
-// EachBytes bounds how much of payloads EachEvent reads at a time, beyond the first.
+// EachBytes bounds the payloads that EachEvent reads at a time, in bytes. One larger payload is read alone.
 const EachBytes = 1 << 20
 
-// Holding is asked before payloads are read: of so many bytes, the largest of which has so many. give is called when
-// they are held no longer.
+// Holding waits for room to read payloads: bytes of them together, and largest for the largest of them. The caller
+// calls give when it no longer holds the payloads.
 type Holding func(bytes, largest int64) (give func(), err error)
 
 // EachEvent calls fn with each event of an endpoint that the query means, in the detail form, oldest first, up to the
@@ -361,8 +361,8 @@ func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string
 	return db.eachEvent(ctx, who, ref, q, func(*View, []*hookglass.Event) error { return nil }, hold, fn)
 }
 
-// EachReportedEvent is EachEvent with what was reported of each event. The reports of one event are held at a time:
-// with the bodies in them they may be megabytes, and hold is asked for the largest.
+// EachReportedEvent is EachEvent with the delivery reports of each event. It holds the reports of one event at a time,
+// because they may have megabytes with the bodies in them. It asks hold for the largest, too.
 func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
 	var reported map[int64]int64
 	return db.eachEvent(ctx, who, ref, q, func(v *View, events []*hookglass.Event) (err error) {
@@ -391,7 +391,7 @@ func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, re
 	})
 }
 
-// eachEvent finds a few events at a time, and more of them by also in the same view.
+// eachEvent is EachEvent that calls also with each batch of events, in the view that found them.
 func (db *DB) eachEvent(
 	ctx context.Context, who hookglass.Principal, ref string, q query.Query, also func(*View, []*hookglass.Event) error, hold Holding, fn func(*hookglass.Event) error,
 ) error {

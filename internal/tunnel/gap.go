@@ -16,8 +16,7 @@ const (
 	maxListed    = 16 << 20 // bytes of the bodies of a page, beyond the first
 )
 
-// resolve finds the endpoints that a caller names, or all that are the caller's where it names none. It answers
-// not_found.
+// resolve finds the endpoints that a caller names. A caller that names none means all of its own. It answers not_found.
 func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
 	if len(refs) > maxEndpoints {
 		return nil, hookglass.Invalid("endpoint_ids[]", "may name %d endpoints at most", maxEndpoints)
@@ -66,8 +65,8 @@ type Missing struct {
 	Missed int64     // without a gap: those that were not
 }
 
-// InGap lists those of one outage. It answers not_found, also where the outage is of none of the endpoints that are
-// named.
+// InGap lists the events of one outage that no report calls delivered. It answers not_found, also for an outage of an
+// endpoint that is not among those named.
 func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []string, gapID string, after int64, limit int) (m Missing, err error) {
 	err = s.page(ctx, who, &m, func(v *store.View) error {
 		m = Missing{}
@@ -99,7 +98,8 @@ type Span struct {
 	Counted   bool // how many there are is told besides
 }
 
-// Since lists those of a span. It answers validation_failed where that begins before what is retained.
+// Since lists the events of a span that no report calls delivered. It answers validation_failed for a span that begins
+// before the oldest time that is retained.
 func (s *Service) Since(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
 	err = s.page(ctx, who, &m, func(v *store.View) error {
 		retention := s.Retention
@@ -147,7 +147,7 @@ func missingSince(v *store.View, of Span) (Missing, error) {
 	return m, err
 }
 
-// Within lists those of a span that may begin before what is retained, as older clients ask for them.
+// Within is Since for older clients: the span may begin before the oldest time that is retained.
 func (s *Service) Within(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
 	err = s.page(ctx, who, &m, func(v *store.View) (err error) {
 		m, err = missingSince(v, of)
