@@ -46,8 +46,8 @@ func Text(body []byte, contentType string, most int) (text []byte, name string) 
 	return text, name
 }
 
-// Unread counts what cannot be read of a text: control characters but those that end lines and indent, and what is no
-// character.
+// Unread counts what cannot be read of a text: bytes that are no character, and control characters other than those
+// that end lines and indent.
 func Unread(text string) (n int) {
 	for _, r := range text {
 		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {

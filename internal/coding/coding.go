@@ -22,7 +22,7 @@ var (
 	ErrUnknown = errors.New("the coding of the body is not known")
 )
 
-// maxCodings is how many codings may lie over one another: nobody needs two, and each one multiplies what few bytes can
+// maxCodings is how many codings one body may have. Nobody needs two, and each of them multiplies what a few bytes can
 // grow to.
 const maxCodings = 3
 
@@ -39,9 +39,10 @@ func Of(h hookglass.Headers) string {
 	return strings.Join(codings, ",")
 }
 
-// Decoded undoes what Of returned (RFC 9110, section 8.4): gzip and deflate. It returns at most most bytes, with
-// ErrLonger where there are more; what came before the fault of a damaged body, with that fault; nothing, with
-// ErrUnknown, where a coding is not known. A body without one is returned as it is, whatever its length.
+// Decoded undoes the coding that Of returned (RFC 9110, section 8.4): gzip and deflate. It returns most bytes at most,
+// with ErrLonger when there are more. Of a damaged body it returns what comes before the fault, with the fault as the
+// error. For a coding that is not known it returns nothing, with ErrUnknown. A body without a coding is returned as it
+// is, whatever its length.
 func Decoded(body []byte, of string, most int) ([]byte, error) {
 	if of == "" || len(body) == 0 {
 		return body, nil
@@ -68,8 +69,8 @@ func Decoded(body []byte, of string, most int) ([]byte, error) {
 	return plain, err
 }
 
-// Beginning is what Decoded returns of a body, also of one that is longer than most or was cut off, whose beginning it
-// is. It is not ok where there is no coding, or nothing can be decoded.
+// Beginning is what Decoded returns of a body. Of a body that is longer than most, or was cut off, it is the beginning.
+// ok is false when the body has no coding, or nothing of it can be decoded.
 func Beginning(body []byte, of string, most int) (plain []byte, ok bool) {
 	if of == "" {
 		return nil, false
@@ -78,8 +79,8 @@ func Beginning(body []byte, of string, most int) (plain []byte, ok bool) {
 	return plain, len(plain) > 0 && (err == nil || errors.Is(err, ErrLonger) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// Plain is what a body says without its content coding, at most most bytes of it. One that cannot be decoded is
-// returned as it is: some senders name a coding that they do not use.
+// Plain is a body without its content coding, most bytes of it at most. A body that cannot be decoded is returned as it
+// is, because some senders name a coding that they do not use.
 func Plain(body []byte, h hookglass.Headers, most int) []byte {
 	plain, err := Decoded(body, Of(h), most)
 	if err != nil && !errors.Is(err, ErrLonger) {

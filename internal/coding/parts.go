@@ -19,8 +19,8 @@ type Part struct {
 // MaxParts is how many parts of a body are read.
 const MaxParts = 100
 
-// Parts are the parts of a multipart body (RFC 2046, section 5.1; of a form RFC 7578), up to one that is broken. Any
-// other body has none.
+// Parts are the parts of a multipart body (RFC 2046, section 5.1; for forms RFC 7578) with their index. They end before
+// the first part that is broken, and after MaxParts. A body that is not multipart has no parts.
 func Parts(body []byte, contentType string) iter.Seq2[int, Part] {
 	return func(yield func(int, Part) bool) {
 		media, params, err := mime.ParseMediaType(contentType)
@@ -41,7 +41,7 @@ func Parts(body []byte, contentType string) iter.Seq2[int, Part] {
 	}
 }
 
-// lastElement is what a file is called without the folders it was in, on whichever system.
+// lastElement is the name of a file without its folders, of a path as any system writes it.
 func lastElement(path string) string {
 	name := path[strings.LastIndexAny(path, `/\`)+1:]
 	if name == "." || name == ".." {
