@@ -139,8 +139,8 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	return stored, err
 }
 
-// AddForwardEvidence stores what the last attempts of deliveries sent and were answered, of those that have it. It
-// belongs into the transaction that settles them.
+// AddForwardEvidence stores, for the deliveries that have it, what their last attempt sent and what was answered. Call
+// it in the transaction that settles them.
 func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 	in := input{columns: []inputColumn{{"forward", inputInteger}, {"event", inputInteger}, {"attempt", inputInteger}, {"record", inputBytes}}}
 	for _, c := range settled {
@@ -164,7 +164,7 @@ func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, erro
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
-// recallRows bounds what one transaction recalls: captures stand behind it.
+// recallRows bounds how many deliveries one transaction recalls, because captures wait for that transaction.
 const recallRows = 500
 
 // dueTooLate says of a delivery that is due later than $1 that nothing is ever put off so far, but for what a target
@@ -189,8 +189,8 @@ func (v *View) ForwardRecalls(beyond time.Time) ([]ForwardRecall, error) {
 		ORDER BY q.target`, beyond.UnixMicro())
 }
 
-// LateForwards finds the next few deliveries of a recall, and returns what is left of it. Where it finds none there are
-// no more.
+// LateForwards finds the next few deliveries of a recall, and returns the rest of the recall. When it finds none, the
+// recall is done.
 func (v *View) LateForwards(r ForwardRecall, beyond time.Time) (nums []int64, left ForwardRecall, err error) {
 	type place struct{ due, num int64 }
 	found, err := queryAll(v, func(scan func(...any) error) (p place, err error) { err = scan(&p.due, &p.num); return p, err },
@@ -203,14 +203,14 @@ func (v *View) LateForwards(r ForwardRecall, beyond time.Time) (nums []int64, le
 	return nums, r, err
 }
 
-// RecallForwards makes those of some deliveries due that are too late still.
+// RecallForwards makes deliveries due now, of those given that are still due too late.
 func (tx *Tx) RecallForwards(nums []int64, now, beyond time.Time) error {
 	_, err := tx.exec("UPDATE forwards SET due_at = $3 WHERE "+tx.dialect.among("num", "$4")+" AND "+dueTooLate, append(tooLate(beyond), now.UnixMicro(), tx.dialect.list(nums))...)
 	return err
 }
 
-// CountForwardFailures adds to the deliveries to a target that failed in a row and returns the target as it is then. It
-// answers not_found.
+// CountForwardFailures adds to the number of deliveries to a target that failed in a row, and returns the target with
+// the new number. It answers not_found.
 func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.Time) (hookglass.ForwardingTarget, error) {
 	err := tx.change("forwarding target", `UPDATE forwarding_targets SET failures = failures + cast($2 AS bigint), failing_from = coalesce(failing_from, cast($3 AS bigint)) WHERE id = $1`,
 		targetID, n, at.UnixMicro())
@@ -220,7 +220,7 @@ func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.T
 	return tx.forwardingTarget(endpointNum, targetID, "")
 }
 
-// ClearForwardFailures says that a delivery to a target did not fail.
+// ClearForwardFailures sets the number of deliveries to a target that failed in a row to zero.
 func (tx *Tx) ClearForwardFailures(targetID int64) error {
 	_, err := tx.exec("UPDATE forwarding_targets SET failures = 0, failing_from = NULL WHERE id = $1 AND failures > 0", targetID)
 	return err
@@ -232,7 +232,7 @@ func (tx *Tx) PauseForwardingTarget(targetID int64, at time.Time, reason string)
 	return tx.change("forwarding target", "UPDATE forwarding_targets SET paused_at = $2, pause_reason = $3 WHERE id = $1", targetID, at.UnixMicro(), reason)
 }
 
-// EventsBySeq returns the events with the given seqs that are there still, those of at most maxSize bytes with their
+// EventsBySeq returns the events with the given seqs that still exist. Those of maxSize bytes at most have their
 // payloads.
 func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Event, error) {
 	a := &args{}
@@ -282,8 +282,8 @@ func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hook
 	}
 }
 
-// Forwards lists the deliveries to a target of an endpoint, newest first, those with a Num below before where it is not
-// 0. It answers not_found.
+// Forwards lists the deliveries to a target of an endpoint, newest first. With a before other than 0 it lists those
+// with a Num below it. It answers not_found.
 func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
 	return v.forwards(ref, targetID, limit, func(a *args) string {
 		condition := "f.target = " + a.add(targetID)

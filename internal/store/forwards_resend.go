@@ -9,15 +9,15 @@ import (
 )
 
 // resendAtOnce bounds how many failed deliveries one transaction puts in line again, and resendLooks how many it looks
-// at to find them: captures stand behind it.
+// at to find them, because captures wait for that transaction.
 const (
 	resendAtOnce = 250
 	resendLooks  = 5_000
 )
 
-// FailedRange is a walk over the deliveries to a target that have failed, of those that were made after one time and
-// before another, neither included. A zero time is no bound. It comes to each once at most, however soon it fails
-// again, and to none that was made after the walk began.
+// FailedRange is a walk over the failed deliveries to a target that were made after one time and before another,
+// neither included. A zero time is no bound. The walk comes to each delivery once at most, even when it fails again at
+// once, and to none that was made after the walk began.
 type FailedRange struct {
 	After, Before time.Time
 
@@ -29,9 +29,9 @@ type FailedRange struct {
 	atOnce, looks int // resendAtOnce and resendLooks, once it is begun; a test walks in smaller steps
 }
 
-// FailedForwards returns the next deliveries of a walk, the oldest first and without what their attempts sent, and what
-// is left of it. The caller goes on with that, in a transaction of its own each time, until it is Done. They are
-// locked; those that another transaction has in hand are passed over. Events that are deleted have none.
+// FailedForwards returns the next deliveries of a walk, oldest first and without what their attempts sent, and the rest
+// of the walk. The caller goes on with the rest until it is Done, in a new transaction each time. The deliveries are
+// locked, and those that another transaction has locked are passed over. A deleted event has no deliveries.
 func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found []hookglass.Forward, left FailedRange, err error) {
 	log, err := tx.eventLog(string(t.EndpointID))
 	if err != nil {

@@ -37,8 +37,8 @@ type takers struct {
 	tasks    map[TaskKind]Taker[Task]
 }
 
-// HandForwards hands deliveries over to t from now on, to nobody when it is nil. When it returns no other is asked any
-// more; one that was asked before is still told what came of that.
+// HandForwards hands deliveries over to t from now on, and to nobody when t is nil. Once it returns, the former taker
+// is asked no more; it is still told the outcome of offers that it accepted before.
 func (db *DB) HandForwards(t Taker[HandedForward]) {
 	db.takers.mu.Lock()
 	defer db.takers.mu.Unlock()
@@ -71,8 +71,8 @@ func offer[W any](t Taker[W], c *captureOp) (o offered[W]) {
 	return o
 }
 
-// crowdOps is from how many captures at a time nothing is handed over: there is a crowd of senders, who wait, and what
-// follows can wait in its tables, from where it is taken with rests.
+// crowdOps is the number of captures in one group from which on nothing is handed over: many senders wait for their
+// answers then, and the work that follows can wait in the tables.
 const crowdOps = 8
 
 // offer asks the takers for what follows the captures among the ops.
@@ -140,7 +140,7 @@ func asStored(ev *hookglass.Event) *hookglass.Event {
 	return &e
 }
 
-// taskUntil is until when the i-th of the tasks is claimed from the start; zero: it is not.
+// taskUntil is the time until which the i-th task is claimed from the start. It is zero for a task that is not claimed.
 func (c *captureOp) taskUntil(i int) time.Time {
 	if i >= len(c.tasks) {
 		return time.Time{}
@@ -148,7 +148,7 @@ func (c *captureOp) taskUntil(i int) time.Time {
 	return c.tasks[i].until
 }
 
-// claimedUntil is a time as a statement takes it, 0 where nothing is claimed.
+// claimedUntil is a time in microseconds, as a statement takes it, and 0 for the zero time: nothing is claimed.
 func claimedUntil(until time.Time) int64 {
 	if until.IsZero() {
 		return 0
@@ -210,7 +210,7 @@ func scanHandedForward(scan func(...any) error) (h HandedForward, err error) {
 	return h, err
 }
 
-// scanHandedTarget scans a row that has other columns before those of handedTarget.
+// scanHandedTarget scans a row of handedTarget, which other columns stand before.
 func scanHandedTarget(scan func(...any) error, before ...any) (q ForwardQueue, err error) {
 	var timeout, payment int64
 	var a hookglass.Account
