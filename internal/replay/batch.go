@@ -252,9 +252,9 @@ type batchStep struct {
 	began time.Time
 }
 
-// workOne replays the next event and tells how long to wait before the one after it. It reports false where none is
-// left for this worker: also where another worker has one under way, who goes on with what is left. So a replay that
-// was resumed while its worker waited for an answer has one worker again soon.
+// workOne replays the next event and returns how long to wait before the one after it. more is false when no event is
+// left for this worker. That is also so when another worker has an event under way, because that worker goes on with
+// the rest. So a replay that was resumed while its worker waited for an answer soon has one worker again.
 func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.Duration, err error) {
 	st, wait, err := s.beginItem(ctx, id)
 	switch {
@@ -291,8 +291,8 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 	return true, min(interval, interval-s.db.Now().Sub(st.began)), err // no longer where the clock goes back meanwhile
 }
 
-// beginItem takes the next event of a bulk replay in hand, and closes one of which nothing is left. It answers how long
-// to wait where it is too early for the next, and an item without a number where there is none to be sent.
+// beginItem takes the next event of a bulk replay in hand, and closes a bulk replay that has no event left. It returns
+// how long to wait when it is too early for the next event, and an item without a number when there is none to send.
 func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait time.Duration, err error) {
 	st = new(batchStep)
 	err = s.take(ctx, func(tx *store.Tx) error {
@@ -374,8 +374,8 @@ func (s *Service) unsent(ctx context.Context, st *batchStep, err error) {
 	s.Log.ErrorContext(ctx, "an event of a bulk replay failed", "batch", st.batch.ID, "error", err)
 }
 
-// finish stores what became of an event, and stops the bulk replay where it shall stop on a failure. One that was
-// paused meanwhile stops as well: it must not be resumed behind the failure.
+// finish stores the result of an event, and stops the bulk replay after a failure if it is to stop on one. A bulk
+// replay that was paused meanwhile stops as well: resuming it must not pass over the failure.
 func finish(tx *store.Tx, b *hookglass.ReplayBatch, item hookglass.BatchItem) error {
 	if err := tx.FinishBatchItem(b.Num, item); err != nil {
 		return err
@@ -391,7 +391,7 @@ func finish(tx *store.Tx, b *hookglass.ReplayBatch, item hookglass.BatchItem) er
 	return nil
 }
 
-// close completes a bulk replay of which nothing is left.
+// close completes a bulk replay that has no event left.
 func (s *Service) close(tx *store.Tx, b *hookglass.ReplayBatch) error {
 	left, err := tx.BatchItemsLeft(b.Num)
 	if err != nil || left > 0 {

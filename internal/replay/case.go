@@ -57,8 +57,8 @@ func (s *Service) openCase(c *hookglass.ReplayCase) error {
 	return s.open(c.Sealed, configOf(c.ID), &c.ReplayCaseConfig)
 }
 
-// snapshotTimes is how many times its size an event takes of which a snapshot is made, and sealedTimes a snapshot that
-// is opened: as bytes, as text, and sealed.
+// snapshotTimes is how many times its own size an event takes in memory while a snapshot is made of it, and sealedTimes
+// how many times a snapshot takes while it is opened: as bytes, as text, and sealed.
 const (
 	snapshotTimes = 6
 	sealedTimes   = 4
@@ -231,8 +231,9 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	return c.Options.Permitted(src.entitlements)
 }
 
-// isSource reports whether an id as a caller spells it is the source that a case has. Naming it again changes nothing:
-// whoever saves the whole of a case that was read does so, also when the event is gone and the snapshot alone is left.
+// isSource reports whether an id, as a caller spells it, is the source that a case has already. To name that source
+// again changes nothing: a caller that reads a case and saves all of it does so, even when only the snapshot of the
+// event is left.
 func isSource(named string, source hookglass.EventID) bool {
 	id, err := hookglass.ParseEventID(named)
 	return err == nil && id == source

@@ -74,9 +74,8 @@ type Service struct {
 	roomTime   time.Duration // roomTime; likewise
 }
 
-// Runs and bulk replays that a process works at a time are as many as internal/job has workers for. So that targets
-// that do not answer leave others their turn, however many tenants have such, a tenant has half of them at most, and an
-// endpoint a quarter.
+// A process works as many runs and bulk replays at a time as internal/job has workers for them. A tenant has half of
+// these turns at most, and an endpoint a quarter, so that targets that do not answer leave turns for others.
 const (
 	turnsAtOnce   = 64
 	turnsOfTenant = turnsAtOnce / 2
@@ -364,10 +363,10 @@ func (s *Service) take(ctx context.Context, mark func(*store.Tx) error) error {
 	})
 }
 
-// recordTimeout is for writing down what was sent, also where who asked for it is gone.
+// recordTimeout bounds how long it takes to write down what was sent, even when the caller is gone.
 const recordTimeout = 15 * time.Second
 
-// record remembers an attempt, whoever is gone meanwhile: what was sent must not be forgotten.
+// record stores an attempt, even when the caller is gone: a request that was sent must not be forgotten.
 func (s *Service) record(ctx context.Context, r *hookglass.Replay) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.recordTime)
 	defer cancel()

@@ -232,8 +232,8 @@ func (s *Service) prepare(ctx context.Context, q *queuedRun) (out delivery.Reque
 	return delivery.Build(s.order(q.source, c.TargetURL, c.Options, s.db.Now()))
 }
 
-// judged gives a mail of which a case was made before it was authenticated the verdict that there is by now, as long as
-// the mail is kept.
+// judged gives a mail the verdict of its authentication when a case was made of it before that verdict came. The mail
+// must still be kept.
 func (s *Service) judged(ctx context.Context, e hookglass.Endpoint, mail *hookglass.Event) error {
 	if mail.Type != hookglass.EventEmail || mail.Authentication.SPF != hookglass.AuthPending {
 		return nil

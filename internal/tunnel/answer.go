@@ -18,9 +18,8 @@ func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
 		ev.Payload != nil && ev.Reply != nil && ev.Reply.Source != hookglass.SourceHandshake
 }
 
-// Answer waits for what a local machine answers to an event that is stored, and returns nil where none does in time:
-// none is connected, the machine gives no answer, the event is deleted, of which nobody can report any more, or ctx
-// ends.
+// Answer waits for the answer of a local machine to an event that is stored. It returns nil when no machine is
+// connected, the machine gives no answer, the event is deleted (then nobody can report on it any more), or ctx ends.
 func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
 	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
 	defer heard.Close()

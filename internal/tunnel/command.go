@@ -21,8 +21,8 @@ var (
 	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away before it was given the request."}
 )
 
-// Send has one of the connected clients of an endpoint make a request, and waits until it says what came of it, at most
-// for the timeout. It is given to one client alone, and never twice.
+// Send has one of the connected clients of an endpoint make a request. It waits for the result that the client reports,
+// for the timeout at most. Only one client gets the request, and gets it once.
 func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
 	began, at := time.Now(), s.db.Now()
 	c := hookglass.TunnelCommand{
@@ -93,7 +93,7 @@ func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline
 	return result, err == nil && unsent && result == nil
 }
 
-// withdraw takes back a command of which it is not known whether it was stored, and says whether no client can have it.
+// withdraw takes back a command that may or may not have been stored. unsent is true when no client can have got it.
 func (s *Service) withdraw(ctx context.Context, c hookglass.TunnelCommand) (unsent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
 	defer cancel()
