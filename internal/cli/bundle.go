@@ -300,9 +300,9 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	return triggered{URL: out.URL, StatusCode: res.StatusCode, Body: string(plain), Truncated: longer, DurationMS: took.Milliseconds()}, nil
 }
 
-// headersFor are the headers in their own spelling, and no others: net/http would write names in its own, and add who
-// it is. Those that frame a message are left out, for in other spellings net/http does not know them: it would send a
-// Transfer-Encoding beside the length.
+// headersFor are the headers in the spelling of the sender, and no others: net/http would change the spelling, and add
+// a User-Agent. The headers that frame a message are left out. In another spelling net/http does not know them, and
+// would send a Transfer-Encoding beside the length.
 func headersFor(h hookglass.Headers) http.Header {
 	const agent = "User-Agent" // which it knows in this spelling alone
 	header := http.Header{agent: nil}

@@ -179,7 +179,8 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	return nil
 }
 
-// unguarded is the way out of what a person runs on their own machine, which may go anywhere that they may.
+// unguarded is the client of commands that a person runs on their own machine. It may reach every address that the
+// person can reach.
 func unguarded() (*outbound.Client, error) {
 	var everywhere []outbound.Rule
 	for _, network := range []string{"0.0.0.0/0:1-65535", "::/0:1-65535"} {

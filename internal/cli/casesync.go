@@ -318,7 +318,7 @@ func (f *caseFile) options() api.CaseOptions {
 	}
 }
 
-// change names what the file has otherwise than the case, and reports whether there is such.
+// change holds the fields in which the file differs from the case, and reports whether there are any.
 func (f *caseFile) change(was api.ReplayCase, source string, a api.Assertions) (change api.ReplayCaseChange, changed bool) {
 	change.LockVersion = api.Some(f.LockVersion)
 	for _, differ := range []bool{
@@ -355,7 +355,7 @@ func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, s
 	return err
 }
 
-// differs names a value in a change where it is another, and reports whether it is.
+// differs puts a value into a change when it differs from the former one, and reports whether it does.
 func differs[T comparable](in *api.Optional[T], was, is T) bool {
 	if was != is {
 		*in = api.Some(is)

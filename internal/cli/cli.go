@@ -120,8 +120,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return exitDone
 }
 
-// forgetEmpty makes a variable that is set to nothing one that is not set, as those who write ${NAME:-} into a file of
-// containers mean it: the path that is nothing would be the directory of the process.
+// forgetEmpty unsets variables that are set to nothing. People who write ${NAME:-} into a container file mean it so,
+// and an empty path would be the working directory of the process.
 func forgetEmpty() {
 	for _, entry := range os.Environ() {
 		if name, value, _ := strings.Cut(entry, "="); value == "" && strings.HasPrefix(name, "HOOKGLASS_") {
@@ -141,8 +141,8 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// readQuery reads a flag that is a search, which begins with a minus where it says what is not to be found. What may
-// be a flag that was meant behind a search that was forgotten is none.
+// readQuery reads the value of a flag that takes a search. A search may begin with a minus: it then says what not to
+// find. A word that may be the next flag, after a search that was forgotten, is refused.
 func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
 	next := ctx.Scan.Peek()
 	if text, plain := next.Value.(string); plain && next.Type == kong.UntypedToken && len(text) > 2 && text[0] == '-' && text[1] != '-' {
@@ -264,7 +264,7 @@ func withoutAnswer(call *client.Unanswered) string {
 	return fmt.Sprintf("No answer came from %s (%s). --server or HOOKGLASS_SERVER names another server.", call.Server(), visible(call.Reason()))
 }
 
-// stopped is what a person is told who stopped a command while it waited for its server.
+// stopped is the message for a person who stopped a command while it waited for its server.
 func stopped(call *url.Error) string {
 	text := "Stopped before " + hostOf(call.URL) + " answered."
 	if call.Op != "Get" {

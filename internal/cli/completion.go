@@ -19,9 +19,9 @@ type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts ask the program itself, so that they never know less than it does; where it knows nothing, names of files
-// are offered. A package installs that of zsh where the shell loads it at the first Tab: it runs as the function that
-// it defines, and answers that Tab.
+// The scripts ask the program itself, so that they know all that it knows. When it knows nothing, they offer names of
+// files. A package installs the zsh script where the shell loads it at the first Tab. The script then runs as the
+// function that it defines, and answers that Tab.
 var completionScripts = map[string]string{
 	"bash": `# Load with: source <(hookglass completion bash)
 _hookglass() {

@@ -85,7 +85,8 @@ func (c *EndpointsUpdateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	})
 }
 
-// change is what the flags say. What they name in part is changed of what is there.
+// change is what the flags say. When flags name only some fields of a setting, the others keep the values that the
+// endpoint has.
 func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at *client.Client) (api.EndpointChange, error) {
 	change := api.EndpointChange{Name: api.Maybe(c.Name), Provider: clearable(c.Provider), CustomID: clearable(c.CustomID)}
 	if c.Enable || c.Disable {

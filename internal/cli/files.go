@@ -68,8 +68,8 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// replaceFile puts a file in the place of the one that has its name in a directory. What is there and is no file, and
-// one that no other may be put beside, is written to as it is.
+// replaceFile replaces the file of a name in a directory, by a rename. It writes directly to a device or a pipe, and to
+// a file in a directory that takes no new file.
 func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0o600)
 	there, err := dir.Lstat(name)

@@ -74,8 +74,8 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	})
 }
 
-// fillServer takes the server of the login before, as other commands do, where none is named. What cannot be read does
-// not keep anybody from signing in again.
+// fillServer takes the server of the former login when no server is named, as other commands do. Credentials that
+// cannot be read do not keep anybody from signing in again.
 func (c *LoginCmd) fillServer() {
 	if c.Server == "" {
 		saved, _ := loadCredentials()

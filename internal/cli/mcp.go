@@ -188,7 +188,7 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	b.answer(answer)
 }
 
-// answer writes an answer. One that cannot be written ends the bridge: what it was to answer would wait for ever.
+// answer writes an answer. One that cannot be written ends the bridge: its client would wait for it for ever.
 func (b *bridge) answer(text []byte) {
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) != nil {

@@ -73,7 +73,7 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	})
 }
 
-// delete deletes several events and returns how many they were, also where it fails.
+// delete deletes several events and returns how many were deleted, also with an error.
 func (c *RequestsDeleteCmd) delete(ctx context.Context, t *server.Terminal, at *client.Client, endpoint string) (int64, error) {
 	switch {
 	case c.All:

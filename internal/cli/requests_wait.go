@@ -97,7 +97,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	return outcome{exitTimeout, text}
 }
 
-// part is what is printed of an event; ok is false where it does not have that.
+// part is what the flags ask to print of an event; ok is false when the event has no such part.
 func (c *RequestsWaitCmd) part(e api.EventDetail) (text string, ok bool) {
 	var found []string
 	switch {

@@ -413,7 +413,8 @@ func bodyText(e *api.TunnelRequest) string {
 	return text(body, int64(len(body)), false)
 }
 
-// text is a body of so many bytes, or its beginning where it is truncated, as a terminal may have it.
+// text is a body as it is safe for a terminal. size is the length of the whole body in bytes; body is only its
+// beginning when truncated.
 func text(body []byte, size int64, truncated bool) string {
 	if len(body) > maxShownBody {
 		body, truncated = body[:maxShownBody], true

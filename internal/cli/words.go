@@ -12,7 +12,7 @@ import (
 var early = map[string]bool{"json": false, "server": true, "token": true}
 
 // arrange puts the words of a command line into the order in which the grammar has them: flags that stand before the
-// command go behind it, and what people try on a program that they do not know means what it says.
+// command go behind it, and words that people try on a program that they do not know get their usual meaning.
 func arrange(root *kong.Node, args []string) []string {
 	if len(args) == 0 {
 		return []string{"--help"}
