@@ -110,7 +110,7 @@ func takesNoValue(operator string) bool {
 	return operator == hookglass.OperatorExists || operator == hookglass.OperatorNotExists
 }
 
-// fieldValues are what a field of an event is compared as: none where it is absent, several for tags.
+// fieldValues are the values with which a field of an event is compared: none when it is absent, several for tags.
 func fieldValues(ev *hookglass.Event, field string) []string {
 	value := ""
 	switch field {
@@ -154,8 +154,8 @@ func senders(from string) []string {
 	return values
 }
 
-// holds compares the values of a field. The negative operators hold where no value does what the positive one asks, so
-// for an absent value too.
+// holds compares the values of a field. A negative operator holds when the positive one holds for no value; so it holds
+// for an absent field, too.
 func holds(operator string, values []string, want string, p pattern, b *budget) (bool, error) {
 	switch operator {
 	case hookglass.OperatorExists:

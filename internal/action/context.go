@@ -83,8 +83,8 @@ func (c *Context) Source(name string) (jsondoc.Value, error) {
 	return jsondoc.Value{}, errNoValue
 }
 
-// lookUp finds a value in a source. A source that is not there is an error, a value that is not there is none. A null
-// that says that something is not known is found, and absent all the same.
+// lookUp finds a value in a source. A missing source is an error; a missing value is not. A null that means "not known"
+// is found, but counts as absent.
 func (c *Context) lookUp(source string, p jsondoc.Pointer) (v jsondoc.Value, found, absent bool, err error) {
 	tokens := p.Tokens()
 	if ref, ok := strings.CutPrefix(source, "steps."); ok {
@@ -123,8 +123,8 @@ func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
 	return v, nil
 }
 
-// mayBeNull reports whether null at a place is what was captured or made there: elsewhere it says that there is no
-// value.
+// mayBeNull reports whether null at a place can be a value that was captured or made there. Elsewhere null means that
+// there is no value.
 func (c *Context) mayBeNull(root string, tokens []string) bool {
 	switch {
 	case root == "steps":

@@ -38,8 +38,8 @@ func (r *run) execute(ctx context.Context, st *step) outcome {
 // tenant is whose requests are bounded together.
 func (sc *scene) tenant() string { return fmt.Sprintf("actions of account %d", sc.endpoint.AccountID) }
 
-// turn waits for the turn of a request: those of an account are bounded together, and an endpoint whose targets do not
-// answer leaves turns to the others. It is none where nobody had one, or the process stops.
+// turn waits for the turn of a request. The requests of an account are bounded together, and an endpoint whose targets
+// do not answer leaves turns to the others. ok is false when no turn came in time, or the process stops.
 func (r *run) turn(ctx context.Context) (turn *outbound.Turn, ok bool) {
 	r.s.saver.away(func() {
 		ctx, cancel := context.WithTimeout(ctx, patience)

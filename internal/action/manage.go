@@ -190,8 +190,8 @@ func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) erro
 	return nil
 }
 
-// composes reports whether the conditions of a step look at an earlier one. Its configuration can where its type needs
-// Business anyway.
+// composes reports whether the conditions of a step look at an earlier step. The configuration of a step is not asked:
+// only types that need the plan Business anyway can look at an earlier step there.
 func composes(st hookglass.Step) bool {
 	return slices.ContainsFunc(st.Conditions, func(c hookglass.StepCondition) bool { return strings.HasPrefix(c.Source, "steps.") })
 }

@@ -302,7 +302,7 @@ func lastBoundary(s, none string) string {
 	return strings.TrimRight(line, " \t\r")
 }
 
-// afterEmptyLine is where the next empty line ends, given the end of a line; -1 where there is none.
+// afterEmptyLine is the place where the next empty line ends, given the end of a line. It is -1 when there is none.
 func afterEmptyLine(s string, at int) int {
 	for {
 		n := strings.IndexByte(s[at:], '\n')

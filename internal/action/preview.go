@@ -33,8 +33,7 @@ type PreviewResult struct {
 	Sensitive  []SensitiveField
 }
 
-// PreviewedStep is what one step would do: a JSON value that is its output, where it is a transform, or else what it
-// renders.
+// PreviewedStep is what one step would do: the JSON value that a transform puts out, or what any other step renders.
 type PreviewedStep struct {
 	hookglass.Step
 	Status    hookglass.StepStatus
@@ -415,7 +414,7 @@ func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl pla
 	return compile(changed)
 }
 
-// backtest rehearses one event with what is stored and, where it is there, with what was submitted.
+// backtest rehearses one event with the stored action and, if a draft was submitted, with the draft.
 func (s *Service) backtest(sc *scene, of programs) BacktestEvent {
 	one := BacktestEvent{Stored: s.rehearse(sc, of.stored)}
 	if of.submitted != nil {

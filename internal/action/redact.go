@@ -168,7 +168,7 @@ func Preview(names []string) (secret func(name string) (string, bool), masks []M
 	}, masks
 }
 
-// Text blots secrets out of a text, and credentials out of what is a URL in it. It answers whether it changed.
+// Text blots secrets out of a text, and credentials out of the URLs in it. It reports whether it changed the text.
 func (r *Redactor) Text(s string) (string, bool) {
 	shown := r.secrets(s)
 	shown = hideUserinfo(r.hidePairs(shown))
@@ -227,7 +227,7 @@ func (r *Redactor) whole(s string) string {
 	return b.String()
 }
 
-// replaceWord replaces a word where no letter or digit is beside it.
+// replaceWord replaces a word wherever no letter or digit stands next to it.
 func replaceWord(s, word, shown string) string {
 	if !strings.Contains(s, word) {
 		return s

@@ -157,9 +157,9 @@ func (s *Service) open(ctx context.Context, runID string) (q queuedRun, release 
 	return q, func() { give(); leave() }, err
 }
 
-// ExecuteRun does a rerun, or goes on with one. One that has ended, or that somebody else has, is left alone. It
-// answers rate_limited where a step waits to be tried again, where its tenant has too many others under way and where
-// there is no room for a large event. Calling again is safe.
+// ExecuteRun does a rerun, or goes on with one. It leaves a rerun alone that has ended, or that another worker has. It
+// answers rate_limited when a step waits to be tried again, when the tenant has too many other reruns under way, and
+// when there is no room for a large event. Calling it again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	q, release, err := s.open(ctx, runID)
 	defer release()

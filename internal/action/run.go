@@ -130,7 +130,7 @@ func (s *Service) start(sc *scene, p *program, doc *Context, trigger hookglass.T
 	return r
 }
 
-// resume makes a run of what is stored of it.
+// resume rebuilds a run from what is stored of it.
 func (s *Service) resume(sc *scene, h store.HeldRun) (*run, error) {
 	plain, err := s.Sealer.Open(h.Checkpoint, checkpointOf(h.ID))
 	if err != nil {
@@ -195,8 +195,8 @@ func (r *run) redactor() *Redactor {
 	return r.masks
 }
 
-// echoes is the redactor of what targets answer, for they may answer with what they were sent: it knows what stands
-// under sensitive names in the event too.
+// echoes is the redactor for the answers of targets. A target may answer with what it was sent, so this redactor also
+// knows the values that stand under sensitive names in the event.
 func (r *run) echoes() *Redactor {
 	if r.answers == nil {
 		r.answers = r.scene.secrets.with(append(r.named(), r.captured()...)...)
@@ -373,7 +373,7 @@ func (r *run) save(ctx context.Context, lease time.Duration) error {
 // afterwards adds a change that is written with the run.
 func (r *run) afterwards(effect func(*store.Tx) error) { r.effects = append(r.effects, effect) }
 
-// settled stores the runs that have ended on an event, and the end of its task where that is given. It answers
+// settled stores the runs that have ended on an event, and the end of its task unless task is nil. It answers
 // errElsewhere as [saver.save] does.
 func (s *Service) settled(ctx context.Context, sc *scene, task *store.Task) error {
 	ended := sc.ended

@@ -77,8 +77,8 @@ func (s *saver) leave() {
 	}
 }
 
-// save stores runs and the end of a task, if there is one. It answers errElsewhere where one of the runs is somebody
-// else's, and returns when it is on disk.
+// save stores runs, and the end of a task unless ended is nil. It returns when they are on disk. It answers
+// errElsewhere when another worker has one of the runs.
 func (s *saver) save(ctx context.Context, ended *store.Task, runs ...*store.RunSave) error {
 	w := &saving{ctx: ctx, runs: runs, ended: ended, done: make(chan struct{})}
 	s.mu.Lock()
@@ -121,7 +121,8 @@ func (s *saver) writeAll() {
 	}
 }
 
-// write stores many in one transaction and, where that fails, each in its own: one may have spoilt it for all.
+// write stores many in one transaction. If that fails, it stores each in a transaction of its own, because one may have
+// made all fail.
 func (s *saver) write(all []*saving) {
 	err := s.transact(all)
 	for _, w := range all {

@@ -177,8 +177,8 @@ func validName(s string) bool {
 	return true
 }
 
-// BodyPlace is the place of a body with this Content-Type. Without one, or where it is itself filled in, a body is JSON
-// when it begins as an object or an array.
+// BodyPlace is the place of a body with this Content-Type. Without a Content-Type, or with one that is a template
+// itself, a body is JSON when it begins like an object or an array.
 func BodyPlace(contentType, body string) Place {
 	body = strings.TrimLeft(body, " \t\r\n")
 	switch {

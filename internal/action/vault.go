@@ -28,9 +28,9 @@ type vault struct {
 
 type secretVersion struct{ num, updatedAt int64 }
 
-// vaults remembers vaults by workspace, so that secrets are opened when one has changed and not for each event. What
-// this process changes is seen by the next look-up, what others change when it is announced or, where that is lost,
-// within planLife.
+// vaults remembers vaults by workspace, so that secrets are opened when one has changed and not for each event. The
+// next look-up sees what this process changed. A change by another process is seen when it is announced, or within
+// planLife if the announcement is lost.
 type vaults struct {
 	db      *store.DB
 	sealer  Sealer
@@ -84,7 +84,7 @@ func (vs *vaults) find(ctx context.Context, workspaceID int64) (*Redactor, error
 	return fresh.redactor, nil
 }
 
-// current is what is known of a workspace, nil where that may be old.
+// current is the vault of a workspace, or nil when the vault may be out of date.
 func (vs *vaults) current(workspaceID int64) *vault {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

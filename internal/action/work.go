@@ -156,7 +156,7 @@ func (s *Service) run(ctx context.Context, r *run) error {
 	return nil
 }
 
-// redactTrigger blots secrets out of what the conditions were compared with.
+// redactTrigger blots secrets out of the values with which the conditions were compared.
 func (r *run) redactTrigger() {
 	for i := range r.held.Trigger.Conditions {
 		c := &r.held.Trigger.Conditions[i]

@@ -139,8 +139,7 @@ func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return s.turn(tx, a, verdict) })
 }
 
-// verdict is the state that an alert should be in. The summary says why it is triggered or, where it no longer is, why
-// not.
+// verdict is the state that an alert should be in. The summary says why it is triggered, or why it no longer is.
 type verdict struct {
 	triggered bool
 	summary   string
