@@ -9,7 +9,7 @@ func (m *Message) readBody(root *node) {
 	if other, found := otherText(root); other != nil && !found {
 		other.media = "text/plain"
 	}
-	b := m.bodies(root, false, true, taken{})
+	b := m.bodies(root, place{alone: true})
 	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
 }
 
@@ -43,20 +43,37 @@ func otherText(n *node) (other *node, found bool) {
 // bodies are the texts that are shown one below the other.
 type bodies struct{ texts, htmls []string }
 
-// taken are the kinds of text that an alternative before has given: another one is not shown.
-type taken struct{ text, html bool }
+// place is where a part stands among the others of its message.
+type place struct {
+	// alone: the part has no neighbour. It is the message itself, an alternative of it, or the root of what is related.
+	alone bool
+	// textTaken and htmlTaken: an alternative before this one has given a text of that kind. A second one is not shown.
+	textTaken, htmlTaken bool
+}
 
-// bodies finds the texts under n and appends its other leaves to the attachments. Everything under a related part is
-// inline. A part stands alone where it is no one's neighbour: the message itself, its alternatives and the root of what
-// is related.
-func (m *Message) bodies(n *node, related, alone bool, before taken) (b bodies) {
+// behind is the place of an alternative that follows others, which have given the texts of b.
+func (p place) behind(b bodies) place {
+	p.textTaken = p.textTaken || len(b.texts) > 0
+	p.htmlTaken = p.htmlTaken || len(b.htmls) > 0
+	return p
+}
+
+// among is the place of a part that follows or precedes others: only what holds alternatives or related parts is
+// read as if it stood alone.
+func (p place) among(part *node) place {
+	p.alone = part.media == "multipart/alternative" || part.media == "multipart/related"
+	return p
+}
+
+// bodies finds the texts under n, which stands at a place, and appends the other leaves under n to the attachments.
+func (m *Message) bodies(n *node, at place) (b bodies) {
 	if len(n.children) == 0 {
-		return m.leaf(n, related, alone, before)
+		return m.leaf(n, at)
 	}
 	switch n.media {
 	case "multipart/alternative": // one of each kind
 		for _, child := range n.children {
-			c := m.bodies(child, related, alone, taken{before.text || len(b.texts) > 0, before.html || len(b.htmls) > 0})
+			c := m.bodies(child, at.behind(b))
 			if len(b.texts) == 0 {
 				b.texts = c.texts
 			}
@@ -64,24 +81,18 @@ func (m *Message) bodies(n *node, related, alone bool, before taken) (b bodies) 
 				b.htmls = c.htmls
 			}
 		}
-	case "multipart/related": // RFC 2387: the root is what "start" names, or the first
-		root := 0
-		for i, child := range n.children {
-			if start := trimID(n.params["start"]); start != "" && trimID(child.header.get("Content-ID")) == start {
-				root = i
-				break
-			}
-		}
-		for i, child := range n.children {
-			if i == root {
-				b = m.bodies(child, related, alone, before)
+	case "multipart/related":
+		root := n.relatedRoot()
+		for _, child := range n.children {
+			if child == root {
+				b = m.bodies(child, at)
 				continue
 			}
 			m.attachAll(child)
 		}
 	default:
 		for _, child := range n.children {
-			c := m.bodies(child, related, child.media == "multipart/alternative" || child.media == "multipart/related", before)
+			c := m.bodies(child, at.among(child))
 			b.texts = append(b.texts, c.texts...)
 			b.htmls = append(b.htmls, c.htmls...)
 		}
@@ -89,10 +100,24 @@ func (m *Message) bodies(n *node, related, alone bool, before taken) (b bodies) 
 	return b
 }
 
-// leaf is a text, or becomes an attachment: what has a name is one, but where it stands alone and is the first of its
-// kind the sender only named the text.
-func (m *Message) leaf(n *node, related, alone bool, before taken) (b bodies) {
-	if n.media == "text/plain" && before.text || n.media == "text/html" && before.html {
+// relatedRoot is the part that the others of a multipart/related belong to: the one that the parameter "start" names,
+// or else the first (RFC 2387, section 3.2).
+func (n *node) relatedRoot() *node {
+	if start := trimID(n.params["start"]); start != "" {
+		for _, child := range n.children {
+			if trimID(child.header.get("Content-ID")) == start {
+				return child
+			}
+		}
+	}
+	return n.children[0]
+}
+
+// leaf is a text to show, or becomes an attachment. A text with a file name is an attachment, unless it stands alone
+// and is the first of its kind: then the sender has only given the text a name.
+func (m *Message) leaf(n *node, at place) (b bodies) {
+	alone := at.alone
+	if n.media == "text/plain" && at.textTaken || n.media == "text/html" && at.htmlTaken {
 		alone = false
 	}
 	switch {
@@ -102,11 +127,11 @@ func (m *Message) leaf(n *node, related, alone bool, before taken) (b bodies) {
 	case n.media == "text/html":
 		return bodies{htmls: []string{n.text(m.fault)}}
 	}
-	m.attach(n, related)
+	m.attach(n, false)
 	return bodies{}
 }
 
-// attachAll makes attachments of all leaves under a part that another part refers to.
+// attachAll makes attachments of all leaves under n, which belongs to the root of a multipart/related.
 func (m *Message) attachAll(n *node) {
 	for _, child := range n.children {
 		m.attachAll(child)
@@ -116,6 +141,8 @@ func (m *Message) attachAll(n *node) {
 	}
 }
 
+// attach appends a leaf to the attachments. One that is related to another part is inline, unless its own disposition
+// says otherwise.
 func (m *Message) attach(n *node, related bool) {
 	f := File{
 		Index: len(m.files), Filename: n.filename(), ContentType: n.media, Size: sizeTransfer(n.body, n.encoding),
