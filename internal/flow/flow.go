@@ -49,8 +49,9 @@ func New(db *store.DB, log *slog.Logger) *Service {
 // maxKey bounds an Idempotency-Key, in characters, as that of a case's run.
 const maxKey = 255
 
-// Create begins a flow. The same key with the same draft gives the flow that began before, also where none could begin
-// any more. It answers validation_failed, and idempotency_conflict for a key that another draft was given under.
+// Create begins a flow. The same key with the same draft gives the flow that began before, even when none could begin
+// any more: an endpoint of it may be gone, or too much time may have passed since what it reaches back to. It answers
+// validation_failed, and idempotency_conflict for a key that was given with another draft.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, key string) (f hookglass.Flow, err error) {
 	if utf8.RuneCountInString(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
@@ -61,15 +62,8 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, 
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		plan, e, err := d.plan(&tx.View, tx.Now)
-		if key != "" && hookglass.Is(err, hookglass.CodeValidationFailed) {
-			// An endpoint may be gone since then, or what it reached back to be too long ago.
-			before, missing := tx.FlowMadeBefore(key, sum)
-			if !hookglass.Is(missing, hookglass.CodeNotFound) {
-				f = before
-				return missing
-			}
-		}
 		if err != nil {
+			f, err = madeBefore(tx, key, sum, err)
 			return err
 		}
 		live, err := tx.LockLiveFlows(e.AccountID)
@@ -88,6 +82,19 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, 
 		}
 		return tx.CreateFlow(&f, key, sum)
 	})
+	return f, err
+}
+
+// madeBefore finds the flow of a draft that is refused now and was accepted before under the same key. It answers the
+// refusal where there is none. Without its endpoints, a refused draft has no workspace: the flow may be in any.
+func madeBefore(tx *store.Tx, key string, sum []byte, refusal error) (hookglass.Flow, error) {
+	if key == "" || !hookglass.Is(refusal, hookglass.CodeValidationFailed) {
+		return hookglass.Flow{}, refusal
+	}
+	f, err := tx.FlowMadeBefore(key, sum)
+	if hookglass.Is(err, hookglass.CodeNotFound) {
+		return hookglass.Flow{}, refusal
+	}
 	return f, err
 }
 

@@ -68,11 +68,12 @@ func (v *View) FlowByKey(workspaceID int64, key string) (f hookglass.Flow, finge
 	return f, bytes.Clone(fingerprint), err
 }
 
-// FlowMadeBefore returns the flow that was made under an idempotency key, of what has that fingerprint, in whichever
-// workspace. It answers not_found.
+// FlowMadeBefore returns the newest flow that was made under an idempotency key from a draft with that fingerprint, in
+// any workspace that the asker sees. It answers not_found.
 func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, error) {
 	a := &args{}
-	// By way of the workspaces, whose keys have an index: to go through all flows takes the longer the more there are.
+	// It looks workspace by workspace, for the index of keys begins with the workspace. A scan of all flows would take
+	// longer with each flow that is made.
 	found, err := queryAll(v, scanFlow, "SELECT "+flowColumns+" FROM flows f WHERE "+
 		v.dialect.picked("f.workspace_id", "SELECT w.id FROM workspaces w WHERE "+v.accountScope(a, "w.account_id", "w.id"))+
 		" AND f.idempotency_key = "+a.add(key)+" AND f.fingerprint = "+a.add(fingerprint), a.values...)
@@ -85,7 +86,8 @@ func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, e
 	return slices.MaxFunc(found, func(a, b hookglass.Flow) int { return cmp.Compare(a.Num, b.Num) }), nil
 }
 
-// LockLiveFlows makes those who begin flows of an account come one after another, and returns how many go on.
+// LockLiveFlows returns how many flows of an account go on. Until the transaction ends, no other begins a flow of that
+// account.
 func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
 	if lock := tx.dialect.forUpdate(); lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM accounts WHERE id = $1"+lock, accountID); err != nil {
