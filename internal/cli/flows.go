@@ -38,15 +38,14 @@ type FlowRunCmd struct {
 }
 
 const (
-	maxFlowFile = 1 << 20
-	// waitOnce is how long one call waits. lostFor is how long a server may be out of reach, and again how soon it is
-	// asked again.
-	waitOnce = 30
-	lostFor  = time.Minute
-	again    = time.Second
+	maxFlowFile = 1 << 20     // bytes
+	waitOnce    = 30          // seconds that one call waits for a change
+	lostFor     = time.Minute // how long a server may be out of reach
+	again       = time.Second // how long to wait, at most, before a server is asked again
 )
 
-// Run implements the command. Whatever keeps it from its result says nothing of what was expected.
+// Run implements the command. An error that is not the flow's own result says nothing of the expectations, and so has
+// an exit code of its own.
 func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
 	err := r.run(ctx, t, c)
 	if own := (outcome{}); err == nil || errors.As(err, &own) || exitCode(err) == exitRefused {
@@ -55,10 +54,10 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	return noResult{err}
 }
 
-// noResult is the error of a flow of which it is not known whether what was expected came.
+// noResult is the error of a command that ends without the result of its flow: nobody knows yet what the flow found.
 type noResult struct{ error }
 
-// Unwrap is for errors.As: what is said is what it was.
+// Unwrap lets errors.As find the cause.
 func (n noResult) Unwrap() error { return n.error }
 
 func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
@@ -102,20 +101,20 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	return nil
 }
 
-// watchFlow waits for the end of a flow, prints its steps as they move on, and returns it as it ended. A server that is
-// out of reach is asked again for a while.
+// watchFlow waits for the end of a flow, prints its steps as they move on, and returns it as it ended. It asks a server
+// that is out of reach again, until that has lasted for lostFor.
 func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer) (api.Flow, error) {
 	told := make([]string, len(f.Steps))
 	tellSteps(out, f, told)
-	for lost := (time.Time{}); f.State == string(hookglass.FlowPending); {
+	var lost time.Time // when the server was found to be out of reach; zero while it answers
+	for f.State == string(hookglass.FlowPending) {
 		fresh, err := to.WaitFlow(ctx, f.ID, f.Version, waitOnce)
 		if err == nil {
 			f, lost = fresh, time.Time{}
 			tellSteps(out, f, told)
 			continue
 		}
-		var refused *client.Error
-		if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429 {
+		if isFinal(err) {
 			return f, err
 		}
 		if lost.IsZero() {
@@ -126,11 +125,17 @@ func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer
 		}
 		select {
 		case <-time.After(again):
-		case <-ctx.Done(): // mostly while it was waited for
+		case <-ctx.Done(): // mostly while WaitFlow waited, which then answered an error
 			return f, errors.New("stopped; the flow goes on: hookglass flow get " + f.ID)
 		}
 	}
 	return f, nil
+}
+
+// isFinal reports whether a server refused a call, and would refuse it again: any 4xx but 429, which asks for patience.
+func isFinal(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429
 }
 
 // read reads the file as the JSON of a flow.
@@ -172,7 +177,7 @@ func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// datesAreTexts has YAML's dates be what they are in the JSON of events: texts, as they are spelled.
+// datesAreTexts turns YAML's dates into texts, spelled as in the file: in the JSON of events a date is a text.
 func datesAreTexts(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
 		n.Tag = "!!str"
