@@ -152,14 +152,12 @@ func headerField(name, value string) (hookglass.Header, error) {
 	return f, nil
 }
 
-// errFraming refuses a field that would stand beside the one of the request itself.
+// errFraming refuses a field that each request has of its own: with two of them, nobody knows where the body ends.
 var errFraming = errors.New("says where the body ends, which is the request's own to say")
 
 // Run implements the command. It ends by a signal, by --exit-after and by --timeout.
 func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
-	if named := os.Getenv(endpointVariable); named != "" && len(c.Endpoint) == 0 && !c.All && !c.New && c.Key == "" && c.Config == "" {
-		c.Endpoint = []string{named}
-	}
+	c.defaultEndpoint()
 	plan, err := c.plan()
 	if err != nil {
 		return outcome{exitUsage, err.Error()}
@@ -172,16 +170,9 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 		c.fill(file)
 	}
 	show := c.screen(t)
-	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Environment: os.Environ(), Recover: c.recovery(t)}
-	if cfg.Recover == listen.RecoverAsk {
-		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }
-	}
-	if c.Chaos != "" {
-		chaos, err := listen.ParseChaos(c.Chaos)
-		if err != nil {
-			return outcome{exitUsage, err.Error()}
-		}
-		cfg.Chaos = &chaos
+	cfg, err := c.config(t, show)
+	if err != nil {
+		return outcome{exitUsage, err.Error()}
 	}
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -210,6 +201,35 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 		cfg.Endpoints = append(cfg.Endpoints, one)
 		show.introduce(address, e, one)
 	}
+	return c.listen(ctx, cfg, show)
+}
+
+// defaultEndpoint takes the endpoint that the environment names, when the command line names none.
+func (c *ListenCmd) defaultEndpoint() {
+	named := os.Getenv(endpointVariable)
+	if named != "" && len(c.Endpoint) == 0 && !c.All && !c.New && c.Key == "" && c.Config == "" {
+		c.Endpoint = []string{named}
+	}
+}
+
+// config is what the flags say of all endpoints. The client and the endpoints are still missing from it.
+func (c *ListenCmd) config(t *server.Terminal, show *screen) (listen.Config, error) {
+	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Environment: os.Environ(), Recover: c.recovery(t)}
+	if cfg.Recover == listen.RecoverAsk {
+		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }
+	}
+	if c.Chaos != "" {
+		chaos, err := listen.ParseChaos(c.Chaos)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Chaos = &chaos
+	}
+	return cfg, nil
+}
+
+// listen tries each target once, so that one that does not answer is told of at once, and then listens to the end.
+func (c *ListenCmd) listen(ctx context.Context, cfg listen.Config, show *screen) error {
 	listener := listen.New(cfg)
 	for _, to := range targetsOf(cfg.Endpoints) {
 		probing, cancel := context.WithTimeout(ctx, time.Second)
@@ -233,7 +253,8 @@ func (c *ListenCmd) tooFew(n int) outcome {
 	return outcome{exitTimeout, fmt.Sprintf("%d of %d events came within %s", n, c.ExitAfter, c.Timeout)}
 }
 
-// reach returns a client: of the key, of who is signed in, or of nobody.
+// reach returns a client and the address of its server. The client carries the key, the token of who is signed in, or
+// nothing: without both, a temporary endpoint is made.
 func (c *ListenCmd) reach() (*client.Client, string, error) {
 	if c.Key != "" {
 		c.Token = c.Key
@@ -248,8 +269,8 @@ func (c *ListenCmd) reach() (*client.Client, string, error) {
 	return to, address, err
 }
 
-// patiently is endpoints at a server that may be starting, or ask for patience. One that has answered so is known to be
-// there: it may stop and start meanwhile.
+// patiently calls endpoints until the server has an answer. It waits for a server that asks for patience (429, 503),
+// and once a server has asked for it, also for that server to come back: it may be restarting.
 func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
 	for told := false; ; told = true {
 		found, err := c.endpoints(ctx, t, cfg, file)
@@ -274,7 +295,7 @@ func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *list
 	}
 }
 
-// endpoints finds those to listen to, and makes one where it is to.
+// endpoints finds the endpoints to listen to, and makes one when the flags ask for a new one.
 func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
 	switch {
 	case c.Key != "" && !cfg.Client.Anonymous(): // it is none by its form
@@ -352,8 +373,8 @@ func endpointNamed(ctx context.Context, at *client.Client, name string) (api.End
 	return e, err
 }
 
-// chosen are the endpoints where none that takes webhooks was named: the mailboxes that were, with the door that their
-// tunnel needs, or all, or the only one there is.
+// chosen are the endpoints to listen to when none that takes webhooks was named: the mailboxes that were named, with
+// the webhook endpoint that their tunnel needs (the door), or all endpoints, or the only one.
 func (c *ListenCmd) chosen(ctx context.Context, cfg *listen.Config, mailboxes []api.Endpoint) ([]api.Endpoint, error) {
 	all, err := cfg.Client.Endpoints(ctx)
 	if err != nil {
@@ -415,8 +436,7 @@ func targetsOf(endpoints []listen.Endpoint) (all []listen.Target) {
 	return all
 }
 
-// recovery is what is done about what was missed: asking, unless something else is wanted or nobody is there to be
-// asked.
+// recovery is what to do about missed events. It is to ask, unless a flag says otherwise or there is nobody to ask.
 func (c *ListenCmd) recovery(t *server.Terminal) listen.Recovery {
 	switch wanted := listen.Recovery(c.Recover); {
 	case wanted != "" && wanted != listen.RecoverAsk:
