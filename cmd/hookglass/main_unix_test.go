@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
 	"syscall"
@@ -66,6 +67,10 @@ func TestAServerOutlivesTheReaderOfItsLog(t *testing.T) {
 
 // At its first Ctrl-C a server waits 20 s for a request that is under way; who can not wait says so by a second.
 func TestASecondInterruptEndsItAtOnce(t *testing.T) {
+	// What is started from here hears of an interrupt, also where the tests run in the background of a script.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt)
+	t.Cleanup(func() { signal.Stop(heard) })
 	program := exec.CommandContext(t.Context(), os.Args[0], "dev", "--listen", "127.0.0.1:0", "--smtp-listen", "off", "--data", t.TempDir())
 	program.Env = append(os.Environ(), "HOOKGLASS_TEST_MAIN=1")
 	stdout, err := program.StdoutPipe()
