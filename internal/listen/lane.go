@@ -62,7 +62,7 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 		return nil
 	}
 	size := int64(len(r.Body))
-	full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
+	full := l.full()
 	crowded := !recovered && (len(a.queue) >= laneLength/2 || l.weight > 0 && l.weight+size > laneBytes)
 	if full || crowded {
 		l.seen.forget(r.ID)
@@ -303,14 +303,23 @@ func (a *lane) settle(p parcel, d Delivered, ok bool) {
 	l.endIfEnough()
 }
 
+// full reports whether no more events are taken. The caller holds the lock.
+func (l *Listener) full() bool {
+	return l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
+}
+
 // endIfEnough ends the listener when the last of so many events is done with.
 func (l *Listener) endIfEnough() {
-	l.mu.Lock()
-	reached := l.cfg.ExitAfter > 0 && l.settled >= l.cfg.ExitAfter && l.extra == 0
-	l.mu.Unlock()
-	if reached {
+	if l.reached() {
 		l.enough()
 	}
+}
+
+// reached reports whether the last of so many events is done with.
+func (l *Listener) reached() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cfg.ExitAfter > 0 && l.settled >= l.cfg.ExitAfter && l.extra == 0
 }
 
 func (l *Listener) evidenceLimit() int {

@@ -10,7 +10,11 @@ import (
 )
 
 // outcome counts what became of events that were caught up on.
-type outcome struct{ attempted, succeeded, failed, shown, left int }
+type outcome struct {
+	attempted, succeeded, failed, shown, left int
+
+	cut bool // there are more: it ended before each was settled, or was taken at all
+}
 
 func (o *outcome) add(more outcome) {
 	o.attempted += more.attempted
@@ -18,17 +22,24 @@ func (o *outcome) add(more outcome) {
 	o.failed += more.failed
 	o.shown += more.shown
 	o.left += more.left
+	o.cut = o.cut || more.cut
 }
 
 // missed is how many events there were.
 func (o outcome) missed() int { return o.attempted + o.shown + o.left }
 
-// settled waits for an event and counts it. ok is false if ctx ended before.
+// settled waits for an event and counts it. ok is false if ctx ended before: the last of as many events as are wanted
+// ends it, and that one is settled.
 func (o *outcome) settled(ctx context.Context, s *sight) (ok bool) {
 	select {
 	case <-s.done:
-	case <-ctx.Done():
-		return false
+	default:
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+			o.cut = true
+			return false
+		}
 	}
 	switch {
 	case s.shown:

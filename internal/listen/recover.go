@@ -51,17 +51,20 @@ func (l *Listener) recover(ctx context.Context) {
 		return
 	}
 	o.found(gaps, fresh)
+	cut := false
 	if l.cfg.Recover != RecoverNone {
 		for _, g := range gaps {
 			if !l.refused(g) {
-				o.leave(g, l.recoverGap(ctx, g, l.oldest(), o).left)
+				got := l.recoverGap(ctx, g, l.oldest(), o)
+				o.leave(g, got.left)
+				cut = cut || got.cut
 			}
 		}
 		// What was on its way when the connection broke fell into no gap, if the server thought that it had arrived.
 		l.since(ctx, from, o)
 	}
 	all := o.total(ctx, l.cfg.Recover == RecoverNone)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && (cut || all.cut || !l.reached()) {
 		return // the next session goes on with it
 	}
 	l.mu.Lock()
@@ -123,7 +126,7 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 			continue
 		}
 		got := l.recoverGap(ctx, g, l.oldest(), nil)
-		if got.left = 0; ctx.Err() == nil && got.missed() > 0 {
+		if got.left = 0; !got.cut && got.missed() > 0 {
 			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.missed(), Delivered: got.succeeded, Failed: got.failed, Shown: got.shown})
 		}
 	}
@@ -218,14 +221,15 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, 
 			break
 		}
 		total.add(lane.deliverAll(ctx, page.Data, oldest, of))
-		if page.Meta == nil || page.Meta.NextCursor == nil || ctx.Err() != nil {
+		if total.cut || page.Meta == nil || page.Meta.NextCursor == nil {
 			break
 		}
 		cursor = *page.Meta.NextCursor
 	}
 	said := api.RecoverGap{Outcome: "completed", AttemptedCount: int64(total.attempted), SucceededCount: int64(total.succeeded), FailedCount: int64(total.failed)}
+	total.cut = total.cut || err != nil
 	switch {
-	case err != nil || ctx.Err() != nil:
+	case total.cut:
 		said.Outcome = "interrupted"
 	case total.failed > 0 || total.shown > 0 || total.left > 0:
 		said.Outcome = "partial"
@@ -258,7 +262,8 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 		if s := a.offer(ctx, r, true); s != nil {
 			sights = append(sights, s)
 			of.take(r.ID, s)
-		} else if ctx.Err() != nil {
+		} else if _, wanted := a.endpoint.route(r); wanted { // the listener ends, or has as many as it is to take
+			o.cut = true
 			break
 		}
 	}
@@ -311,7 +316,7 @@ func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *o
 				l.lanes[id].deliverAll(ctx, some, time.Time{}, of)
 			}
 			l.mu.Lock()
-			full := l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
+			full := l.full()
 			l.mu.Unlock()
 			if full {
 				return

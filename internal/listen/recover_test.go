@@ -200,3 +200,61 @@ func TestAGapThatIsNotedLateIsCaughtUpOn(t *testing.T) {
 		t.Errorf("%+v, %v", sum, err)
 	}
 }
+
+// The last of as many events as are wanted may be the last of what was missed.
+func TestTheEndAfterSoManyEventsComesBehindWhatIsSaidOfAnOutage(t *testing.T) {
+	for _, c := range []struct {
+		wanted  int
+		outcome string
+		told    int
+	}{{wanted: 3, outcome: "completed", told: 1}, {wanted: 2, outcome: "interrupted"}} {
+		s := newServer(t)
+		h := newTarget(t, nil)
+		for range 3 {
+			s.arrive(api.TunnelRequest{})
+		}
+		s.arrive(api.TunnelRequest{DetectedProvider: "y"}) // nobody asked for it
+		s.set(func() {
+			for i := range s.events[:3] {
+				s.events[i].DetectedProvider = "x"
+			}
+			s.gaps = []*gap{{id: "tgap_1", endpoint: "ep_a", from: 0, to: 4, at: time.Now().Add(-time.Minute), state: "reconnected"}}
+		})
+		l := start(t, s, h.URL, func(to *listen.Config) {
+			to.Endpoints[0].Provider = "x"
+			to.Recover, to.ExitAfter = listen.RecoverAll, c.wanted
+		})
+		sum, err := l.end(false)
+		if err != nil || sum.Delivered != c.wanted || sum.Unreported != 0 {
+			t.Errorf("after %d: %+v, %v", c.wanted, sum, err)
+		}
+		off := told[listen.Offline](l)
+		if len(off) != c.told || c.told > 0 && (off[0].Missed != 3 || off[0].Delivered != 3 || off[0].Failed != 0) {
+			t.Errorf("after %d it tells %+v", c.wanted, off)
+		}
+		if said := get(s, func() []api.RecoverGap { return s.said }); len(said) != 1 || said[0].Outcome != c.outcome || said[0].SucceededCount != int64(c.wanted) {
+			t.Errorf("after %d the server was told %+v", c.wanted, said)
+		}
+	}
+}
+
+func TestTheEndAfterSoManyEventsComesBehindWhatIsSaidOfAnOutageOfItsOwn(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	l := start(t, s, h.URL, func(c *listen.Config) { c.ExitAfter = 3 })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "it is noticed", func() bool {
+		return len(told[listen.Disconnected](l)) > 0 && get(s, func() bool { return len(s.gaps) == 1 })
+	})
+	for range 3 {
+		s.arrive(api.TunnelRequest{})
+	}
+	s.set(func() { s.down = false })
+	if sum, err := l.end(false); err != nil || sum.Delivered != 3 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if off := told[listen.Offline](l); len(off) != 1 || off[0].Missed != 3 || off[0].Delivered != 3 {
+		t.Errorf("it tells %+v", off)
+	}
+}
