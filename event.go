@@ -111,6 +111,7 @@ type Event struct {
 	SignatureReason string // a stable code, when failed
 	Ignored         string // the reason; empty: not ignored
 	Tags            []string
+	Note            string         // of people; empty: none
 	From, To        string         // mail
 	Subject         string         // mail
 	Authentication  Authentication // mail

@@ -25,6 +25,7 @@ type Event struct {
 	SignatureStatus   string             `json:"signature_status" enum:"verified,failed,unchecked" example:"verified"`
 	SignatureReason   *string            `json:"signature_reason" doc:"Why a check failed; null unless it did."`
 	Tags              []string           `json:"tags" example:"[\"billing\"]"`
+	Note              *string            `json:"note" doc:"What people wrote on it; null where nobody did." example:"The customer asked about this one."`
 	Ignored           bool               `json:"ignored" example:"false"`
 	IgnoredReason     *string            `json:"ignored_reason" enum:"noise,mistake,resolved,test" doc:"Null where it is not ignored."`
 	From              *string            `json:"from,omitempty" doc:"Mail only."`
@@ -111,6 +112,12 @@ type EventTags struct {
 	Tags []string `json:"tags" example:"[\"billing\"]"`
 }
 
+// NoteEvent is the body of PUT …/note.
+type NoteEvent struct {
+	_    struct{}         `additionalProperties:"false"`
+	Note Optional[string] `json:"note" maxLength:"2000" null:"true" doc:"Up to 2,000 characters; null takes the note off." example:"The customer asked about this one."`
+}
+
 // IgnoreEvent is the body of POST …/ignore.
 type IgnoreEvent struct {
 	_      struct{}         `additionalProperties:"false"`
@@ -123,7 +130,7 @@ func FromEvent(e *hookglass.Event) Event {
 		ID: string(e.ID), EndpointID: string(e.EndpointID), Type: string(e.Type), Method: e.Method, Path: Text(e.Path),
 		ContentType: textOrNil(e.ContentType), IPAddress: nonzero(e.IP), Size: e.Size, RequestedAt: Time{e.ReceivedAt},
 		DetectedProvider: e.Provider, SignatureStatus: string(e.SignatureStatus), SignatureReason: nonzero(e.SignatureReason),
-		Tags: e.Tags, Ignored: e.Ignored != "", IgnoredReason: nonzero(e.Ignored),
+		Tags: e.Tags, Note: nonzero(e.Note), Ignored: e.Ignored != "", IgnoredReason: nonzero(e.Ignored),
 	}
 	if out.Tags == nil {
 		out.Tags = []string{}

@@ -146,6 +146,15 @@ func (c *Client) Untag(ctx context.Context, endpoint, id, tag string) ([]string,
 	return tags.Tags, err
 }
 
+// SetNote writes a note on an event in place of what was there, "" being none.
+func (c *Client) SetNote(ctx context.Context, endpoint, id, note string) (api.Event, error) {
+	body := api.NoteEvent{Note: api.Null[string]()}
+	if note != "" {
+		body.Note = api.Some(note)
+	}
+	return data[api.Event](ctx, c, http.MethodPut, join("endpoints", endpoint, "requests", id, "note"), nil, body)
+}
+
 // Ignore hides an event from lists for a reason, "" being noise.
 func (c *Client) Ignore(ctx context.Context, endpoint, id, reason string) (api.Event, error) {
 	var body api.IgnoreEvent

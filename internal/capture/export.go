@@ -81,7 +81,7 @@ type csvExport struct {
 
 var csvColumns = []string{
 	"id", "type", "requested_at", "method", "path", "query_string", "url", "status", "content_type", "ip_address", "size", "detected_provider", "event_type",
-	"event_id", "delivery_id", "signature_status", "signature_reason", "ignored", "tags", "from", "to", "subject", "body_encoding", "body",
+	"event_id", "delivery_id", "signature_status", "signature_reason", "ignored", "tags", "from", "to", "subject", "body_encoding", "body", "note",
 }
 
 func (*csvExport) MediaType() string { return "text/csv; charset=utf-8" }
@@ -104,7 +104,7 @@ func (x *csvExport) Add(e *hookglass.Event) error {
 	}
 	row := []string{
 		string(e.ID), string(e.Type), stamp(e.ReceivedAt), e.Method, e.Path, e.RawQuery, e.URL, status, e.ContentType, ip, strconv.FormatInt(e.Size, 10), e.Provider, e.EventType,
-		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, encoding, body,
+		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, encoding, body, e.Note,
 	}
 	for i, cell := range row {
 		row[i] = harmless(api.Text(cell))

@@ -32,7 +32,7 @@ func hook(body string) *hookglass.Event {
 func letter() *hookglass.Event {
 	return &hookglass.Event{
 		ID: "eml_1", Type: hookglass.EventEmail, ReceivedAt: time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC), Method: "EMAIL", Path: "box@localhost", Size: 2,
-		Provider: "unknown", SignatureStatus: hookglass.SignatureUnchecked, From: "=cmd()", To: "box@localhost", Subject: "@SUM(1)", Ignored: "noise",
+		Provider: "unknown", SignatureStatus: hookglass.SignatureUnchecked, From: "=cmd()", To: "box@localhost", Subject: "@SUM(1)", Ignored: "noise", Note: "=why()",
 		IP: "192.0.2.9", Payload: &hookglass.Payload{Body: []byte("\xff\xfe")},
 	}
 }
@@ -105,7 +105,7 @@ func TestCSVHoldsNoFormula(t *testing.T) {
 	last := rows[len(rows)-1]
 	for name, want := range map[string]string{
 		"id": "eml_1", "type": "email", "requested_at": "2026-11-20T13:00:00.000000Z", "method": "EMAIL", "path": "box@localhost", "status": "", "ip_address": "", "size": "2",
-		"from": "'=cmd()", "subject": "'@SUM(1)", "ignored": "noise", "body_encoding": "base64", "body": "//4=", "tags": "",
+		"from": "'=cmd()", "subject": "'@SUM(1)", "ignored": "noise", "body_encoding": "base64", "body": "//4=", "tags": "", "note": "'=why()",
 	} {
 		if got := last[column[name]]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

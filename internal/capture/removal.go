@@ -66,6 +66,16 @@ func (s *Service) Untag(ctx context.Context, who hookglass.Principal, ref, event
 	return tags, err
 }
 
+// SetNote writes a note on the event in place of what was there, "" being none. It answers validation_failed for what
+// [hookglass.Note] refuses.
+func (s *Service) SetNote(ctx context.Context, who hookglass.Principal, ref, eventID, note string) error {
+	note, err := hookglass.Note(note)
+	if err != nil {
+		return err
+	}
+	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetNote(ref, eventID, note) })
+}
+
 // Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first. It
 // answers validation_failed for another.
 func (s *Service) Ignore(ctx context.Context, who hookglass.Principal, ref, eventID, reason string) error {

@@ -23,7 +23,7 @@ func mailDetail(e api.EventDetail) string {
 	if a := e.Authentication; a != nil {
 		fmt.Fprintf(&b, "  SPF %s, DKIM %s, DMARC %s", a.SPF, a.DKIM, a.DMARC)
 	}
-	b.WriteString("\n\n")
+	b.WriteString(noted(e) + "\n\n")
 	for _, h := range e.HeaderList {
 		fmt.Fprintf(&b, "%s: %s\n", visible(h[0]), visible(h[1]))
 	}

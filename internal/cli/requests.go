@@ -31,6 +31,7 @@ type RequestsCmd struct {
 
 	Tag      RequestsTagCmd      `cmd:"" help:"Tag an event."`
 	Untag    RequestsUntagCmd    `cmd:"" help:"Take tags off an event."`
+	Note     RequestsNoteCmd     `cmd:"" help:"Write a note on an event, or take it off."`
 	Ignore   RequestsIgnoreCmd   `cmd:"" help:"Hide an event from lists, alerts and health figures."`
 	Unignore RequestsUnignoreCmd `cmd:"" help:"Show an event again that was ignored."`
 }
@@ -232,6 +233,7 @@ func detail(e api.EventDetail) string {
 	if e.SignatureReason != nil {
 		fmt.Fprintf(&b, " (%s)", *e.SignatureReason)
 	}
+	b.WriteString(noted(e))
 	fmt.Fprintf(&b, "\n\n%s %s\n", e.Method, visible(e.URL))
 	for _, h := range e.HeaderList {
 		fmt.Fprintf(&b, "%s: %s\n", visible(h[0]), visible(h[1]))
@@ -254,6 +256,14 @@ func detail(e api.EventDetail) string {
 		fmt.Fprintf(&b, "\nAnswered %d (%s)\n", *e.ResponseStatusSent, answeredBy(e))
 	}
 	return b.String()
+}
+
+// noted is the note on an event, on lines of its own.
+func noted(e api.EventDetail) string {
+	if e.Note == nil {
+		return ""
+	}
+	return "\nNote: " + strings.ReplaceAll(visibleLines(*e.Note), "\n", "\n      ")
 }
 
 // answeredBy is what chose the answer.

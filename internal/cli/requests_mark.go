@@ -61,6 +61,23 @@ func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string
 	})
 }
 
+// RequestsNoteCmd is `hookglass requests note`.
+type RequestsNoteCmd struct {
+	Event string `arg:"" help:"The event's id, latest, or latest and an event type."`
+	Text  string `arg:"" help:"What to write in place of what is there, 2,000 characters at most; '' takes the note off."`
+}
+
+// Run implements the command.
+func (c *RequestsNoteCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	said := "Noted on"
+	if strings.TrimSpace(c.Text) == "" {
+		said = "No note on"
+	}
+	return r.mark(ctx, t, c.Event, said, func(at *client.Client, event string) (api.Event, error) {
+		return at.SetNote(ctx, r.Endpoint, event, c.Text)
+	})
+}
+
 // RequestsIgnoreCmd is `hookglass requests ignore`.
 type RequestsIgnoreCmd struct {
 	Event  string `arg:"" help:"The event's id, latest, or latest and an event type."`

@@ -24,6 +24,21 @@ func TestEventsAreTaggedAndIgnored(t *testing.T) {
 	fails(t, 2, "<tag>", "requests", "tag", event)
 	fails(t, 1, "no such request", "requests", "tag", "req_none", "seen")
 
+	if r := run(t, "", "requests", "note", "latest", "Ask Bob:\nwhy?\u202e"); r.code != 0 || r.out != "Noted on "+event+".\n" {
+		t.Errorf("note: %+v", r)
+	}
+	if r := run(t, "", "requests", "get", event); !strings.Contains(r.out, "\nNote: Ask Bob:\n      why?") || strings.Contains(r.out, "\u202e") {
+		t.Errorf("the note is shown as\n%s", r.out)
+	}
+	fails(t, 1, "must have 2000 characters at most", "requests", "note", event, strings.Repeat("a", 2001))
+	fails(t, 2, "<text>", "requests", "note", event)
+	if r := run(t, "", "requests", "note", event, ""); r.code != 0 || r.out != "No note on "+event+".\n" {
+		t.Errorf("note: %+v", r)
+	}
+	if got := object(t, "", "requests", "get", event); member(t, got, "data", "note") != nil {
+		t.Errorf("it is %v", got)
+	}
+
 	if r := run(t, "", "requests", "ignore", "latest", "--reason", "test"); r.code != 0 || r.out != "Ignored "+event+".\n" {
 		t.Errorf("ignore: %+v", r)
 	}

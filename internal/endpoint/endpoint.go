@@ -307,7 +307,7 @@ func conditionFault(when string) string {
 	case err != nil:
 		return err.Error()
 	case !q.AtArrival():
-		return "may not ask for status, tag, ignored, delivery or the time: an event is answered before it has them"
+		return "may not ask for status, tag, note, ignored, delivery or the time: an event is answered before it has them"
 	}
 	return ""
 }

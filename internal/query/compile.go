@@ -24,12 +24,12 @@ func expected(at int, what string) *fault { return &fault{at, "expected " + what
 var fields = map[string]Field{
 	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature_status": Signature,
 	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
-	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "from": From, "to": To, "subject": Subject,
+	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "note": Note, "from": From, "to": To, "subject": Subject,
 	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "id": ID,
 }
 
 // names is what an error lists of them.
-const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, " +
+const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, note, " +
 	"from, to, subject, after, before, size, is, delivery and id"
 
 // NoDelivery is the word of Delivery for events without any.
@@ -139,7 +139,7 @@ func (t *Term) compare(name string, v operand, now time.Time) *fault {
 	case Path:
 		t.path(v)
 		return nil
-	case From, To, Subject:
+	case From, To, Subject, Note:
 		t.within(v)
 		return nil
 	case ID:

@@ -92,6 +92,8 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 			}
 		}
 		return false
+	case Note:
+		return t.Pattern.Match(e.Note)
 	case From:
 		return t.Pattern.Match(e.From)
 	case To:

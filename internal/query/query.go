@@ -34,6 +34,7 @@ const (
 	ContentType              // followed by a semicolon, see [Term.Pattern]
 	IP                       // of the sender
 	Tag                      // any tag
+	Note                     // of people
 	From                     // of mail
 	To                       // of mail
 	Subject                  // of mail
@@ -80,9 +81,9 @@ func (q Query) Reads() (headers, body bool) {
 // ReadsDeliveries reports whether the states of an event's deliveries decide about it, which neither form has.
 func (q Query) ReadsDeliveries() bool { return q.mentions(Delivery) }
 
-// Marked reports whether what may be done to an event after it was stored decides about it: its tags, and whether it is
-// ignored.
-func (q Query) Marked() bool { return q.mentions(Tag) || q.mentions(Ignored) }
+// Marked reports whether what may be done to an event after it was stored decides about it: its tags, its note, and
+// whether it is ignored.
+func (q Query) Marked() bool { return q.mentions(Tag) || q.mentions(Note) || q.mentions(Ignored) }
 
 // AtArrival reports whether all that decides about an event is known when it comes, before it is answered and stored:
 // not what it is answered, what is made of it and becomes of it later, or how long ago that was.

@@ -56,6 +56,7 @@ var accessFor = map[string]access{
 	"delete-requests":            {scope: hookglass.ScopeWrite, key: true},
 	"tag-request":                {scope: hookglass.ScopeWrite},
 	"untag-request":              {scope: hookglass.ScopeWrite},
+	"note-request":               {scope: hookglass.ScopeWrite, body: `{"note":"seen"}`},
 	"ignore-request":             {scope: hookglass.ScopeWrite, body: `{"reason":"test"}`},
 	"unignore-request":           {scope: hookglass.ScopeWrite},
 	"list-events":                {scope: hookglass.ScopeRead},

@@ -187,6 +187,10 @@ func (s *service) requests(t *table) {
 		id: "untag-request", method: http.MethodDelete, path: base + "/{id}/tags/{tag}", tag: tag, summary: "Take a tag off a captured event", access: write,
 	}, s.untagRequest)
 	handleBody(t, operation{
+		id: "note-request", method: http.MethodPut, path: base + "/{id}/note", tag: tag, summary: "Write a note on a captured event", access: write,
+		text: "In place of the one that it had; null takes it off. What is blank around it is left out.",
+	}, s.noteRequest)
+	handleBody(t, operation{
 		id: "ignore-request", method: http.MethodPost, path: base + "/{id}/ignore", tag: tag, summary: "Ignore a captured event", access: write,
 		text: "It leaves the default list and counts in no figure of health. Without a body the reason is noise.", bare: true,
 	}, s.ignoreRequest)
@@ -354,6 +358,16 @@ func (s *service) untagRequest(ctx context.Context, in *eventTag) (out api.One[a
 func tagsOf(tags []string) (out api.One[api.EventTags]) {
 	out.Data.Tags = append([]string{}, tags...)
 	return out
+}
+
+func (s *service) noteRequest(ctx context.Context, in *EventPath, body *api.NoteEvent) (out api.One[api.Event], err error) {
+	if !body.Note.Set {
+		return out, hookglass.Invalid("note", "is required; null takes it off")
+	}
+	if err := s.Captures.SetNote(ctx, asker(ctx), in.EndpointID, in.ID, body.Note.Value); err != nil {
+		return out, err
+	}
+	return s.listForm(ctx, in)
 }
 
 func (s *service) ignoreRequest(ctx context.Context, in *EventPath, body *api.IgnoreEvent) (out api.One[api.Event], err error) {

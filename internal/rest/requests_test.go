@@ -271,6 +271,29 @@ func TestEventsAreDeletedTaggedAndIgnored(t *testing.T) {
 		}
 		s.want(422, "PUT", base+"/"+one+"/tags/%20", "", nil)
 
+		var noted api.One[api.Event]
+		s.want(200, "PUT", base+"/"+one+"/note", `{"note":" Ask Bob:\r\nwhy 100%? "}`, &noted)
+		if noted.Data.Note == nil || *noted.Data.Note != "Ask Bob:\nwhy 100%?" {
+			t.Errorf("noting answered %+v", noted.Data)
+		}
+		var whole api.One[api.EventDetail]
+		s.want(200, "GET", base+"/"+one, "", &whole)
+		if listed := s.list(base + "?q=note:%22bob:%0Awhy%20100%25%22"); !slices.Equal(ids(listed), []string{one}) || *listed.Data[0].Note != *noted.Data.Note || *whole.Data.Note != *noted.Data.Note {
+			t.Errorf("by note: %+v", listed.Data)
+		}
+		if without := s.list(base + "?q=-note:*"); !slices.Equal(ids(without), []string{three, two}) {
+			t.Errorf("without a note: %v", ids(without))
+		}
+		s.want(200, "PUT", base+"/"+one+"/note", `{"note":"`+strings.Repeat("é", 2000)+`"}`, &noted)
+		for _, body := range []string{`{}`, `{"note":7}`, `{"note":"` + strings.Repeat("é", 2001) + `"}`, `{"note":"a\u0000b"}`, `{"note":"a","by":"me"}`} {
+			s.want(422, "PUT", base+"/"+one+"/note", body, nil)
+		}
+		s.want(404, "PUT", base+"/req_none/note", `{"note":"a"}`, nil)
+		s.want(200, "PUT", base+"/"+one+"/note", `{"note":null}`, &noted)
+		if found := s.list(base + "?q=note:*"); noted.Data.Note != nil || len(found.Data) != 0 {
+			t.Errorf("the note is still %+v, %v", noted.Data, ids(found))
+		}
+
 		var ignored api.One[api.Event]
 		s.want(200, "POST", base+"/"+two+"/ignore", `{"reason":"test"}`, &ignored)
 		if !ignored.Data.Ignored || *ignored.Data.IgnoredReason != "test" {

@@ -177,7 +177,7 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 		e.Path = Mark
 	}
 	e.From, e.To, e.Subject, e.EventRef = text(e.From), text(e.To), text(e.Subject), address(e.EventRef)
-	e.Tags, e.Ignored = nil, ""
+	e.Tags, e.Note, e.Ignored = nil, "", ""
 }
 
 // beginning is as much of a body as is shown, in UTF-8: secrets are not found in UTF-16 either.

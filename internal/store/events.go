@@ -11,7 +11,7 @@ import (
 )
 
 const listColumns = `seq, id, type, received_at, method, path, raw_query, content_type, ip, size, provider, event_type, event_ref, delivery_id,
-	signature_status, signature_reason, status, ignored, tags, mail_from, mail_to, subject, spf, dkim, dmarc`
+	signature_status, signature_reason, status, ignored, tags, note, mail_from, mail_to, subject, spf, dkim, dmarc`
 
 // eventLog is where the events of one endpoint are: those above the floor that carry its number.
 type eventLog struct {
@@ -67,10 +67,10 @@ const (
 func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 	e := &hookglass.Event{EndpointNum: log.endpoint.Num, EndpointID: log.endpoint.ID}
 	var received int64
-	var contentType, ip, eventType, ref, delivery, reason, ignored, tags, from, to, subject, spf, dkim, dmarc sql.NullString
+	var contentType, ip, eventType, ref, delivery, reason, ignored, tags, note, from, to, subject, spf, dkim, dmarc sql.NullString
 	var status sql.NullInt64
 	err := scan(&e.Seq, &e.ID, &e.Type, &received, &e.Method, &e.Path, &e.RawQuery, &contentType, &ip, &e.Size, &e.Provider, &eventType, &ref, &delivery,
-		&e.SignatureStatus, &reason, &status, &ignored, &tags, &from, &to, &subject, &spf, &dkim, &dmarc)
+		&e.SignatureStatus, &reason, &status, &ignored, &tags, &note, &from, &to, &subject, &spf, &dkim, &dmarc)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 	e.Path, e.RawQuery, e.ContentType = decodeText(e.Path), decodeText(e.RawQuery), decodeText(contentType.String)
 	e.IP, e.Status = ip.String, int(status.Int64)
 	e.EventType, e.EventRef, e.DeliveryID = decodeText(eventType.String), decodeText(ref.String), decodeText(delivery.String)
-	e.SignatureReason, e.Ignored = reason.String, ignored.String
+	e.SignatureReason, e.Ignored, e.Note = reason.String, ignored.String, decodeText(note.String)
 	if e.Type == hookglass.EventEmail {
 		e.Authentication = hookglass.Authentication{SPF: resultOf(spf), DKIM: resultOf(dkim), DMARC: resultOf(dmarc)}
 	}

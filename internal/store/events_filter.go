@@ -34,7 +34,7 @@ func (d dialect) where(q query.Query, a *args) (conditions string, whole bool) {
 // columns of the fields whose text the narrow table has.
 var columns = map[query.Field]string{
 	query.Kind: "type", query.Provider: "provider", query.EventType: "event_type", query.Signature: "signature_status", query.Method: "method",
-	query.Path: "path", query.IP: "ip", query.From: "mail_from", query.To: "mail_to", query.Subject: "subject", query.ID: "id",
+	query.Path: "path", query.IP: "ip", query.From: "mail_from", query.To: "mail_to", query.Subject: "subject", query.Note: "note", query.ID: "id",
 	query.ContentType: "replace(content_type, ' ;', ';') || ';'",
 }
 

@@ -43,6 +43,21 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 	return err
 }
 
+// SetNote writes a note on an event in place of what was there; "" is none. It answers not_found.
+func (tx *Tx) SetNote(ref, id, note string) error {
+	log, err := tx.eventLog(ref)
+	if err != nil {
+		return err
+	}
+	e, err := tx.event(log, id, tx.dialect.forUpdate())
+	if err != nil || e.Note == note {
+		return err
+	}
+	tx.Announce(TopicEvents(log.endpoint.Num))
+	_, err = tx.exec("UPDATE events SET note = $2 WHERE seq = $1", e.Seq, nullString(encodeText(note)))
+	return err
+}
+
 // TagEvent puts a tag on an event and returns all its tags, sorted. A tag that the workspace does not have is made. It
 // answers not_found, and validation_failed for what cannot be a tag or would be one too many.
 func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {

@@ -41,6 +41,7 @@ func TestCountersAndListsStayRight(t *testing.T) {
 				"erase":     m.erase,
 				"purge":     m.purge,
 				"ignore":    m.ignore,
+				"note":      m.note,
 				"tag":       m.tag,
 			})
 			m.deleteEndpoints()
@@ -216,6 +217,19 @@ func (m *logs) ignore(t *rapid.T) {
 	e.Ignored = reason
 }
 
+func (m *logs) note(t *rapid.T) {
+	l := m.one(t)
+	id, e := l.event(t)
+	note := rapid.SampledFrom([]string{"", "a note", "é\n\tb \U0010FFFF"}).Draw(t, "note")
+	err := m.update(func(tx *store.Tx) error { return tx.SetNote(string(l.ID), string(id), note) })
+	if e == nil {
+		m.missing(err)
+		return
+	}
+	m.must(err)
+	e.Note = note
+}
+
 func (m *logs) tag(t *rapid.T) {
 	l := m.one(t)
 	id, e := l.event(t)
@@ -270,7 +284,7 @@ func (l *endpointLog) check(t *rapid.T, v *store.View) error {
 		want := []string{}
 		for _, e := range slices.Backward(l.events) {
 			if q.Match(e) {
-				want = append(want, fmt.Sprint(e.ID, e.Ignored, e.Tags))
+				want = append(want, fmt.Sprint(e.ID, e.Ignored, e.Tags, e.Note))
 			}
 		}
 		page, err := v.Events(string(l.ID), store.EventList{Query: q, Limit: 1000, Total: true})
@@ -279,7 +293,7 @@ func (l *endpointLog) check(t *rapid.T, v *store.View) error {
 		}
 		got := []string{}
 		for _, e := range page.Events {
-			got = append(got, fmt.Sprint(e.ID, e.Ignored, e.Tags))
+			got = append(got, fmt.Sprint(e.ID, e.Ignored, e.Tags, e.Note))
 		}
 		if !slices.Equal(got, want) || page.Total != int64(len(want)) || !page.Exact {
 			t.Fatalf("%+v: %d of %d events\n%v\nwant %d\n%v", f, len(got), page.Total, got, len(want), want)

@@ -92,6 +92,7 @@ func TestNoStatementReadsATable(t *testing.T) {
 					return err
 				},
 				"ignore": func(tx *store.Tx) error { return tx.SetIgnored(ref, string(some[0].ID), "noise") },
+				"note":   func(tx *store.Tx) error { return tx.SetNote(ref, string(some[0].ID), "x") },
 				"tag":    func(tx *store.Tx) error { _, err := tx.TagEvent(ref, string(some[0].ID), "x"); return err },
 			} {
 				err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {

@@ -184,6 +184,7 @@ func TestAnEventOfAnotherEndpointDoesNotExist(t *testing.T) {
 			for write, fn := range map[string]func(tx *store.Tx) error{
 				"DeleteEvent": func(tx *store.Tx) error { return tx.DeleteEvent(string(c.ref), c.id) },
 				"SetIgnored":  func(tx *store.Tx) error { return tx.SetIgnored(string(c.ref), c.id, "noise") },
+				"SetNote":     func(tx *store.Tx) error { return tx.SetNote(string(c.ref), c.id, "x") },
 				"TagEvent":    func(tx *store.Tx) error { _, err := tx.TagEvent(string(c.ref), c.id, "x"); return err },
 				"UntagEvent":  func(tx *store.Tx) error { _, err := tx.UntagEvent(string(c.ref), c.id, "x"); return err },
 			} {

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,6 +143,55 @@ func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 	again := s.hook(sent{target: "/again"})
 	c.until(lists(again) + ` && !document.querySelector("#waiting").checkVisibility()`)
 	c.silent()
+}
+
+func TestANoteIsWrittenBesideTheRequest(t *testing.T) {
+	s := newSite(t)
+	endpoint := string(s.endpoint.ID)
+	event := s.hook(json(`{"a":1}`))
+	path := s.page("/requests/" + string(event))
+	b := s.signedIn()
+	page := b.want(200, "GET", path, nil)
+	page.holds(t, "Add a note")
+	empty := page.found(t, `name="seen" value="(\w+)"`)
+	b.want(303, "POST", path+"/note", url.Values{"seen": {empty}, "note": {"one\r\n<b>two</b> \u202e"}})
+	page = b.want(200, "GET", path, nil)
+	page.holds(t, "one\n&lt;b&gt;two&lt;/b&gt;", ">note</span>")
+	page.lacks(t, "Add a note")
+	b.want(409, "POST", path+"/note", url.Values{"seen": {empty}, "note": {"mine"}}).holds(t, "Somebody changed this note meanwhile.")
+	b.want(303, "POST", path+"/note", url.Values{"note": {" "}})
+	b.want(200, "GET", path, nil).lacks(t, ">note</span>")
+	s.visitor().want(401, "POST", path+"/note", url.Values{"note": {"mine"}})
+
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.open(path)
+	c.until(isLive + ` && ` + shows(event))
+	const noted = `document.querySelector("[data-mark=noted]")`
+	eval[bool](c, `(`+noted+`.querySelector("summary").click(), `+noted+`.querySelector("textarea").focus(), true)`)
+	c.press("seen by me")
+	eval[bool](c, `(`+noted+`.querySelector("button").click(), true)`)
+	c.until(noted + `.querySelector(".noted-text")?.textContent === "seen by me" && !` + noted + `.querySelector("details").open`)
+	c.until(lists(event) + `.querySelector(".badge[title='seen by me']") !== null`)
+
+	// What others write comes by itself, but not over what is being written.
+	note := func(text string) {
+		t.Helper()
+		if err := s.captures.SetNote(t.Context(), s.who, endpoint, string(event), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note("theirs")
+	c.until(noted + `.querySelector(".noted-text")?.textContent === "theirs"`)
+	eval[bool](c, `(`+noted+`.querySelector("summary").click(), `+noted+`.querySelector("textarea").value = "half", true)`)
+	note("again theirs")
+	c.until(lists(event) + `.querySelector(".badge[title='again theirs']") !== null`)
+	eval[bool](c, `(`+noted+`.querySelector("button").click(), true)`)
+	c.until(noted + `.querySelector(".fault").textContent.startsWith("Somebody changed this note")`)
+	if got := eval[string](c, noted+`.querySelector("textarea").value`); got != "half" {
+		t.Errorf("what was written is %q", got)
+	}
 }
 
 // A request that is open shows what others make of it, also where it is not in the list, and leaves alone what its
@@ -901,6 +951,10 @@ func TestPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 	s.hook(json(`{"id":"evt_1MqqbKLt4dXK03v5qaIbiNCC","object":"event","api_version":"2024-06-20","created":1680064028,"type":"customer.created","data":{"object":{"id":"cus_1"}},"livemode":false,"pending_webhooks":1,"request":{"id":null}}`).before(9 * time.Minute))
 	s.hook(sent{ago: 4 * time.Minute, method: "PATCH", target: "/" + strings.Repeat("a-long-segment/", 20), body: strings.Repeat("unbroken", 200), headers: hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-" + strings.Repeat("Long", 30), Value: strings.Repeat("value", 100)}}})
 	event := s.hook(s.github("pull_request", "5f7c1a0e-2f6d-11f0-9d41-0242ac120002", `{"action":"opened","number":2,"pull_request":{"id":279147437,"title":"Update the README with new information.","user":{"login":"Codertocat","id":21031067,"site_admin":false},"body":"This is a pretty simple change that we need to pull into main.","labels":[{"name":"documentation","color":"0075ca"}],"draft":false,"merged":null,"additions":1,"deletions":1,"changed_files":1},"repository":{"id":186853002,"full_name":"Codertocat/Hello-World","private":false},"sender":{"login":"Codertocat","type":"User"}}`, "swordfish-swordfish").before(38 * time.Second))
+	note := "The first one since the hook was moved.\nAsk Mona whether the other repository is to have it too: " + strings.Repeat("long", 30)
+	if err := s.captures.SetNote(t.Context(), s.who, string(s.endpoint.ID), string(event), note); err != nil {
+		t.Fatal(err)
+	}
 
 	for _, look := range []struct {
 		name          string
@@ -944,6 +998,9 @@ func TestPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 			c.click("#" + string(event) + " a")
 			c.until(shows(event))
 			check("detail")
+			eval[bool](c, `document.querySelector("[data-mark=noted] details").open = true`)
+			check("note")
+			eval[bool](c, `document.querySelector("[data-mark=noted] details").open = false`)
 			for _, tab := range []string{"headers", "query", "signature", "response"} {
 				c.click("#tab-" + tab)
 				check(tab)

@@ -669,10 +669,13 @@ func TestASharedRequestWhoseBodyIsCompressedIsReadWithoutItsSecrets(t *testing.T
 		t.Fatal(err)
 	}
 	event := s.hook(sent{body: packed.String(), headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "Content-Encoding", Value: "gzip"}}})
+	if err := s.captures.SetNote(t.Context(), s.who, string(s.endpoint.ID), string(event), "among ourselves"); err != nil {
+		t.Fatal(err)
+	}
 	page := s.signedIn().want(201, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"1h"}})
 	a := s.visitor().want(200, "GET", regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1], nil)
 	a.holds(t, "total", "[redacted]")
-	a.lacks(t, "hunter2", "swordfish")
+	a.lacks(t, "hunter2", "swordfish", "among ourselves")
 }
 
 func TestASharedRequestInAnotherCharsetIsReadWithoutItsSecrets(t *testing.T) {
@@ -752,7 +755,7 @@ func TestAVisitorKeepsATemporaryEndpointAfterSigningIn(t *testing.T) {
 	home := b.want(303, "POST", "/temporary", url.Values{}).Header.Get("Location")
 	event := s.capture(hookglass.Endpoint{ID: hookglass.EndpointID(strings.TrimPrefix(home, "/endpoints/"))}, json(`{}`))
 	b.want(200, "GET", home, nil).holds(t, "Sign in to keep it")
-	for _, path := range []string{"/bulk", "/searches", "/requests/" + string(event) + "/replay", "/requests/" + string(event) + "/tags", "/requests/" + string(event) + "/share"} {
+	for _, path := range []string{"/bulk", "/searches", "/requests/" + string(event) + "/replay", "/requests/" + string(event) + "/tags", "/requests/" + string(event) + "/note", "/requests/" + string(event) + "/share"} {
 		b.want(403, "POST", home+path, url.Values{"id": {string(event)}, "do": {"tag"}, "tag": {"x"}, "expires": {"1h"}})
 	}
 	b.want(303, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {password}})

@@ -64,6 +64,7 @@ func TestWhatIsWrongWithAFormIsToldInWords(t *testing.T) {
 		holds(t, "The target URL must begin with http:// or https://.", "The identity mode must be ")
 	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"https://app.example.com/"}, "method": {"ODD"}}).holds(t, "The method must be one of ")
 	b.want(422, "POST", request+"/tags", url.Values{"tag": {""}}).holds(t, "The tag must have 1 to 64 printable characters")
+	b.want(422, "POST", request+"/note", url.Values{"note": {strings.Repeat("a", 2001)}}).holds(t, "The note must have 2000 characters at most")
 }
 
 func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {

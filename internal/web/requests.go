@@ -40,6 +40,7 @@ func (a *app) registerRequests() {
 		_, err := a.Captures.Untag(r.Context(), who, ref, id, r.PostFormValue("tag"))
 		return err
 	}))
+	a.page("POST "+one+"/note", a.marks(a.note))
 	a.page("POST "+one+"/ignore", a.marks(func(r *http.Request, who hookglass.Principal, ref, id string) error {
 		return a.Captures.Ignore(r.Context(), who, ref, id, r.PostFormValue("reason"))
 	}))
@@ -84,6 +85,22 @@ func (a *app) marks(change func(r *http.Request, who hookglass.Principal, ref, i
 		redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+r.PathValue("event"))
 		return nil
 	}
+}
+
+// note writes a note on a request, unless another wrote one since the page was shown.
+func (a *app) note(r *http.Request, who hookglass.Principal, ref, id string) error {
+	var stored *hookglass.Event
+	err := a.DB.View(r.Context(), who, func(view *store.View) (err error) {
+		stored, err = view.ListedEvent(ref, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if stale(r.PostFormValue("seen"), inspector.NoteMark(stored)) {
+		return hookglass.Errorf(hookglass.CodeConflict, "Somebody changed this note meanwhile. Copy what you wrote, load the page again and write on.")
+	}
+	return a.Captures.SetNote(r.Context(), who, ref, id, r.PostFormValue("note"))
 }
 
 // row is a request as the list has it, after something about it changed.

@@ -245,7 +245,7 @@ func (s *stream) lookAgain(ctx context.Context) error {
 
 // marksOf is what can change of an event in the list.
 func marksOf(e *hookglass.Event) string {
-	return e.Ignored + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
+	return e.Ignored + "\x00" + e.Note + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
 }
 
 // news is what is sent at once.

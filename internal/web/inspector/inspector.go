@@ -3,7 +3,9 @@
 package inspector
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"net/url"
 	"strings"
 	"time"
@@ -215,6 +217,12 @@ func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Tim
 // NewMarks is an event of which nothing is shown but its marks; writes says whether who looks may change them.
 func NewMarks(endpoint hookglass.EndpointID, e *hookglass.Event, writes bool) *Detail {
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Writes: writes}
+}
+
+// NoteMark stands for the note of a request in a form, to tell whether it was changed since.
+func NoteMark(e *hookglass.Event) string {
+	sum := sha256.Sum256([]byte(e.Note))
+	return hex.EncodeToString(sum[:8])
 }
 
 func pathOf(endpoint hookglass.EndpointID, id hookglass.EventID) string {

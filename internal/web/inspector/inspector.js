@@ -500,7 +500,7 @@ async function marks() {
   const stop = stopped();
   for (const now of part.content.children) {
     const shown = detail.querySelector(`[data-mark="${now.dataset.mark}"]`);
-    if (!shown || shown.outerHTML === now.outerHTML || shown.querySelector("select:focus")) continue;
+    if (!shown || shown.outerHTML === now.outerHTML || shown.querySelector("select:focus, details[open]")) continue;
     shown.replaceWith(now.cloneNode(true));
   }
   if (document.activeElement === document.body) stops()[stop]?.focus({ preventScroll: true });

@@ -16,7 +16,7 @@ const values = {
 const fields = {
   "provider:": "detected provider", "event:": "type of event, as invoice.*", "sig:": "signature status", "method:": "method",
   "status:": "answer to the sender", "path:": "path begins with", "header.": "a header, as header.x-id:7", "query.": "a parameter, as query.page:2",
-  "body./": "a JSON value, as body./id:7", "content_type:": "media type", "tag:": "tag", "ip:": "sender's address", "from:": "mail from", "to:": "mail to",
+  "body./": "a JSON value, as body./id:7", "content_type:": "media type", "tag:": "tag", "note:": "note contains", "ip:": "sender's address", "from:": "mail from", "to:": "mail to",
   "subject:": "mail subject", "after:": "received after", "before:": "received before", "size:": "bytes of the body", "is:": "webhook, email or ignored", "delivery:": "state at forwarding targets", "id:": "of that id",
 };
 

@@ -1,0 +1,6 @@
+-- +goose Up
+-- What people write on an event; NULL: nothing.
+ALTER TABLE events ADD COLUMN note TEXT;
+
+-- +goose Down
+ALTER TABLE events DROP COLUMN note;
