@@ -128,7 +128,7 @@ func TestHowACommandEndsIsItsAnswer(t *testing.T) {
 		{"no-such-program", 500, "not found", "exit code 127", 127, "", 0},
 		{"kill -9 $$", 500, "signal: killed", "signal: killed", -1, "", 0},
 		{"printf '%s' " + long + " >&2; exit 1", 500, "exit code 1: " + long[:2<<10], "exit code 1", 1, "", 0},
-		{"printf '%s' x" + long + " >&2; exit 1", 500, "exit code 1: " + long[:2<<10], "exit code 1", 1, "", 0},
+		{"printf '%s' " + long + "x >&2; exit 1", 500, "exit code 1: " + long[:2<<10-2] + "x", "exit code 1", 1, "", 0},
 		{"printf 'ü%.0s' $(seq 50000)", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 100_000},
 		{"printf 'xü%.0s' $(seq 50000)", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 150_000},
 		{"sleep 5 >&2 & echo started", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 8},
@@ -192,12 +192,24 @@ func TestCommandsRunOneAtATimeAndInOrder(t *testing.T) {
 	l, dir := runs(t, s, `echo "$HOOKGLASS_REQUEST_ID$HOOKGLASS_REPLAY_ID" >> log; sleep "$(cat)"; echo end >> log`, nil)
 	var want string
 	for i := range 12 {
-		id := s.arrive(api.TunnelRequest{Body: base64of([]string{"0.05", "0"}[i%2])})
+		id := s.arrive(api.TunnelRequest{Body: base64of([]string{"0.5", "0", "0.05"}[min(i, 1+i%2)])})
 		want += id + "\nend\n"
 	}
 	eventually(t, "all", func() bool { return get(s, func() bool { return len(s.reports) == 12 }) })
 	if got := contents(t, filepath.Join(dir, "log")); got != want {
 		t.Errorf("they ran as\n%s", got)
+	}
+	l.mu.Lock()
+	first := slices.IndexFunc(l.notes, func(n listen.Note) bool { _, ok := n.(listen.Delivered); return ok })
+	begun := 0
+	for _, n := range l.notes[:max(first, 0)] {
+		if _, ok := n.(listen.Arrived); ok {
+			begun++
+		}
+	}
+	l.mu.Unlock()
+	if begun < 1 || begun > 2 { // the second is begun when the first has ended, which may be before that is told
+		t.Errorf("%d were begun before the first had ended", begun)
 	}
 	// A replay waits for its turn, too.
 	id := s.arrive(api.TunnelRequest{Body: base64of("0.5")})
