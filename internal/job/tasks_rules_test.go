@@ -162,6 +162,37 @@ func TestATaskThatSaysWhenIsDoneThen(t *testing.T) {
 	})
 }
 
+// Nothing tells a node that a lease has ended, or that the time of a task has come.
+func TestATaskIsDoneWhenItsTimeComesWithoutBeingTold(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.capture()
+		const later = 300 * time.Millisecond
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, err := tx.ClaimTasks(store.TaskActions, b.endpoint.Num, 1, later) // by a process that dies
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		calls := 0
+		stop := b.run(func(context.Context, store.Task) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; calls == 1 {
+				return &hookglass.Error{Code: hookglass.CodeRateLimited, RetryAfter: later}
+			}
+			return nil
+		})
+		until(t, "the task is done", func() bool { return b.left() == 0 })
+		stop()
+		if calls != 2 {
+			t.Errorf("it was begun %d times, want once when its lease had ended and once when its time had come", calls)
+		}
+	})
+}
+
 func TestATaskOfWhatWentAwayWhileItWasWorkedIsForgotten(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

@@ -197,9 +197,11 @@ func TestAQueueSaysWhetherItsTargetIsGone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		n := newTenant(t, db, "ada@example.com")
 		e, deleted := endpointIn(t, db, n.first), endpointIn(t, db, n.first)
+		first := newQueue(t, db, e)
 		kept, without, of := newQueue(t, db, e), newQueue(t, db, e), newQueue(t, db, deleted)
-		done := newQueue(t, db, e)
-		done.add(hookglass.ForwardFailed, 0)
+		for _, done := range []*queue{first, newQueue(t, db, e)} { // nothing waits for these
+			done.add(hookglass.ForwardFailed, 0)
+		}
 		for _, q := range []*queue{of, without, kept} {
 			q.add(hookglass.ForwardPending, time.Hour)
 			q.add(hookglass.ForwardSending, time.Minute)

@@ -243,3 +243,17 @@ func TestABrowserIsDescribedAlone(t *testing.T) {
 		})
 	})
 }
+
+// PostgreSQL stores no NUL in a text.
+func TestAStatementThatFailsIsNoneThatFindsNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		_, of := signedIn(t, db, "ada@example.com", time.Hour)
+		describe := func(hash []byte, client string) error {
+			return db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.DescribeSession(hash, client) })
+		}
+		missing(t, "a session that there is not", "nothing", describe(hashOf("none"), "Firefox"))
+		if err := describe(of(store.SessionBrowser), "Fire\x00fox"); (err != nil) != db.Postgres() || hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("a text with a NUL: %v", err)
+		}
+	})
+}
