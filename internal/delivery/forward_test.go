@@ -465,19 +465,25 @@ func TestWhoHasLostItsLeaseWritesNothing(t *testing.T) {
 	})
 }
 
+// nodesDie has so many nodes die, one after another, with the next delivery to a target in hand.
+func (y *yard) nodesDie(target hookglass.ForwardingTarget, n int) {
+	y.t.Helper()
+	for range n {
+		y.clock.advance(time.Hour)
+		must(y.t, y.db.Update(y.t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, err := tx.ClaimForwards(target.ID, y.clock.now(), 1, time.Minute)
+			return err
+		}))
+	}
+	y.clock.advance(time.Hour)
+}
+
 func TestADeliveryThatKillsItsNodesIsGivenUp(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, always(200))
 		target := y.target(y.ep, s.URL, 3)
 		y.capture(y.ep, "", "x")
-		for range 6 {
-			y.clock.advance(time.Hour)
-			must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
-				_, err := tx.ClaimForwards(target.ID, y.clock.now(), 1, time.Minute)
-				return err
-			}))
-		}
-		y.clock.advance(time.Hour)
+		y.nodesDie(target, 6)
 		y.start(y.db)
 		until(t, "the end", y.settledAll(target, 1, hookglass.ForwardFailed))
 		if d := y.deliveries(target)[0]; len(s.got()) != 0 || d.Attempts[0].Failure.Code != "abandoned" {
@@ -491,14 +497,7 @@ func TestADeliveryWhoseNodesDiedAsOftenAsMayBeIsSent(t *testing.T) {
 		s := newSink(t, always(200))
 		target := y.target(y.ep, s.URL, 3)
 		y.capture(y.ep, "", "x")
-		for range 5 {
-			y.clock.advance(time.Hour)
-			must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
-				_, err := tx.ClaimForwards(target.ID, y.clock.now(), 1, time.Minute)
-				return err
-			}))
-		}
-		y.clock.advance(time.Hour)
+		y.nodesDie(target, 5)
 		y.start(y.db)
 		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 		if d := y.deliveries(target)[0]; len(s.got()) != 1 || len(d.Attempts) != 1 {
