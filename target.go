@@ -9,6 +9,7 @@ type ForwardingTarget struct {
 	EndpointID  EndpointID
 	Name        string
 	URL         string
+	When        string // which events go to it, as a search; empty: all
 	Enabled     bool
 	Timeout     time.Duration // of one attempt, whole seconds
 	RetryCount  int           // attempts after the first

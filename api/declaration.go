@@ -49,6 +49,7 @@ type DeclaredForwardingTarget struct {
 	_              struct{}         `additionalProperties:"false"`
 	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
 	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable. Needed where the target is new." example:"https://staging.example.com/webhooks"`
+	When           Optional[string] `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
 	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`

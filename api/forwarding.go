@@ -15,6 +15,7 @@ type ForwardingTarget struct {
 	EndpointID     string  `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	Name           string  `json:"name" example:"Staging"`
 	URL            string  `json:"url" format:"uri" example:"https://staging.example.com/webhooks"`
+	When           *string `json:"when" doc:"Which events go to it, as a query; null: all." example:"event:invoice.*"`
 	Enabled        bool    `json:"enabled" doc:"Whether events go to it." example:"true"`
 	TimeoutSeconds int     `json:"timeout_seconds" doc:"For one attempt." example:"30"`
 	RetryCount     int     `json:"retry_count" doc:"Attempts after the first." example:"3"`
@@ -38,6 +39,7 @@ type NewForwardingTarget struct {
 	_              struct{}         `additionalProperties:"false"`
 	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
 	URL            Optional[string] `json:"url,omitzero" required:"true" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
+	When           Optional[string] `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
 	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
@@ -56,6 +58,7 @@ type ForwardingTargetChange struct {
 	_              struct{}         `additionalProperties:"false"`
 	Name           Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
 	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
+	When           Optional[string] `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null: all. A change is for what comes from then on." example:"event:invoice.* -body./livemode:false"`
 	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"true also resumes a target that is paused. false skips what waits for it." example:"true"`
 	Paused         Optional[bool]   `json:"paused,omitzero" doc:"true has its deliveries wait, until false has them sent. Not true for a target that is disabled." example:"false"`
 	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300." example:"30"`
@@ -67,7 +70,7 @@ type ForwardingTargetChange struct {
 // FromForwardingTarget writes a target.
 func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 	return ForwardingTarget{
-		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, Enabled: t.Enabled,
+		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, When: nonzero(t.When), Enabled: t.Enabled,
 		TimeoutSeconds: int(t.Timeout / time.Second), RetryCount: t.RetryCount, RateLimit: nonzero(t.Rate.Limit), RatePeriod: nonzero(t.Rate.PeriodName()),
 		PausedAt: at(t.PausedAt), PauseReason: nonzero(t.PauseReason), Failures: t.Failures,
 		CreatedAt: Time{t.CreatedAt}, UpdatedAt: Time{t.UpdatedAt},

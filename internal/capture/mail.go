@@ -87,7 +87,7 @@ func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) (
 		return tooMany()
 	}
 	defer t.known.underWay.Add(-1)
-	work := t.known.work
+	work := t.known.following(ev)
 	work.Tasks = append(slices.Clip(work.Tasks), store.TaskVerdict)
 	if err := s.db.CaptureWith(ctx, t.Endpoint.AccountID, ev, work); err != nil {
 		s.outage.refusal(err)

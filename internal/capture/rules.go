@@ -15,9 +15,6 @@ type rule struct {
 	is    *hookglass.ReplyRule
 }
 
-// maxRuleBody bounds the bodies that a rule looks into, in bytes: its sender waits meanwhile.
-const maxRuleBody = 1 << 20
-
 // readRules reads rules, in their order.
 func readRules(written []hookglass.ResponseRule) []rule {
 	var rules []rule
@@ -36,7 +33,7 @@ func readRules(written []hookglass.ResponseRule) []rule {
 // the one that it has for all. Nil where there is none.
 func (t Target) own(ev *hookglass.Event) (*hookglass.Response, *hookglass.ReplyRule) {
 	for _, r := range t.known.rules {
-		if (!r.reads || ev.Size <= maxRuleBody) && r.when.Match(ev) {
+		if (!r.reads || ev.Size <= query.MaxLooked) && r.when.Match(ev) {
 			return r.reply, r.is
 		}
 	}

@@ -137,7 +137,8 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	}
 	defer t.known.underWay.Add(-1)
 
-	ev, work := s.judge(t, a), t.known.work
+	ev := s.judge(t, a)
+	work := t.known.following(ev)
 	if err := s.follow(ctx, t, ev); err != nil {
 		s.outage.refusal(err)
 		return nil, err

@@ -19,7 +19,8 @@ type target struct {
 	missing  bool // there is no such endpoint
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
-	work     store.Work // what follows each event
+	work     store.Work // what follows each event, but for conditions
+	choosers []chooser  // targets to which not all go
 	script   *script    // nil: none
 	rules    []rule
 	underWay *atomic.Int64 // arrivals, shared by all references to the endpoint
@@ -97,9 +98,11 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {
 			return unverifiable(err)
 		}
-		if t.work.Forward, err = v.HasForwardingTargets(t.endpoint.Num); err != nil {
+		targets, err := v.TargetConditions(t.endpoint.Num)
+		if err != nil {
 			return err
 		}
+		t.work.Forward, t.choosers = len(targets) > 0, choosers(targets)
 		acts, err := v.HasActions(t.endpoint.Num)
 		if acts {
 			t.work.Tasks = append(t.work.Tasks, store.TaskActions)

@@ -43,9 +43,9 @@ func (*TargetsListCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCm
 	}
 	rows := make([][]string, len(all))
 	for i, one := range all {
-		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), strconv.Itoa(one.Failures), one.URL}
+		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), gets(one), strconv.Itoa(one.Failures), one.URL}
 	}
-	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "FAILURES", "URL"}, rows))
+	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "GETS", "FAILURES", "URL"}, rows))
 }
 
 // targetState is a target's state in a word.
@@ -102,6 +102,14 @@ func maxRate(t api.ForwardingTarget) string {
 	return strconv.Itoa(*t.RateLimit) + " a " + *t.RatePeriod
 }
 
+// gets is which events go to a target, as people read it.
+func gets(t api.ForwardingTarget) string {
+	if t.When == nil {
+		return "all"
+	}
+	return *t.When
+}
+
 // TargetsCreateCmd is `hookglass targets create`.
 type TargetsCreateCmd struct {
 	Name    string      `arg:"" help:"A label for people."`
@@ -109,6 +117,7 @@ type TargetsCreateCmd struct {
 	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300; default 30."`
 	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
 	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
+	When    *string     `placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
 }
 
 // Run implements the command.
@@ -117,7 +126,7 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if err != nil {
 		return err
 	}
-	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries)}
+	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries), When: api.Maybe(r.When)}
 	wanted.RateLimit, wanted.RatePeriod = r.MaxRate.fields()
 	made, err := to.CreateForwardingTarget(ctx, c.Endpoint, wanted)
 	if err != nil {
@@ -146,7 +155,7 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	}
 	return c.print(t, api.One[api.ForwardingTarget]{Data: one}, table([]string{"Id", strconv.FormatInt(one.ID, 10)}, [][]string{
 		{"Name", one.Name}, {"URL", one.URL}, {"State", targetState(one)}, {"Paused", clock(one.PausedAt)}, {"Because", orDash(one.PauseReason)},
-		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Created", clock(&one.CreatedAt)},
+		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Gets", gets(one)}, {"Created", clock(&one.CreatedAt)},
 	}))
 }
 
@@ -158,13 +167,14 @@ type TargetsUpdateCmd struct {
 	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
 	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5."`
 	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
+	When    *string     `placeholder:"QUERY" help:"Send only what this search means; empty for all."`
 	Enable  bool        `xor:"on" help:"Send what comes from now on."`
 	Disable bool        `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
 }
 
 // Validate says what is wrong with the flags together.
 func (r *TargetsUpdateCmd) Validate() error {
-	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && !r.Enable && !r.Disable {
+	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && r.When == nil && !r.Enable && !r.Disable {
 		return errors.New("say what to change")
 	}
 	return nil
@@ -172,7 +182,7 @@ func (r *TargetsUpdateCmd) Validate() error {
 
 // Run implements the command.
 func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	change := api.ForwardingTargetChange{Name: api.Maybe(r.Name), URL: api.Maybe(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries)}
+	change := api.ForwardingTargetChange{Name: api.Maybe(r.Name), URL: api.Maybe(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries), When: api.Maybe(r.When)}
 	change.RateLimit, change.RatePeriod = r.MaxRate.fields()
 	if r.Enable || r.Disable {
 		change.Enabled = api.Some(r.Enable)

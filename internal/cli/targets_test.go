@@ -46,6 +46,21 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if changed := object(t, "", "targets", "update", id, "-e", ep, "--max-rate", "none"); member(t, changed, "data", "rate_limit") != nil || member(t, changed, "data", "rate_period") != nil {
 		t.Errorf("no rate: %v", changed)
 	}
+	if r := run(t, "", "targets", "update", id, "-e", ep, "--when", "event:invoice.*"); r.code != 0 {
+		t.Errorf("condition: %+v", r)
+	}
+	for _, show := range [][]string{{"targets", "get", id, "-e", ep}, {"targets", "list", "-e", ep}} {
+		if r := run(t, "", show...); r.code != 0 || !strings.Contains(r.out, "event:invoice.*") {
+			t.Errorf("%s: %+v", show[1], r)
+		}
+	}
+	fails(t, 1, "tag", "targets", "update", id, "-e", ep, "--when", "tag:x")
+	if changed := object(t, "", "targets", "update", id, "-e", ep, "--when", ""); member(t, changed, "data", "when") != nil {
+		t.Errorf("no condition: %v", changed)
+	}
+	if made := object(t, "", "targets", "create", "Some", "https://some.example.com/", "-e", ep, "--when", "method:PUT"); member(t, made, "data", "when") != "method:PUT" {
+		t.Errorf("created %v", made)
+	}
 	fails(t, 2, "such as 5/s", "targets", "update", id, "-e", ep, "--max-rate", "5")
 	if r := run(t, "", "targets", "update", id, "-e", ep, "--disable"); r.code != 0 || !strings.Contains(r.out, "which is disabled") {
 		t.Errorf("disable: %+v", r)

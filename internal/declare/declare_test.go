@@ -130,7 +130,7 @@ endpoints:
   name: Pay
   provider: stripe
   signature_configs: [{provider: stripe, secret: {env: whsec_1}}]
-  forwarding_targets: [{name: crm, url: "https://crm.example.com/x", retry_count: 1}]
+  forwarding_targets: [{name: crm, url: "https://crm.example.com/x", retry_count: 1, when: "event:invoice.*"}]
   actions: [{name: Mark, steps: [{step_type: tag, name: T, config: {tag: paid}}]}]
   alerts: [{name: Quiet, kind: missing_webhook, config: {window_minutes: 5}}]
 - {custom_id: mail, kind: email, email_local_part: orders}

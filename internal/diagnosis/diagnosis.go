@@ -10,6 +10,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/inspect"
+	"hookglass/internal/query"
 	"hookglass/internal/store"
 )
 
@@ -53,9 +54,18 @@ func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, ev
 		if c.Endpoint, err = v.Endpoint(ref); err != nil {
 			return err
 		}
-		if c.Deliveries, err = deliveries(v, ref, c.Event); err != nil {
+		targets, err := v.ForwardingTargets(ref, 0, 0)
+		if err != nil {
 			return err
 		}
+		if c.Deliveries, c.Unmeant, err = forwards(v, ref, targets, c.Event); err != nil {
+			return err
+		}
+		others, err := deliveries(v, ref, c.Event)
+		if err != nil {
+			return err
+		}
+		c.Deliveries = append(c.Deliveries, others...)
 		if c.Runs, err = v.EventActionRuns(c.Event.Seq, most); err != nil {
 			return err
 		}
@@ -97,19 +107,19 @@ func (s *Service) Compare(ctx context.Context, who hookglass.Principal, ref, eve
 	return inspect.Compare(both[0], both[1]), nil // which may take a second: others need the connection
 }
 
-// deliveries are the ways by which an event went out: to targets, through the tunnel, by replays.
-func deliveries(v *store.View, ref string, e *hookglass.Event) (all []hookglass.Attempted, err error) {
-	targets, err := v.ForwardingTargets(ref, 0, 0)
-	if err != nil {
-		return nil, err
-	}
+// forwards are what became of an event on its way to forwarding targets, and those of the targets that it does not go
+// to, since they have a condition.
+func forwards(v *store.View, ref string, targets []hookglass.ForwardingTarget, e *hookglass.Event) (all []hookglass.Attempted, unmeant []hookglass.ForwardingTarget, err error) {
 	for _, t := range targets {
 		f, _, err := v.Forward(ref, t.ID, e.ID)
 		if hookglass.Is(err, hookglass.CodeNotFound) {
+			if when, err := query.ParseCondition(t.When); err == nil && t.Enabled && !when.Means(e) {
+				unmeant = append(unmeant, t)
+			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		a := hookglass.Attempted{Via: "target", To: t.Name, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt}
 		if n := len(f.Attempts); n > 0 {
@@ -118,6 +128,11 @@ func deliveries(v *store.View, ref string, e *hookglass.Event) (all []hookglass.
 		}
 		all = append(all, a)
 	}
+	return all, unmeant, nil
+}
+
+// deliveries are the other ways by which an event went out: through the tunnel, by replays.
+func deliveries(v *store.View, ref string, e *hookglass.Event) (all []hookglass.Attempted, err error) {
 	reports, err := v.Reports(e.Seq, most)
 	if err != nil {
 		return nil, err

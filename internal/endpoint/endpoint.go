@@ -280,7 +280,9 @@ func ruleFaults(rules []hookglass.ResponseRule) (faults []hookglass.FieldError) 
 	bodies := 0
 	for i, r := range rules {
 		at := fmt.Sprintf("response_rules.%d.", i)
-		if wrong := conditionFault(r.When); wrong != "" {
+		if strings.TrimSpace(r.When) == "" {
+			fault(at+"when", "must say which webhooks are answered so")
+		} else if wrong := conditionFault(r.When); wrong != "" {
 			fault(at+"when", "%s", wrong)
 		}
 		for _, f := range responseFaults(&r.Response) {
@@ -294,11 +296,8 @@ func ruleFaults(rules []hookglass.ResponseRule) (faults []hookglass.FieldError) 
 	return faults
 }
 
-// conditionFault says what is wrong with the condition of a rule; nothing where it is one.
+// conditionFault says what is wrong with a condition of what comes; nothing where it is one.
 func conditionFault(when string) string {
-	if strings.TrimSpace(when) == "" {
-		return "must say which webhooks are answered so"
-	}
 	q, err := query.Parse(when, time.Time{})
 	var coded *hookglass.Error
 	switch {
@@ -307,7 +306,7 @@ func conditionFault(when string) string {
 	case err != nil:
 		return err.Error()
 	case !q.AtArrival():
-		return "may not ask for status, tag, note, ignored, delivery or the time: an event is answered before it has them"
+		return "may not ask for status, tag, note, ignored, delivery or the time: it is asked before an event has them"
 	}
 	return ""
 }

@@ -36,8 +36,9 @@ func (s *Service) Through(t Targets) *Service {
 type TargetDraft struct {
 	Name           *string
 	URL            *string
-	Enabled        *bool // update: true also resumes a target that is paused
-	Paused         *bool // update: its deliveries wait, or go on
+	When           *string // empty: all events
+	Enabled        *bool   // update: true also resumes a target that is paused
+	Paused         *bool   // update: its deliveries wait, or go on
 	TimeoutSeconds *int64
 	RetryCount     *int64
 	RateLimit      *int64  // 0: no bound
@@ -260,6 +261,13 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 			fault("retry_count", "must be 0 to %d", hookglass.MaxForwardRetries)
 		} else {
 			t.RetryCount = int(n)
+		}
+	}
+	if d.When != nil {
+		if t.When = strings.TrimSpace(*d.When); t.When != "" {
+			if wrong := conditionFault(t.When); wrong != "" {
+				fault("when", "%s", wrong)
+			}
 		}
 	}
 	applyRate(d, t, fault)

@@ -158,6 +158,7 @@ func writeSignature(p *mapping, c api.SignatureConfig, customID string) {
 func writeTarget(p *mapping, t api.ForwardingTarget) {
 	p.set("name", t.Name)
 	p.set("url", t.URL)
+	p.some("when", t.When)
 	p.off("enabled", t.Enabled)
 	p.set("timeout_seconds", t.TimeoutSeconds)
 	p.set("retry_count", t.RetryCount)

@@ -23,8 +23,9 @@ type Case struct {
 	Endpoint   hookglass.Endpoint
 	Signature  *Signature // nil for mail
 	Deliveries []hookglass.Attempted
-	Runs       []hookglass.ActionRun // newest first
-	Actions    map[string]string     // names by id; a deleted action has none
+	Unmeant    []hookglass.ForwardingTarget // which it does not go to by their conditions
+	Runs       []hookglass.ActionRun        // newest first
+	Actions    map[string]string            // names by id; a deleted action has none
 }
 
 // Diagnose explains what became of an event.
@@ -42,12 +43,15 @@ func Diagnose(c Case) hookglass.Diagnosis {
 	for _, a := range c.Deliveries {
 		d.delivery(a)
 	}
+	for _, t := range c.Unmeant {
+		d.unmeant(t)
+	}
 	for _, r := range c.Runs {
 		d.run(r)
 	}
 	if len(c.Deliveries) == 0 && len(c.Runs) == 0 {
 		d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "stored_only",
-			"It was stored and passed on to nobody: there was no forwarding target, no matching action and no connected tunnel, and it was not replayed.",
+			"It was stored and passed on to nobody: there was no forwarding target for it, no matching action and no connected tunnel, and it was not replayed.",
 			"To deliver it, replay it to a URL or to the word tunnel with a machine connected by hookglass listen.")
 	}
 	d.conclude()
@@ -171,6 +175,12 @@ func (d *diagnosis) response() {
 		d.add(hookglass.AreaResponse, hookglass.SeverityWarning, "slow_answer", fmt.Sprintf("The answer was held back for %s; many senders give up sooner and send again.", r.Delay.Round(time.Millisecond)),
 			"Shorten delay_ms of the endpoint's response.")
 	}
+}
+
+// unmeant tells of a target that gets other events.
+func (d *diagnosis) unmeant(t hookglass.ForwardingTarget) {
+	d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "not_meant", fmt.Sprintf("The forwarding target %q gets other events: those that its condition means, %q.", cutTo(t.Name, 200), t.When),
+		"If it should have this one, change the target's when, and replay the request to its URL.")
 }
 
 func (d *diagnosis) delivery(a hookglass.Attempted) {

@@ -38,6 +38,10 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 			hookglass.SeverityOK, "delivered", "",
 		},
 		"nobody got it": {inspect.Case{Event: event(nil), Signature: verified}, hookglass.SeverityInfo, "stored_only", "replay"},
+		"a target that gets others": {
+			inspect.Case{Event: event(nil), Signature: verified, Unmeant: []hookglass.ForwardingTarget{{Name: "orders", When: "event:invoice.*"}}},
+			hookglass.SeverityInfo, "not_meant", "change the target's when",
+		},
 		"a signature that fails": {
 			inspect.Case{Event: event(func(e *hookglass.Event) { e.SignatureStatus = hookglass.SignatureFailed }), Signature: &inspect.Signature{Status: hookglass.SignatureFailed, Code: "no_variant_matches", Message: "Nothing explains it."}},
 			hookglass.SeverityProblem, "no_variant_matches", "secret",

@@ -50,6 +50,30 @@ func TestWhatWasNotHandedOverIsNamed(t *testing.T) {
 	})
 }
 
+// A target with a condition is owed nothing of what its condition does not mean, and nobody can tell that apart later.
+func TestATargetWithAConditionIsOwedNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		y := newYard(t, db, 7)
+		chosen := y.targets[0]
+		y.update(func(tx *store.Tx) error {
+			_, err := tx.ChangeForwardingTarget(y.ep.Num, chosen.ID, func(t *hookglass.ForwardingTarget) error { t.When = "path:/x"; return nil })
+			return err
+		})
+		late := time.Now().UTC().Truncate(time.Microsecond).Add(11 * time.Second)
+		y.capture("x", late, store.Work{Forward: true})
+		y.capture("x", late, store.Work{Forward: true, But: []int64{chosen.ID}})
+		l := y.read()
+		if d := l.Differences(); len(d) > 0 {
+			t.Errorf("%+v", d)
+		}
+		for _, c := range l.Consumers {
+			if c.ID == fmt.Sprint(chosen.ID) && (c.Pending != 1 || c.Skipped != 1) {
+				t.Errorf("the target with a condition: %+v", c)
+			}
+		}
+	})
+}
+
 // A line tells what became of one event: the hash of its body as it is stored, the answer, and every attempt.
 func TestALineTellsWhatBecameOfAnEvent(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -55,6 +55,12 @@ func TestAForwardingTargetIsMadeChangedAndDeleted(t *testing.T) {
 				t.Errorf("%s: %v %v", c.change, limit, period)
 			}
 		}
+		for _, c := range [][2]string{{`"when":"event:invoice.* -method:GET"`, "event:invoice.* -method:GET"}, {`"name":"Staging"`, "event:invoice.* -method:GET"}, {`"when":" path:/a "`, "path:/a"}, {`"when":null`, ""}, {`"when":""`, ""}} {
+			s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{`+c[0]+`}}`, &got)
+			if when := got.Data.When; (when != nil) != (c[1] != "") || when != nil && *when != c[1] {
+				t.Errorf("%s: %v", c[0], when)
+			}
+		}
 		var refused api.Error
 		s.want(http.StatusUnprocessableEntity, "PATCH", one, `{"forwarding_target":{"paused":true}}`, &refused)
 		if len(refused.Details) != 1 || refused.Details[0].Field != "forwarding_target.paused" {
@@ -131,6 +137,13 @@ func TestWhatAForwardingTargetMayNotBe(t *testing.T) {
 			{`"rate_limit":5,"rate_period":"hour"`, invalid, "rate_period"},
 			{`"rate_limit":null,"rate_period":"second"`, invalid, "rate_period"},
 			{`"rate_period":"second"`, invalid, "rate_period"},
+			{`"when":7`, invalid, "when"},
+			{`"when":"size:big"`, invalid, "when"},
+			{`"when":"\"not closed"`, invalid, "when"},
+			{`"when":"tag:x"`, invalid, "when"},
+			{`"when":"path:/a status:500"`, invalid, "when"},
+			{`"when":"after:1h"`, invalid, "when"},
+			{`"when":"` + strings.Repeat("a", 1001) + `"`, invalid, "when"},
 			{`"enabled":1`, invalid, "enabled"},
 			{`"paused":1`, invalid, "paused"},
 			{`"id":7`, invalid, "id"},

@@ -1,6 +1,8 @@
 package rest_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"hookglass/api"
@@ -25,6 +27,12 @@ func TestAnEventIsExplainedAndComparedWithAnother(t *testing.T) {
 		s.want(200, "GET", at+"/requests/"+one+"/diagnosis", "", &d)
 		if d.Data.RequestID != one || d.Data.Severity != "problem" || d.Data.Findings[0].Area != "signature" || d.Data.Sender.Retries == nil || len(d.Data.NextSteps) == 0 {
 			t.Errorf("a stripe event without its signature: %+v", d.Data)
+		}
+		s.want(201, "POST", at+"/forwarding_targets", `{"forwarding_target":{"name":"Reads","url":"https://a.example.com/","when":"method:GET"}}`, nil)
+		third := send(`{"method":"PUT","path":"/x","body":"{}"}`)
+		s.want(200, "GET", at+"/requests/"+third+"/diagnosis", "", &d)
+		if !slices.ContainsFunc(d.Data.Findings, func(f api.DiagnosisFinding) bool { return f.Code == "not_meant" && strings.Contains(f.Message, "Reads") && strings.Contains(f.Message, "method:GET") }) {
+			t.Errorf("an event that a target's condition does not mean: %+v", d.Data.Findings)
 		}
 		var c api.One[api.Comparison]
 		s.want(200, "GET", at+"/requests/"+one+"/comparison?other_request_id="+other, "", &c)

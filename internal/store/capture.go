@@ -11,6 +11,7 @@ import (
 // Work is what follows a captured event. It is stored in the event's own transaction.
 type Work struct {
 	Forward bool       // to each target of the endpoint that is enabled
+	But     []int64    // and is not one of these, by their ids in order
 	Tasks   []TaskKind // one of each
 }
 

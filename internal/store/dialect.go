@@ -160,6 +160,9 @@ func (d dialect) list(values []int64) any {
 	if d == postgres {
 		return values
 	}
+	if len(values) == 0 {
+		return "[]" // nil would be null, which is a list of one
+	}
 	text, _ := json.Marshal(values) // of integers it never fails
 	return string(text)
 }

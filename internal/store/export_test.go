@@ -183,12 +183,12 @@ func (db *DB) Queued() int {
 	return len(db.engine.(*postgresEngine).ops)
 }
 
-// CaptureGroup captures events as one group, and returns what became of each.
-func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work Work) []error {
+// CaptureGroup captures events as one group, the works following them in turn, and returns what became of each.
+func (db *DB) CaptureGroup(ctx context.Context, events []*hookglass.Event, work ...Work) []error {
 	errs := make([]error, len(events))
 	var ops []*op
-	for _, ev := range events {
-		ops = append(ops, &op{ctx: ctx, capture: &captureOp{event: ev, work: work}, done: make(chan struct{})})
+	for i, ev := range events {
+		ops = append(ops, &op{ctx: ctx, capture: &captureOp{event: ev, work: work[i%len(work)]}, done: make(chan struct{})})
 	}
 	switch e := db.engine.(type) {
 	case *postgresEngine:

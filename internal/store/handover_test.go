@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,76 @@ func (d *desk[W]) await(t *testing.T, n int) (taken map[hookglass.EventID][]W) {
 			t.Fatalf("not within 10 s: the end of %d offers", n)
 		}
 	}
+}
+
+// Whatever the size of a group, and whether what follows is handed over or waits, an event goes to no target that its
+// capture leaves out.
+func TestAnEventGoesToNoTargetThatIsLeftOut(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		targets, ids := make([]hookglass.ForwardingTarget, 5), make([]int64, 5)
+		writing(t, db, func(tx *store.Tx) error {
+			for i := range targets {
+				targets[i] = hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: i != 3, Timeout: time.Second}
+				if i == 4 {
+					targets[i].EndpointNum = other.Num
+				}
+				if err := tx.CreateForwardingTarget(&targets[i]); err != nil {
+					return err
+				}
+				ids[i] = targets[i].ID
+			}
+			return nil
+		})
+		works := []store.Work{
+			{Forward: true}, {Forward: true, But: ids[:1]}, {Forward: true, But: ids[1:2]}, {Forward: true, But: []int64{ids[0], ids[2]}}, {Forward: true, But: ids}, {}, {Forward: true, But: ids[1:2]},
+		}
+		for _, taken := range []bool{false, true} {
+			desk := newDesk[store.HandedForward](30 * time.Second)
+			if taken {
+				db.HandForwards(desk)
+			}
+			for _, n := range []int{1, 3, 7, 21} { // alone, inserted, handed over or copied
+				events := assortment(n, e, other)
+				for i, err := range db.CaptureGroup(t.Context(), events, works...) {
+					if err != nil {
+						t.Fatalf("event %d of %d: %v", i, n, err)
+					}
+				}
+				for i, ev := range events {
+					var want, got []int64
+					for _, target := range targets {
+						work := works[i%len(works)]
+						if work.Forward && target.Enabled && target.EndpointNum == ev.EndpointNum && !slices.Contains(work.But, target.ID) {
+							want = append(want, target.ID)
+						}
+						reading(t, db, func(v *store.View) error {
+							_, _, err := v.Forward(string(ev.EndpointID), target.ID, ev.ID)
+							if err == nil {
+								got = append(got, target.ID)
+							} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+								return err
+							}
+							return nil
+						})
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("event %d of %d, taken %t: goes to %v of %v, want %v", i, n, taken, got, ids, want)
+					}
+					if taken && n < 8 && ev.Type == hookglass.EventWebhook && works[i%len(works)].Forward {
+						var handed []int64
+						for _, h := range desk.await(t, 1)[ev.ID] {
+							handed = append(handed, h.TargetID)
+						}
+						if !slices.Equal(handed, want) {
+							t.Errorf("event %d of %d: handed over to %v, want %v", i, n, handed, want)
+						}
+					}
+				}
+			}
+			db.HandForwards(nil)
+		}
+	})
 }
 
 func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {

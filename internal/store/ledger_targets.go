@@ -47,7 +47,7 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 			handed[r.num] += r.n
 		}
 		for _, t := range known {
-			if !t.Enabled {
+			if !t.Enabled || t.When != "" { // what its condition does not mean leaves no row
 				continue
 			}
 			owed := kept[i] - handed[t.ID]

@@ -44,28 +44,17 @@ var (
 
 	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is
 	// claimed until $5, where that is not 0, and returned then. What waits for its target's turn is returned unclaimed.
-	captureForwards = statement{"capture_forwards", `WITH w AS (
-			SELECT endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
-			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
-		), stored AS (
-			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
-				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
-			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1
-				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l
-			ORDER BY w.event, t.id
-			RETURNING num, target, event, claim, created_at
-		)
-		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
-			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
-		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL ORDER BY s.num`}
+	captureForwards = statement{"capture_forwards", forwardsWhere("")}
+	// But nothing goes from the place that $6 has to the target that $7 has there.
+	captureForwardsBut = statement{"capture_forwards_but", forwardsWhere(`
+			WHERE NOT EXISTS (SELECT FROM unnest(cast($6 AS bigint[]), cast($7 AS bigint[])) AS but (place, target) WHERE but.place = w.place AND but.target = t.id)`)}
 	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
 		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, CASE WHEN until > 0 THEN until ELSE ` + postgresClock + ` END, taken, taken, 0
 		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[]), cast($5 AS bigint[])) AS u (place, endpoint, kind, until)
 			CROSS JOIN LATERAL (SELECT CASE WHEN until > 0 THEN 1 ELSE 0 END AS taken) AS l
 		RETURNING num, event, claim, endpoint, kind`}
 
-	captureAll = []statement{captureBump, captureTurn, captureTurnAmong, captureHalf, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureTasks}
+	captureAll = []statement{captureBump, captureTurn, captureTurnAmong, captureHalf, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureForwardsBut, captureTasks}
 )
 
 const (
@@ -82,6 +71,25 @@ const (
 		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject`
 	capturedPayload = "url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope"
 )
+
+// forwardsWhere stores deliveries of the events w to the enabled targets t of their endpoints, where a condition holds.
+func forwardsWhere(condition string) string {
+	return `WITH w AS (
+			SELECT place, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
+			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
+		), stored AS (
+			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
+				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
+			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1
+				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l` + condition + `
+			ORDER BY w.event, t.id
+			RETURNING num, target, event, claim, created_at
+		)
+		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
+			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
+		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL ORDER BY s.num`
+}
 
 // placeholders are $1, $2 and so on for a list of columns.
 func placeholders(columns string) string {

@@ -97,6 +97,7 @@ func (m *captureMessage) letMake() {
 // follow stores the work that follows the events.
 func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.Time) {
 	var forwards, tasks followers
+	var butPlaces, butTargets []int64
 	var kinds []string
 	place := int64(0)
 	for _, g := range groups {
@@ -104,6 +105,9 @@ func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.T
 			place++
 			if o.capture.work.Forward {
 				forwards.add(place, g.endpoint, o.capture.forwards.until)
+				for _, target := range o.capture.work.But {
+					butPlaces, butTargets = append(butPlaces, place), append(butTargets, target)
+				}
 			}
 			for i, kind := range o.capture.work.Tasks {
 				tasks.add(place, g.endpoint, o.capture.taskUntil(i))
@@ -113,7 +117,12 @@ func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.T
 	}
 	if len(forwards.places) > 0 {
 		m.forwards = m.statements
-		m.execute(captureForwards, integers(forwards.places), integers(forwards.endpoints), count, integer(at.UnixMicro()), integers(forwards.untils))
+		args := [][]byte{integers(forwards.places), integers(forwards.endpoints), count, integer(at.UnixMicro()), integers(forwards.untils)}
+		if len(butPlaces) == 0 {
+			m.execute(captureForwards, args...)
+		} else {
+			m.execute(captureForwardsBut, append(args, integers(butPlaces), integers(butTargets))...)
+		}
 	}
 	if len(tasks.places) > 0 {
 		m.tasks = m.statements

@@ -29,10 +29,11 @@ type captureStatements struct {
 }
 
 // forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled
-// targets.
+// targets but some, whose ids are another.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3
-	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1 ORDER BY j.value, t.id`
+	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1
+	WHERE t.id NOT IN (SELECT value FROM json_each(?4)) ORDER BY j.value, t.id`
 
 // taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array.
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
@@ -151,7 +152,7 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 			case f.kind == "" && !f.until.IsZero():
 				forwards, err = s.handForwards(ctx, tx, forwards, g.endpoint, f, at)
 			case f.kind == "":
-				_, err = tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(f.seqs), at.UnixMicro())
+				_, err = tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(f.seqs), at.UnixMicro(), sqliteDialect.list(f.but))
 			case !f.until.IsZero():
 				tasks, err = s.handTasks(ctx, tx, tasks, g.endpoint, f)
 			default:
@@ -187,6 +188,9 @@ func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed
 	stored, created := tx.StmtContext(ctx, s.handedForward), at.UnixMicro()
 	for _, seq := range f.seqs {
 		for _, t := range targets {
+			if slices.Contains(f.but, t.queue.TargetID) {
+				continue
+			}
 			if !t.open {
 				num, err := insertRow(ctx, stored, t.queue.TargetID, endpoint, seq, string(hookglass.ForwardPending), created, 0, created)
 				if err != nil {
@@ -233,10 +237,11 @@ func insertRow(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) 
 	return res.LastInsertId()
 }
 
-// following is what is stored by one statement: tasks of a kind, deliveries where that is empty, that are all claimed
-// or all not.
+// following is what is stored by one statement: tasks of a kind, or deliveries to the same targets where that is empty,
+// that are all claimed or all not.
 type following struct {
 	kind  TaskKind
+	but   []int64   // targets that they do not go to
 	until time.Time // the latest of them; zero: they are not
 	seqs  []int64
 }
@@ -244,10 +249,12 @@ type following struct {
 // following returns what follows the events of the group, in the order in which each first came: groups are the same
 // whoever runs them.
 func (g *endpointGroup) following() (all []*following) {
-	add := func(kind TaskKind, until time.Time, seq int64) {
-		i := slices.IndexFunc(all, func(f *following) bool { return f.kind == kind && f.until.IsZero() == until.IsZero() })
+	add := func(kind TaskKind, but []int64, until time.Time, seq int64) {
+		i := slices.IndexFunc(all, func(f *following) bool {
+			return f.kind == kind && slices.Equal(f.but, but) && f.until.IsZero() == until.IsZero()
+		})
 		if i < 0 {
-			i, all = len(all), append(all, &following{kind: kind})
+			i, all = len(all), append(all, &following{kind: kind, but: but})
 		}
 		if all[i].seqs = append(all[i].seqs, seq); until.After(all[i].until) {
 			all[i].until = until
@@ -259,10 +266,10 @@ func (g *endpointGroup) following() (all []*following) {
 		}
 		c := o.capture
 		if c.work.Forward {
-			add("", c.forwards.until, c.event.Seq)
+			add("", c.work.But, c.forwards.until, c.event.Seq)
 		}
 		for i, kind := range c.work.Tasks {
-			add(kind, c.taskUntil(i), c.event.Seq)
+			add(kind, nil, c.taskUntil(i), c.event.Seq)
 		}
 	}
 	return all

@@ -8,16 +8,17 @@ import (
 	"hookglass"
 )
 
-const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.failures, t.failing_from,
-	t.paused_at, t.pause_reason, t.created_at, t.updated_at`
+const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.condition, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.failures,
+	t.failing_from, t.paused_at, t.pause_reason, t.created_at, t.updated_at`
 
 const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint`
 
 func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err error) {
 	var enabled, timeout, created, updated int64
 	var limit, period, failing, paused sql.NullInt64
-	var reason sql.NullString
-	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout, &t.RetryCount, &limit, &period, &t.Failures, &failing, &paused, &reason, &created, &updated)
+	var when, reason sql.NullString
+	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &when, &enabled, &timeout, &t.RetryCount, &limit, &period, &t.Failures, &failing, &paused, &reason, &created, &updated)
+	t.When = decodeText(when.String)
 	t.Enabled, t.Timeout = enabled != 0, time.Duration(timeout)*time.Second
 	t.Rate = rateOf(limit.Int64, period.Int64)
 	t.FailingFrom, t.PausedAt, t.PauseReason = fromMicros(failing), fromMicros(paused), reason.String
@@ -60,10 +61,20 @@ func (v *View) forwardingTarget(endpointNum, id int64, lock string) (hookglass.F
 	return one(v, "forwarding target", scanTarget, "SELECT "+targetColumns+targetTables+" WHERE t.endpoint = $1 AND t.id = $2"+lock, &args{[]any{endpointNum, id}})
 }
 
-// HasForwardingTargets reports whether events captured at the endpoint are to be forwarded.
-func (v *View) HasForwardingTargets(endpointNum int64) (bool, error) {
-	found, err := queryAll(v, scanNum, "SELECT id FROM forwarding_targets WHERE endpoint = $1 AND enabled = 1 LIMIT 1", endpointNum)
-	return len(found) > 0, err
+// TargetCondition is which events go to a forwarding target.
+type TargetCondition struct {
+	TargetID int64
+	When     string // as [hookglass.ForwardingTarget] has it
+}
+
+// TargetConditions lists those of the targets to which events captured at the endpoint are forwarded.
+func (v *View) TargetConditions(endpointNum int64) ([]TargetCondition, error) {
+	return queryAll(v, func(scan func(...any) error) (c TargetCondition, err error) {
+		var when sql.NullString
+		err = scan(&c.TargetID, &when)
+		c.When = decodeText(when.String)
+		return c, err
+	}, "SELECT id, condition FROM forwarding_targets WHERE endpoint = $1 AND enabled = 1 ORDER BY id", endpointNum)
 }
 
 // CountForwardingTargets counts the targets of an endpoint.
@@ -76,10 +87,10 @@ func (v *View) CountForwardingTargets(endpointNum int64) (n int64, err error) {
 func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 	t.CreatedAt, t.UpdatedAt = tx.Now, tx.Now
 	tx.AnnounceAtOnce(TopicEndpoints)
-	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, enabled, timeout_seconds, retry_count, rate_limit, rate_period, failures, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $8, $9, 0, $7, $7) RETURNING id`,
+	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, condition, enabled, timeout_seconds, retry_count, rate_limit, rate_period, failures, created_at, updated_at)
+		VALUES ($1, $2, $3, $10, $4, $5, $6, $8, $9, 0, $7, $7) RETURNING id`,
 		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro(),
-			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second))}, &t.ID)
+			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When))}, &t.ID)
 }
 
 // ChangeForwardingTarget lets change set what people set on a target, and stores it. Deliveries that
@@ -107,9 +118,9 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 	t.UpdatedAt = tx.Now
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return t, tx.change("forwarding target", `UPDATE forwarding_targets SET name = $2, url = $3, enabled = $4, timeout_seconds = $5, retry_count = $6,
-		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11 WHERE id = $1`,
+		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11, condition = $12 WHERE id = $1`,
 		id, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout/time.Second), t.RetryCount,
-		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro())
+		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro(), nullString(encodeText(t.When)))
 }
 
 // DeleteForwardingTarget deletes a target; its deliveries are unseen at once and erased in the background. It answers

@@ -324,13 +324,16 @@ func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
-	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"),
+	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), When: strings.TrimSpace(r.PostFormValue("when")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"),
 		RateLimit: strings.TrimSpace(r.PostFormValue("rate_limit")), RatePeriod: r.PostFormValue("rate_period"), Seen: r.PostFormValue("seen")}
 	if r.PostForm.Has("name") {
 		d.Name = &t.Name
 	}
 	if r.PostForm.Has("url") {
 		d.URL = &t.URL
+	}
+	if r.PostForm.Has("when") {
+		d.When = &t.When
 	}
 	if r.PostForm.Has("enabled") {
 		enabled := r.PostFormValue("enabled") == "true"

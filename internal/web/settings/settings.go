@@ -123,14 +123,15 @@ func (t Target) resendable(d hookglass.Forward) bool {
 
 // NewTarget is the form of a forwarding target, as typed.
 type NewTarget struct {
-	Name, URL, Timeout, Retries string
-	RateLimit, RatePeriod       string
-	Seen                        string // as of General; empty for one that is not there yet
+	Name, URL, When       string
+	Timeout, Retries      string
+	RateLimit, RatePeriod string
+	Seen                  string // as of General; empty for one that is not there yet
 }
 
 // TargetOf is the form of a target as it is.
 func TargetOf(t hookglass.ForwardingTarget) NewTarget {
-	form := NewTarget{Name: t.Name, URL: t.URL, Timeout: itoa(int64(t.Timeout / time.Second)), Retries: itoa(int64(t.RetryCount)), RatePeriod: t.Rate.PeriodName()}
+	form := NewTarget{Name: t.Name, URL: t.URL, When: t.When, Timeout: itoa(int64(t.Timeout / time.Second)), Retries: itoa(int64(t.RetryCount)), RatePeriod: t.Rate.PeriodName()}
 	if t.Rate.Bounded() {
 		form.RateLimit = itoa(int64(t.Rate.Limit))
 	}
