@@ -106,21 +106,19 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer) (api.Flow, error) {
 	told := make([]string, len(f.Steps))
 	tellSteps(out, f, told)
-	var lost time.Time // when the server was found to be out of reach; zero while it answers
+	var server reach
 	for f.State == string(hookglass.FlowPending) {
 		fresh, err := to.WaitFlow(ctx, f.ID, f.Version, waitOnce)
+		lost := server.lost(err)
 		if err == nil {
-			f, lost = fresh, time.Time{}
+			f = fresh
 			tellSteps(out, f, told)
 			continue
 		}
 		if isFinal(err) {
 			return f, err
 		}
-		if lost.IsZero() {
-			lost = time.Now()
-		}
-		if time.Since(lost) > lostFor {
+		if lost {
 			return f, fmt.Errorf("the server is out of reach: %s", visible(err.Error()))
 		}
 		select {
@@ -130,6 +128,21 @@ func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer
 		}
 	}
 	return f, nil
+}
+
+// reach is for how long the server was out of reach of a command that waits for something there.
+type reach struct{ since time.Time } // zero while it answers
+
+// lost takes how a call ended, and reports whether the server has been away for too long by now.
+func (r *reach) lost(err error) bool {
+	switch {
+	case err == nil:
+		r.since = time.Time{}
+		return false
+	case r.since.IsZero():
+		r.since = time.Now()
+	}
+	return time.Since(r.since) > lostFor
 }
 
 // isFinal reports whether a server refused a call, and would refuse it again: any 4xx but 429, which asks for patience.

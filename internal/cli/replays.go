@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -166,26 +165,23 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 func (c *ReplaysCmd) ended(ctx context.Context, out io.Writer, to *client.Client, b api.ReplayBatch) (api.ReplayBatch, error) {
 	told, state := int64(0), b.State
 	pause := again / 4
-	for lost := (time.Time{}); !hookglass.BatchState(b.State).Final(); pause = min(2*pause, again) {
+	for server := (reach{}); !hookglass.BatchState(b.State).Final(); pause = min(2*pause, again) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return b, fmt.Errorf("stopped; the bulk replay goes on: hookglass replays get %s -e %s", *b.ID, c.Endpoint)
 		}
 		fresh, err := to.ReplayBatch(ctx, c.Endpoint, *b.ID)
-		if refused := new(client.Error); errors.As(err, &refused) && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusTooManyRequests {
+		if isFinal(err) {
 			return b, err
 		}
+		if server.lost(err) && ctx.Err() == nil {
+			return b, fmt.Errorf("%s The bulk replay goes on when the server is back: hookglass replays get %s -e %s", explain(err), *b.ID, c.Endpoint)
+		}
 		if err != nil {
-			if lost.IsZero() {
-				lost = time.Now()
-			}
-			if ctx.Err() == nil && time.Since(lost) > lostFor {
-				return b, fmt.Errorf("%s The bulk replay goes on when the server is back: hookglass replays get %s -e %s", explain(err), *b.ID, c.Endpoint)
-			}
 			continue
 		}
-		b, lost = fresh, time.Time{}
+		b = fresh
 		if tenth := 10 * (b.Passed + b.Failed) / max(b.Total, 1); tenth > told && tenth < 10 || b.State != state && b.State != string(hookglass.BatchCompleted) {
 			told, state = tenth, b.State
 			fmt.Fprintf(out, "  %s: %d of %d, %d failed\n", b.State, b.Passed+b.Failed, b.Total, b.Failed)
