@@ -1,10 +1,14 @@
 package capture_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 
 	"hookglass"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -58,6 +62,25 @@ func TestTheFirstRuleThatMeansAWebhookAnswersIt(t *testing.T) {
 			t.Errorf("without rules: %d", r.Status)
 		}
 	})
+}
+
+// The example of the documentation.
+func TestARuleRefusesWhatIsNotGenuine(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) {
+		e.ResponseRules = []hookglass.ResponseRule{answers(401, "signature:failed")}
+	})
+	name, secret := "github", "swordfish"
+	if _, err := b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: &name, Secret: &secret}, false); err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("{}"))
+	for signature, want := range map[string]int{"sha256=" + hex.EncodeToString(mac.Sum(nil)): 200, "sha256=" + strings.Repeat("00", 32): 401} {
+		if r := b.post("POST", "/", "{}", "X-GitHub-Event", "push", "X-GitHub-Delivery", "1", "X-Hub-Signature-256", signature); r.Status != want {
+			t.Errorf("%s: answered %d, want %d", signature, r.Status, want)
+		}
+	}
 }
 
 // A large body would keep its sender waiting. A rule that does not look into it holds.

@@ -22,7 +22,7 @@ func expected(at int, what string) *fault { return &fault{at, "expected " + what
 
 // fields are the names that a term may begin with.
 var fields = map[string]Field{
-	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature_status": Signature,
+	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature": Signature, "signature_status": Signature,
 	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
 	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "note": Note, "from": From, "to": To, "subject": Subject,
 	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "id": ID,

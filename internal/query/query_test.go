@@ -76,6 +76,8 @@ func TestTerms(t *testing.T) {
 		{`event_type:i*.*_f*d`, true, false},
 		{`event:*i*i*i*i`, false, false},
 		{`sig:failed`, true, false},
+		{`signature:failed`, true, false},
+		{`signature:verified`, false, false},
 		{`-signature_status:failed`, false, true},
 		{`method:post`, true, false},
 		{`method:EMAIL`, false, true},
