@@ -85,7 +85,7 @@ func TestATargetGetsMailsThatItsConditionMeans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		o := newOffice(t, db, "")
 		b := &bench{t: t, db: db, ep: o.mailbox("inbox")}
-		targets := []hookglass.ForwardingTarget{b.target("subject:invoice", true), b.target("from:*@a.example", true), b.target(`"amount due"`, true), b.target("kind:webhook", true)}
+		targets := []hookglass.ForwardingTarget{b.target("subject:invoice", true), b.target("from:*@a.example", true), b.target(`"amount due"`, true), b.target("is:webhook", true)}
 		for _, c := range []struct {
 			raw  string
 			want []string

@@ -407,7 +407,7 @@ func TestListenWaitsForAServerThatStartsTwice(t *testing.T) {
 func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range [][]string{
 		{"0"}, {"70000"}, {"ftp://x"}, {"3000", "--route", "x"}, {"3000", "--header", "x"}, {"3000", "--header", "a b: c"}, {"3000", "--header", "content-length: 5"}, {"3000", "--header", "Transfer-Encoding: chunked"}, {"3000", "--recover", "some"}, {"3000", "--output", "xml"},
-		{"3000", "--exit-after", "-1"}, {"3000", "--timeout", "-1s"}, {"3000", "--chaos", "drop=2"}, {"3000", "--all", "-e", "x"}, {"3000", "--new", "--all"}, {"3000", "--key", "short"},
+		{"3000", "--exit-after", "-1"}, {"3000", "--timeout", "-1s"}, {"3000", "--chaos", "drop=2"}, {"3000", "--when", "size:big"}, {"3000", "--when", "sig:failed"}, {"3000", "--when", "tag:x"}, {"3000", "--all", "-e", "x"}, {"3000", "--new", "--all"}, {"3000", "--key", "short"},
 		{"3000", "--key", "tk_" + strings.Repeat("0", 26), "-e", "x"},
 	} {
 		fails(t, 2, "--help", append([]string{"listen"}, args...)...)
@@ -420,6 +420,7 @@ func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"endpoints:\n  - upstream: {url: 1}\n":                   "endpoint is missing",
 		"endpoints:\n  - endpoint: x\n    headers: {\"a b\": c}": "no header field",
 		"endpoints:\n  - endpoint: x\n    routes: [{events: a}]": "routes[0]",
+		"endpoints:\n  - endpoint: x\n    when: \"tag:x\"\n":     "endpoints[0]: when: a listener is not told",
 		"version: 2\nendpoints: [{endpoint: x}]\n":               "version 2",
 		"recover: some\nendpoints: [{endpoint: x}]\n":            "recover is one of",
 		"endpoints: []\n":                                        "names none",

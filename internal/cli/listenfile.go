@@ -39,6 +39,7 @@ type fileEndpoint struct {
 	Routes   []fileRoute       `yaml:"routes"`
 	Events   []string          `yaml:"events"`
 	Provider string            `yaml:"provider"`
+	When     string            `yaml:"when"`
 	Headers  map[string]string `yaml:"headers"`
 }
 
@@ -211,6 +212,11 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	}
 	if out.Provider == "" {
 		out.Provider = e.Provider
+	}
+	if out.When == nil && e.When != "" {
+		if out.When, err = listen.ParseFilter(e.When); err != nil {
+			return out, fmt.Errorf("when: %w", err)
+		}
 	}
 	return out, nil
 }

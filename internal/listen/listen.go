@@ -49,6 +49,7 @@ type Endpoint struct {
 	Routes   []Route // the first that matches takes an event
 	Events   []string
 	Provider string
+	When     *Filter
 	Headers  hookglass.Headers // added to each request, in the place of fields of the same name
 }
 
@@ -279,6 +280,9 @@ func (e *Endpoint) route(r *api.TunnelRequest) (to *Target, ok bool) {
 	}
 	means := func(pattern string) bool { return Matches(pattern, r.DetectedProvider, event) }
 	if len(e.Events) > 0 && !slices.ContainsFunc(e.Events, means) {
+		return nil, false
+	}
+	if !e.When.means(r) {
 		return nil, false
 	}
 	for _, way := range e.Routes {

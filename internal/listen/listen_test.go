@@ -290,6 +290,9 @@ func TestEventsGoWhereTheirRouteLeads(t *testing.T) {
 		}
 		c.Endpoints[0].Routes = []listen.Route{r}
 		c.Endpoints[0].Events, c.Endpoints[0].Provider = []string{"invoice.*", "push"}, "stripe"
+		if c.Endpoints[0].When, err = listen.ParseFilter("-path:/internal"); err != nil {
+			t.Fatal(err)
+		}
 		c.Endpoints[0].Headers = hookglass.Headers{{Name: "X-Dev", Value: "1"}}
 	})
 	event := func(provider, kind string) string {
@@ -297,6 +300,8 @@ func TestEventsGoWhereTheirRouteLeads(t *testing.T) {
 	}
 	event("stripe", "customer.created")
 	event("github", "push")
+	kind := "push"
+	s.arrive(api.TunnelRequest{DetectedProvider: "stripe", ProviderEventData: &api.ProviderEventData{EventType: &kind}, Path: "/internal"})
 	paid, push := event("stripe", "invoice.paid"), event("stripe", "push")
 	eventually(t, "two deliveries", func() bool { return len(told[listen.Delivered](l)) == 2 })
 	if got := invoices.ids(); !slices.Equal(got, []string{paid}) || invoices.got[0].URL.Path != "/invoices/p" || !slices.Equal(invoices.got[0].Header["X-Dev"], []string{"1"}) {
@@ -305,7 +310,7 @@ func TestEventsGoWhereTheirRouteLeads(t *testing.T) {
 	if got := others.ids(); !slices.Equal(got, []string{push}) {
 		t.Errorf("the others got %v", got)
 	}
-	if sum, err := l.end(true); err != nil || sum.Filtered != 2 || sum.Delivered != 2 {
+	if sum, err := l.end(true); err != nil || sum.Filtered != 3 || sum.Delivered != 2 {
 		t.Errorf("%+v, %v", sum, err)
 	}
 	for _, bad := range []string{"", "x", "=3000", "x=", "x=ftp://y"} {

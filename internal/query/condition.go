@@ -12,14 +12,14 @@ const MaxLooked = 1 << 20
 // Condition is a query that is asked of an event when it comes, for instance by a forwarding target that does not get
 // all.
 type Condition struct {
-	when  Query
+	Query
 	reads bool // the body
 }
 
 // ParseCondition reads a condition. Errors are those of [Parse]. Whether a query can be one says [Query.AtArrival].
 func ParseCondition(when string) (c Condition, err error) {
-	if c.when, err = Parse(when, time.Time{}); err == nil {
-		_, c.reads = c.when.Reads()
+	if c.Query, err = Parse(when, time.Time{}); err == nil {
+		_, c.reads = c.Reads()
 	}
 	return c, err
 }
@@ -30,7 +30,7 @@ func (c Condition) Means(e *hookglass.Event) bool {
 	if c.reads && e.Payload != nil && len(e.Body) > MaxLooked {
 		e = beginning(e)
 	}
-	return c.when.Match(e)
+	return c.Match(e)
 }
 
 // beginning is an event with the beginning of its body alone.

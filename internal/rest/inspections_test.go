@@ -31,7 +31,9 @@ func TestAnEventIsExplainedAndComparedWithAnother(t *testing.T) {
 		s.want(201, "POST", at+"/forwarding_targets", `{"forwarding_target":{"name":"Reads","url":"https://a.example.com/","when":"method:GET"}}`, nil)
 		third := send(`{"method":"PUT","path":"/x","body":"{}"}`)
 		s.want(200, "GET", at+"/requests/"+third+"/diagnosis", "", &d)
-		if !slices.ContainsFunc(d.Data.Findings, func(f api.DiagnosisFinding) bool { return f.Code == "not_meant" && strings.Contains(f.Message, "Reads") && strings.Contains(f.Message, "method:GET") }) {
+		if !slices.ContainsFunc(d.Data.Findings, func(f api.DiagnosisFinding) bool {
+			return f.Code == "not_meant" && strings.Contains(f.Message, "Reads") && strings.Contains(f.Message, "method:GET")
+		}) {
 			t.Errorf("an event that a target's condition does not mean: %+v", d.Data.Findings)
 		}
 		var c api.One[api.Comparison]
