@@ -123,7 +123,7 @@ func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 	}
 	e.Events, e.Provider = c.Events, c.Provider
 	if c.When != "" {
-		if e.When, err = listen.ParseFilter(c.When); err != nil {
+		if e.When, err = listenFilter(c.When); err != nil {
 			return e, fmt.Errorf("--when: %w", err)
 		}
 	}

@@ -289,13 +289,14 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 
 	id := regexp.MustCompile(`ep_\w+`).FindString(second)
 	file := filepath.Join(t.TempDir(), "hookglass.yaml")
-	config := "version: 1\nendpoints:\n  - endpoint: " + id + "\n    upstream:\n      url: " + local + "/file\n    headers:\n      X-Dev: '1'\n    routes:\n      - events: nothing.*\n        upstream: {url: 1}\n"
+	config := "version: 1\nendpoints:\n  - endpoint: " + id + "\n    upstream:\n      url: " + local + "/file\n    when: -path:/left\n    headers:\n      X-Dev: '1'\n    routes:\n      - events: nothing.*\n        upstream: {url: 1}\n"
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g = begin(t, strings.NewReader(""), "listen", "--config", file, "--exit-after", "1", "--output", "quiet")
 	g.err.wait(t, "connected;")
 	post(t, first, "not this one")
+	post(t, second+"/left", "nor this one")
 	post(t, second+"/x", "this one")
 	g.ends(t, 0)
 	if all := got(); len(all) != 1 || all[0] != "POST /file/x this one" || g.out.String() != "" {

@@ -214,7 +214,7 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 		out.Provider = e.Provider
 	}
 	if out.When == nil && e.When != "" {
-		if out.When, err = listen.ParseFilter(e.When); err != nil {
+		if out.When, err = listenFilter(e.When); err != nil {
 			return out, fmt.Errorf("when: %w", err)
 		}
 	}

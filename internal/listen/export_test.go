@@ -58,5 +58,5 @@ func (m Memory) See(id string) bool { return m.see(id) }
 // Forget makes an event new again.
 func (m Memory) Forget(id string) { m.forget(id) }
 
-// Means reports whether an event is wanted.
-func (f *Filter) Means(r *api.TunnelRequest) bool { return f.means(r) }
+// Event is an event as far as a listener is told of it.
+var Event = told

@@ -49,8 +49,8 @@ type Endpoint struct {
 	Routes   []Route // the first that matches takes an event
 	Events   []string
 	Provider string
-	When     *Filter
-	Headers  hookglass.Headers // added to each request, in the place of fields of the same name
+	When     func(*hookglass.Event) bool // whether it is wanted, by what a listener is told of it; nil: all are
+	Headers  hookglass.Headers           // added to each request, in the place of fields of the same name
 }
 
 // Config is what a listener is to do.
@@ -282,7 +282,7 @@ func (e *Endpoint) route(r *api.TunnelRequest) (to *Target, ok bool) {
 	if len(e.Events) > 0 && !slices.ContainsFunc(e.Events, means) {
 		return nil, false
 	}
-	if !e.When.means(r) {
+	if e.When != nil && !e.When(told(r)) {
 		return nil, false
 	}
 	for _, way := range e.Routes {

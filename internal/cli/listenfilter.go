@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	"hookglass"
+	"hookglass/internal/query"
+)
+
+// untold are the fields of a search that an event has at the server alone.
+var untold = []query.Field{query.Signature, query.From, query.To, query.Subject}
+
+// listenFilter reads a search of what a listener is told of an event. Errors are for people.
+func listenFilter(text string) (func(*hookglass.Event) bool, error) {
+	when, err := query.ParseCondition(text)
+	var coded *hookglass.Error
+	switch {
+	case errors.As(err, &coded) && len(coded.Details) > 0:
+		return nil, errors.New(coded.Details[0].Message)
+	case err != nil:
+		return nil, err
+	case !when.AtArrival() || slices.ContainsFunc(when.Terms(), func(t query.Term) bool { return slices.Contains(untold, t.Field) }):
+		return nil, errors.New("a listener is not told status, tag, note, ignored, delivery, the time, signature, from, to and subject of an event")
+	}
+	return when.Means, nil
+}
