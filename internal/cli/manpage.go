@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -40,8 +41,14 @@ func manNode(b *strings.Builder, n *kong.Node, path string) {
 		for _, p := range child.Positional {
 			usage += " " + p.Summary()
 		}
-		if len(child.Children) == 0 {
+		if len(child.Children) > 0 {
+			usage += " command"
+		}
+		if len(child.Children) == 0 || slices.ContainsFunc(child.Flags, func(f *kong.Flag) bool { return !f.Hidden && f.Name != "help" }) {
 			fmt.Fprintf(b, ".SS %s\n%s\n", roff(usage), roff(child.Help))
+			if len(child.Children) > 0 {
+				b.WriteString("All of its commands take\n")
+			}
 			for _, f := range child.Flags {
 				if f.Hidden {
 					continue

@@ -15,6 +15,14 @@ func TestTheManualPageTellsOfEveryCommandAndFlag(t *testing.T) {
 			t.Errorf("it does not tell of %s", want)
 		}
 	}
+	// Flags that all commands of a group take stand with the group.
+	_, group, _ := strings.Cut(r.out, ".SS hookglass targets command\n")
+	group, _, _ = strings.Cut(group, ".SS ")
+	for _, want := range []string{`\-\-server=URL`, `\-e, \-\-endpoint=EP`, "$HOOKGLASS_ENDPOINT", `\-\-json`} {
+		if !strings.Contains(group, want) {
+			t.Errorf("of hookglass targets it does not tell of %s:\n%s", want, group)
+		}
+	}
 	for i, line := range strings.Split(r.out, "\n") {
 		if strings.HasPrefix(line, "'") || strings.Contains(line, "__") {
 			t.Errorf("line %d: %s", i+1, line)
