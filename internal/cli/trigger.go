@@ -22,7 +22,7 @@ type TriggerCmd struct {
 	remote
 	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first, and an event alone that of the only provider that has it."`
 	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given ($$HOOKGLASS_ENDPOINT)."`
-	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret."`
+	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret; - reads it from standard input, since other users can see flags."`
 	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
 	List     bool   `help:"List the samples there are."`
 }
@@ -60,6 +60,10 @@ func (c *TriggerCmd) Validate() error {
 func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if c.List {
 		return c.list(t)
+	}
+	var err error
+	if c.Secret, err = secretOf(t, c.Secret); err != nil {
+		return err
 	}
 	name, event := sampleOf(c.Event)
 	if c.To != "" {

@@ -36,6 +36,9 @@ func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
 	if code, out := trigger("github.push", "--secret", secret, "--to", handler.URL); code != 0 || !strings.Contains(out, "[200]") || !strings.Contains(out, "seen") {
 		t.Errorf("exit %d: %s", code, out)
 	}
+	if r := run(t, secret+"\n", "trigger", "github.push", "--secret", "-", "--to", handler.URL); r.code != 0 || !strings.Contains(r.out, "[200]") {
+		t.Errorf("the secret from standard input: %+v", r)
+	}
 	if code, out := trigger("github.push", "--secret", "other", "--to", handler.URL); code != 1 || !strings.Contains(out, "401") {
 		t.Errorf("refused by the handler: exit %d: %s", code, out)
 	}
