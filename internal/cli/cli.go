@@ -82,18 +82,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}()
 	forgetEmpty()
 	terminal := &server.Terminal{In: &input{ctx, stdin}, Out: stdout, Err: stderr, Typed: isTerminal(stdin)}
-	parser, err := kong.New(new(grammar),
-		kong.Name("hookglass"),
-		kong.Description("Catch webhooks and mail, look at them, replay them."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { panic(exit(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
-		kong.NamedMapper("query", kong.MapperFunc(readQuery)),
-		kong.Bind(terminal),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	parser, err := newParser(ctx, terminal)
 	if err != nil {
 		fmt.Fprintln(stderr, "hookglass:", err)
 		return exitFailed
@@ -118,6 +107,23 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitCode(err)
 	}
 	return exitDone
+}
+
+// newParser reads the command line into the tree of commands. Where it would end the process, as after help, it panics
+// with an exit.
+func newParser(ctx context.Context, terminal *server.Terminal) (*kong.Kong, error) {
+	return kong.New(new(grammar),
+		kong.Name("hookglass"),
+		kong.Description("Catch webhooks and mail, look at them, replay them."),
+		kong.Writers(terminal.Out, terminal.Err),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.NamedMapper("query", kong.MapperFunc(readQuery)),
+		kong.Bind(terminal),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
 }
 
 // forgetEmpty unsets variables that are set to nothing. People who write ${NAME:-} into a container file mean it so,
