@@ -1,12 +1,14 @@
 package hookglass_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"hookglass/internal/provider"
 )
@@ -20,20 +22,117 @@ var (
 	flagPattern   = regexp.MustCompile(`--[a-z][a-z-]*`)
 	envPattern    = regexp.MustCompile(`env:"HOOKGLASS_([A-Z_]+)"`)
 	targetPattern = regexp.MustCompile(`(?m)^([a-z]+):.*## `)
+	codePattern   = regexp.MustCompile(`(?m)^\s*Code\w+\s+Code = "([a-z_]+)"`)
+	statusPattern = regexp.MustCompile("\\b[45][0-9][0-9] `([a-z]+(?:_[a-z]+)*)`")
+	headPattern   = regexp.MustCompile(`^#{1,6} (.+)`)
+	markPattern   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
 func TestLinksBetweenDocumentsLeadSomewhere(t *testing.T) {
+	anchors := map[string]map[string]bool{}
+	eachDocument(t, func(file, text string) { anchors[filepath.Clean(file)] = anchorsOf(text) })
 	eachDocument(t, func(file, text string) {
 		for _, m := range linkPattern.FindAllStringSubmatch(text, -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), filepath.FromSlash(target))); err != nil {
+			to := filepath.Clean(file)
+			if target != "" {
+				to = filepath.Join(filepath.Dir(file), filepath.FromSlash(target))
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: the link %s leads nowhere", file, m[1])
+			}
+			if there, known := anchors[to]; known && anchor != "" && !there[anchor] {
+				t.Errorf("%s: the link %s leads to no heading", file, m[1])
 			}
 		}
 	})
+}
+
+// anchorsOf are the names by which links lead to the headings of a document, as GitHub makes them.
+func anchorsOf(text string) map[string]bool {
+	anchors, code := map[string]bool{}, false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		head := headPattern.FindStringSubmatch(line)
+		if code || head == nil {
+			continue
+		}
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, markPattern.ReplaceAllString(strings.TrimSpace(head[1]), "$1"))
+		if anchors[name] {
+			name += "-1"
+		}
+		anchors[name] = true
+	}
+	return anchors
+}
+
+// Who handles errors reads of them in docs/api.md, and finds none elsewhere that there is not.
+func TestDocumentsNameTheErrorCodesThatThereAre(t *testing.T) {
+	source, err := os.ReadFile("error.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[string]bool{}
+	for _, m := range codePattern.FindAllStringSubmatch(string(source), -1) {
+		codes[m[1]] = true
+		if !strings.Contains(string(page), "`"+m[1]+"`") {
+			t.Errorf("docs/api.md does not tell of %s", m[1])
+		}
+	}
+	if len(codes) < 20 {
+		t.Fatalf("error.go has %d codes", len(codes))
+	}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, " | "); len(cells) == 3 && strings.HasPrefix(line, "| 4") {
+			for code := range strings.SplitSeq(cells[1], ", ") {
+				if !codes[strings.Trim(code, "`")] {
+					t.Errorf("docs/api.md: there is no code %s", code)
+				}
+			}
+		}
+	}
+	eachDocument(t, func(file, text string) {
+		for _, m := range statusPattern.FindAllStringSubmatch(text, -1) {
+			if !codes[m[1]] {
+				t.Errorf("%s: there is no code %s", file, m[1])
+			}
+		}
+	})
+}
+
+// What a document shows as JSON is pasted into files.
+func TestBlocksOfJSONAreJSON(t *testing.T) {
+	blocks := 0
+	eachDocument(t, func(file, text string) {
+		for i, part := range strings.Split(text, "```json\n") {
+			if block, _, _ := strings.Cut(part, "```"); i > 0 {
+				blocks++
+				if !json.Valid([]byte(block)) && !json.Valid([]byte("{"+block+"}")) { // a member of an answer
+					t.Errorf("%s: this is no JSON:\n%s", file, block)
+				}
+			}
+		}
+	})
+	if blocks < 6 {
+		t.Errorf("%d blocks were found", blocks)
+	}
 }
 
 func TestDocumentsNameTargetsThatTheMakefileHas(t *testing.T) {
