@@ -7,11 +7,10 @@ import (
 	"hookglass"
 )
 
-// CreateTunnelCommand stores a command for one of the sessions of its endpoint, the newest that says it can replay or,
-// where none does, the newest, and sets its Num and SessionNum. It answers not_found where no session is subscribed.
-func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand) error {
-	session, err := one(&tx.View, "tunnel session", scanNum, "SELECT session FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY replays DESC, num DESC LIMIT 1",
-		&args{[]any{c.EndpointNum}})
+// CreateTunnelCommand stores a command, offers it to a session of its endpoint, and sets its Num and SessionNum. Which
+// session that is, and what sign is, OfferTunnelCommand says. It answers not_found where no session is subscribed.
+func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand, sign time.Time) error {
+	session, err := tx.commandSession(c.EndpointNum, nil, sign)
 	if err != nil {
 		return err
 	}
@@ -27,11 +26,46 @@ func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand) error {
 		[]any{c.ID, c.EndpointNum, session, []byte{}, request, tx.Now.UnixMicro(), c.ExpiresAt.UnixMicro()}, &c.Num)
 }
 
-// WaitingTunnelCommands lists the commands of a session that it was not given yet, oldest first: limit at most, of
-// those with numbers above after.
-func (v *View) WaitingTunnelCommands(sessionNum, after int64, limit int, at time.Time) ([]hookglass.TunnelCommand, error) {
+// OfferTunnelCommand offers a command that no client can have to another session than those that it was offered to,
+// the last of which is the one that loses it. First come the sessions that say they can replay; of them those at a node
+// that gave a sign of life since a time; of them those at another node than the last one's, which may be gone; and of
+// them the newest. It returns 0 where a client may have the command by now, and answers not_found where there is no
+// other session.
+func (tx *Tx) OfferTunnelCommand(num int64, offered []int64, sign time.Time) (session int64, err error) {
+	open, err := queryAll(&tx.View, scanNum, "SELECT endpoint FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL AND answered_at IS NULL"+tx.dialect.forUpdate(), num)
+	if err != nil || len(open) == 0 {
+		return 0, err
+	}
+	if session, err = tx.commandSession(open[0], offered, sign); err != nil {
+		return 0, err
+	}
+	tx.Announce(TopicCommands(open[0]))
+	_, err = tx.exec("UPDATE tunnel_commands SET session = $2 WHERE num = $1", num, session)
+	return session, err
+}
+
+// commandSession chooses the session that a command is offered to next. It answers not_found.
+func (v *View) commandSession(endpointNum int64, offered []int64, sign time.Time) (int64, error) {
+	var last int64
+	if len(offered) > 0 {
+		last = offered[len(offered)-1]
+	}
+	return one(v, "tunnel session", scanNum, `SELECT t.session FROM tunnel_subscriptions t
+		JOIN tunnel_sessions s ON s.num = t.session
+		LEFT JOIN tunnel_nodes n ON n.id = s.node
+		WHERE t.endpoint = $1 AND NOT (`+v.dialect.among("t.session", "$2")+`)
+		ORDER BY t.replays DESC,
+			CASE WHEN n.seen_at >= $3 THEN 0 ELSE 1 END,
+			CASE WHEN s.node = (SELECT node FROM tunnel_sessions WHERE num = $4) THEN 1 ELSE 0 END,
+			t.num DESC LIMIT 1`,
+		&args{[]any{endpointNum, v.dialect.list(append([]int64{}, offered...)), sign.UnixMicro(), last}})
+}
+
+// WaitingTunnelCommands lists the commands that are offered to a session, that it was not given yet and that expire
+// behind a time, oldest first: limit at most, of those with numbers above after.
+func (v *View) WaitingTunnelCommands(sessionNum, after int64, limit int, until time.Time) ([]hookglass.TunnelCommand, error) {
 	return queryAll(v, scanCommand, "SELECT num, request FROM tunnel_commands WHERE session = $1 AND sent_at IS NULL AND expires_at > $2 AND num > $3 ORDER BY num LIMIT $4",
-		sessionNum, at.UnixMicro(), after, limit)
+		sessionNum, until.UnixMicro(), after, limit)
 }
 
 func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error) {
@@ -48,9 +82,11 @@ func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error)
 }
 
 // SendTunnelCommand leaves the marker that a command may have been given to its client, with the SHA-256 of the token
-// of its result. It reports false where it was before, or is withdrawn.
-func (tx *Tx) SendTunnelCommand(num int64, hash []byte) (bool, error) {
-	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND sent_at IS NULL AND answered_at IS NULL AND expires_at > $2", num, tx.Now.UnixMicro(), hash)
+// of its result. It reports false where it was before, is withdrawn, is offered to another session by now, or expires
+// before a time.
+func (tx *Tx) SendTunnelCommand(num, sessionNum int64, hash []byte, until time.Time) (bool, error) {
+	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND session = $4 AND sent_at IS NULL AND answered_at IS NULL AND expires_at > $5",
+		num, tx.Now.UnixMicro(), hash, sessionNum, until.UnixMicro())
 	return n > 0, err
 }
 

@@ -68,6 +68,13 @@ func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) 
 	return false, tx.EndTunnelSessions(sessions, TunnelEnd{Lost: true, Since: n.SeenAt, NodeGone: true})
 }
 
+// HoldsTunnelLease reports whether a process has its lease still, and keeps that so until the transaction ends. Without
+// one nobody would end the sessions that it begins, were it to die.
+func (tx *Tx) HoldsTunnelLease(node string) (bool, error) {
+	held, err := queryAll(&tx.View, scanNum, "SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forShare(), node)
+	return len(held) > 0, err
+}
+
 // CreateTunnelSession stores a session and sets its Num.
 func (tx *Tx) CreateTunnelSession(s *hookglass.TunnelSession) error {
 	client, err := json.Marshal(s.Client)

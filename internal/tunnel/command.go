@@ -12,17 +12,25 @@ import (
 	"hookglass/internal/store"
 )
 
-// answerSlack is for a client to tell what came of a request that took all its time.
-const answerSlack = 3 * time.Second
+const (
+	// answerSlack is for a client to tell what came of a request that took all its time.
+	answerSlack = 3 * time.Second
+	// takeTime is how long a session has to take a command before that is offered to another. Its client is asked first
+	// whether it is there, which takes a round trip.
+	takeTime = 2 * time.Second
+	// nearTime is since when a client must have been heard of to be given a command without being asked.
+	nearTime = time.Second
+)
 
 // How a request that a client was to make fails.
 var (
 	noAnswer = hookglass.Failure{Code: "tunnel_timeout", Message: "The connected machine did not say what came of the request."}
-	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away before it was given the request."}
+	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away, or gave no sign, before it was given the request."}
 )
 
 // Send has one of the connected clients of an endpoint make a request. It waits for the result that the client reports,
-// for the timeout at most. Only one client gets the request, and gets it once.
+// for the timeout at most. Only one client gets the request, and gets it once: it is offered to one session after
+// another until one takes it, and from then on to none.
 func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
 	began, at := time.Now(), s.db.Now()
 	c := hookglass.TunnelCommand{
@@ -32,7 +40,7 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	heard := s.db.Listen(store.TopicTunnel(endpointNum))
 	defer heard.Close()
 	out := hookglass.TunnelOutcome{Failure: &hookglass.NoTunnel, Blocked: true}
-	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelCommand(&c) })
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelCommand(&c, s.signSince(tx.Now)) })
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return out
 	}
@@ -55,13 +63,14 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	return out
 }
 
-// await waits for the result of a command until this machine's clock shows the deadline. Without one it takes the
-// command back, and says whether the client cannot have it.
+// await waits for the result of a command until this machine's clock shows the deadline, and offers the command on
+// where a session does not take it. Without a result it takes the command back, and says whether no client can have it.
 func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline time.Time, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
 	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+	offered, at := []int64{c.SessionNum}, time.Now()
 	for waiting := true; waiting; {
 		var sent, held bool
 		err := s.db.View(until, hookglass.System, func(v *store.View) (err error) {
@@ -71,8 +80,12 @@ func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline
 		if err == nil && result != nil {
 			return result, false
 		}
-		if err == nil && !sent && !held {
-			break
+		if err == nil && !sent && (!held || time.Since(at) >= takeTime) {
+			offered, err = s.offerOn(until, c, offered)
+			if hookglass.Is(err, hookglass.CodeNotFound) && !held {
+				break // nobody is left
+			}
+			at = time.Now() // trouble in the storage waits for the next time
 		}
 		select {
 		case <-heard.C:
@@ -92,6 +105,30 @@ func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline
 	})
 	return result, err == nil && unsent && result == nil
 }
+
+// offerOn offers a command to the next session, and returns those that it was offered to. When all were asked it begins
+// anew: one may only have been busy. It answers not_found where there is no other session.
+func (s *Service) offerOn(ctx context.Context, c hookglass.TunnelCommand, offered []int64) ([]int64, error) {
+	var next int64
+	var again bool
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+		next, err = tx.OfferTunnelCommand(c.Num, offered, s.signSince(tx.Now))
+		if again = hookglass.Is(err, hookglass.CodeNotFound) && len(offered) > 1; again {
+			next, err = tx.OfferTunnelCommand(c.Num, offered[len(offered)-1:], s.signSince(tx.Now))
+		}
+		return err
+	})
+	if err != nil || next == 0 {
+		return offered, err
+	}
+	if again {
+		offered = offered[len(offered)-1:]
+	}
+	return append(offered, next), nil
+}
+
+// signSince is since when a node must have renewed its lease to be thought alive: it does so five times in its length.
+func (s *Service) signSince(now time.Time) time.Time { return now.Add(-s.lease / 2) }
 
 // withdraw takes back a command that may or may not have been stored. unsent is true when no client can have got it.
 func (s *Service) withdraw(ctx context.Context, c hookglass.TunnelCommand) (unsent bool) {
@@ -179,7 +216,7 @@ func (x *Session) sendCommands(f *flow) error {
 	for after, more := int64(0), true; more; {
 		waiting, err := aside(func() (waiting []hookglass.TunnelCommand, err error) {
 			err = x.s.db.View(x.ctx, hookglass.System, func(v *store.View) (err error) {
-				waiting, err = v.WaitingTunnelCommands(x.record.Num, after, commandsAtOnce, v.Now)
+				waiting, err = v.WaitingTunnelCommands(x.record.Num, after, commandsAtOnce, v.Now.Add(answerSlack))
 				return err
 			})
 			return waiting, err
@@ -199,6 +236,9 @@ func (x *Session) sendCommands(f *flow) error {
 	return nil
 }
 
+// near reports whether the client is there: what is given to one that is gone can be given to nobody else.
+func (x *Session) near() bool { return x.s.db.Now().Sub(time.UnixMicro(x.heard.Load())) < nearTime }
+
 // sendCommand gives the client a command, if nobody else has it. The marker is stored first: from then on the client
 // may have it.
 func (x *Session) sendCommand(c hookglass.TunnelCommand) error {
@@ -209,16 +249,18 @@ func (x *Session) sendCommand(c hookglass.TunnelCommand) error {
 	token := hookglass.NewRandomID(hookglass.PrefixResultToken)
 	var mine bool
 	err := x.s.db.Update(x.ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		mine, err = tx.SendTunnelCommand(c.Num, digest(token))
+		mine, err = tx.SendTunnelCommand(c.Num, x.record.Num, digest(token), tx.Now.Add(answerSlack))
 		return err
 	})
 	if err != nil {
 		x.command.Store(true) // it is looked for again
 		return nil
 	}
-	if !mine {
+	left := c.ExpiresAt.Sub(x.s.db.Now()) - answerSlack
+	if !mine || left <= 0 { // this process stood still, and nobody waits any more
 		return nil
 	}
+	c.Timeout = min(c.Timeout, left)
 	message, err := json.Marshal(api.FromTunnelCommand(c, local(sub.TargetURL, c.Request.URL), token))
 	if err != nil {
 		return fmt.Errorf("command %s: %w", c.ID, err)

@@ -95,7 +95,7 @@ func TestCommandsThatComeTogetherAreAllSent(t *testing.T) {
 				command := hookglass.TunnelCommand{
 					ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, tx.Now), EndpointNum: b.ep.Num, Request: request, Timeout: time.Minute, ExpiresAt: tx.Now.Add(time.Minute),
 				}
-				if err := tx.CreateTunnelCommand(&command); err != nil {
+				if err := tx.CreateTunnelCommand(&command, tx.Now); err != nil {
 					return err
 				}
 			}
@@ -117,7 +117,7 @@ func TestWhatBecomesOfARequestWithoutAnAnswer(t *testing.T) {
 		n := b.node(0, 0)
 		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
 		c.subscribe(b.ep)
-		out := b.send(t.Context(), n, 4*time.Second)
+		out := b.send(t.Context(), n, 5*time.Second)
 		c.await("the command", func() bool { return len(c.commands) == 1 })
 		if got := <-out; got.Blocked || !got.MaySent || got.Failure == nil {
 			t.Errorf("the client has it and says nothing: %+v", got)

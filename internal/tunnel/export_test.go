@@ -46,3 +46,9 @@ func Waits(n int) (waits []time.Duration) {
 	}
 	return waits
 }
+
+// Node is the id of the node.
+func (s *Service) Node() string { return s.node }
+
+// Near reports whether the client was heard of just now.
+func (x *Session) Near() bool { return x.near() }

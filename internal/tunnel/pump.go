@@ -21,6 +21,7 @@ type flow struct {
 	asked           time.Time // moves on by confirmEvery with each ping, from confirmBurst of them ago at the earliest
 	turn            int       // of the subscriptions, whose it is first
 	pinging         bool      // one ping at a time is under way
+	calling         bool      // a command waits for the client to show that it is there
 	beat            time.Time
 }
 
@@ -147,7 +148,7 @@ func (f *flow) next(now time.Time) time.Duration {
 // due is when to ping next. What goes out now and then is asked for at once: a client that is lost right behind an
 // event which it had has not missed that one.
 func (f *flow) due() time.Time {
-	if f.sent > f.confirmed {
+	if f.sent > f.confirmed || f.calling {
 		return f.asked
 	}
 	return f.pinged.Add(pingEvery)
@@ -222,7 +223,7 @@ func (x *Session) answered(f *flow, m mark) error {
 
 // sendAll sends some of what waits, of each subscription in turn. It reports whether more can go at once.
 func (x *Session) sendAll(f *flow) (busy bool, err error) {
-	if x.command.Swap(false) {
+	if f.calling = x.command.Load() && !x.near(); !f.calling && x.command.Swap(false) {
 		if err := x.sendCommands(f); err != nil {
 			return false, err
 		}

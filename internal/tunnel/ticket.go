@@ -79,7 +79,8 @@ func word(s string) bool {
 }
 
 // redeem takes a ticket, stores the session that it opens, and returns as whom its bearer acts. It answers unauthorized
-// for one that is none, was used, or has expired, and where the right that it was made by has ended.
+// for one that is none, was used, or has expired, and where the right that it was made by has ended; and unavailable
+// while the node has no lease.
 func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.TunnelSession) (t hookglass.TunnelTicket, err error) {
 	none := hookglass.Errorf(hookglass.CodeUnauthorized, "The ticket is not valid.")
 	if len(ticket) > maxWord {
@@ -119,6 +120,11 @@ func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.
 		}
 		if !known {
 			return nil
+		}
+		if held, err := tx.HoldsTunnelLease(session.Node); err != nil {
+			return err
+		} else if !held { // the node stood still for so long that others think it dead; the ticket stays
+			return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is starting."}
 		}
 		session.Client = t.Client
 		return tx.CreateTunnelSession(session)

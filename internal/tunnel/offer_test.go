@@ -1,0 +1,208 @@
+package tunnel_test
+
+import (
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/store"
+)
+
+// canReplay is a client that says it can replay.
+var canReplay = hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityReplay}}
+
+// dead leaves what a node leaves that was killed: a lease that lasts, and sessions that nobody serves.
+func (b *bench) dead(node string, lease time.Duration, sessions int) (nums []int64) {
+	b.t.Helper()
+	must(b.t, b.dbs[0].Update(b.t.Context(), hookglass.System, func(tx *store.Tx) error {
+		if _, err := tx.RenewTunnelNode(node, tx.Now.Add(lease)); err != nil {
+			return err
+		}
+		for range sessions {
+			s := hookglass.TunnelSession{ID: hookglass.NewSortableID(hookglass.PrefixTunnelSession, tx.Now), Node: node}
+			if err := tx.CreateTunnelSession(&s); err != nil {
+				return err
+			}
+			if _, err := tx.SubscribeTunnel(string(b.ep.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, Replays: true}); err != nil {
+				return err
+			}
+			nums = append(nums, s.Num)
+		}
+		return nil
+	}))
+	return nums
+}
+
+// answer says that a command was run, with a status.
+func (b *bench) answer(n *node, c api.TunnelReplayCommand, status int64) {
+	b.t.Helper()
+	must(b.t, n.Finish(b.t.Context(), api.TunnelReplayResult{CommandID: c.CommandID, ResultToken: c.ResultToken, StatusCode: api.Some(status)}))
+}
+
+// A node was killed and its lease lasts: what is offered to its sessions, which are the newest, goes on to one that
+// lives, at another node before the others of the dead one.
+func TestARequestThatADeadNodeDoesNotTakeGoesToALivingOne(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		c.subscribe(b.ep)
+		b.dead("node_dead", time.Minute, 20)
+		began := time.Now()
+		out := b.send(t.Context(), n, 30*time.Second)
+		c.await("the command", func() bool { return len(c.commands) == 1 })
+		if command := c.commands[0]; command.TimeoutMS > (27*time.Second-time.Since(began)).Milliseconds()+1500 || command.TimeoutMS < 10_000 {
+			t.Errorf("after %v the client is given %d ms of 27 s", time.Since(began), command.TimeoutMS)
+		}
+		b.answer(n, c.commands[0], 201)
+		if got := <-out; got.Response == nil || got.Response.Status != 201 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A node that has not renewed its lease in time is asked last, though its sessions are the newest.
+func TestASilentNodeIsAskedLast(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 6*time.Second)
+		c := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		c.subscribe(b.ep)
+		b.dead("node_dead", time.Minute, 1)
+		lives := func() (session int64) {
+			must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				command := hookglass.TunnelCommand{ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, tx.Now), EndpointNum: b.ep.Num, ExpiresAt: tx.Now}
+				err := tx.CreateTunnelCommand(&command, tx.Now.Add(-3*time.Second))
+				session = command.SessionNum
+				return err
+			}))
+			return session
+		}
+		was := lives()
+		eventually(t, "the living node to be asked first", func() bool { return lives() != was })
+	})
+}
+
+// A client that does not answer is not given what nobody else could be given then: the next one gets it, and it never
+// does, whenever it is back.
+func TestARequestIsGivenToAClientThatIsThere(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		older := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		older.subscribe(b.ep)
+		newer := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		newer.subscribe(b.ep)
+		thaw := newer.freeze()
+		eventually(t, "the newer client to be silent for a while", func() bool { return !newer.session.Near() })
+		out := b.send(t.Context(), n, 30*time.Second)
+		older.await("the command", func() bool { return len(older.commands) == 1 })
+		thaw()
+		eventually(t, "the newer client to be back", newer.session.Near)
+		b.answer(n, older.commands[0], 200)
+		if got := <-out; got.Response == nil {
+			t.Errorf("%+v", got)
+		}
+		if len(newer.commands) != 0 {
+			t.Error("both clients got the command")
+		}
+		b.send(t.Context(), n, 30*time.Second)
+		newer.await("the next command", func() bool { return len(newer.commands) == 1 })
+	})
+}
+
+// Where there is no other client, the one that is silent gets the request when it is back, and nobody when it is not:
+// then it is known that it was not made.
+func TestARequestWaitsForTheOnlyClient(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		c.subscribe(b.ep)
+		thaw := c.freeze()
+		eventually(t, "the client to be silent for a while", func() bool { return !c.session.Near() })
+		if got := <-b.send(t.Context(), n, 4*time.Second); !got.Blocked || got.MaySent || got.Failure == nil || got.Failure.Code != "no_tunnel" {
+			t.Errorf("while the client is silent: %+v", got)
+		}
+		out := b.send(t.Context(), n, 30*time.Second)
+		thaw()
+		c.await("the command", func() bool { return len(c.commands) == 1 })
+		b.answer(n, c.commands[0], 200)
+		if got := <-out; got.Response == nil {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A client that comes back, at another node, gets what was waiting for its former session.
+func TestARequestFollowsAClientThatComesBack(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(1, 0)
+		b.dead("node_dead", time.Minute, 1)
+		out := b.send(t.Context(), n, 30*time.Second)
+		c := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		c.subscribe(b.ep)
+		c.await("the command", func() bool { return len(c.commands) == 1 })
+		b.answer(n, c.commands[0], 200)
+		if got := <-out; got.Response == nil {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// Sessions are asked one after another, and the marker counts for all of them: one that is late finds nothing.
+func TestACommandIsOfferedToOneSessionAtATime(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.dead("node_other", time.Minute, 1)
+		nums := b.dead("node_dead", time.Minute, 2)
+		other := nums[0] - 1
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			sign := tx.Now.Add(-time.Second)
+			command := hookglass.TunnelCommand{ID: "tcmd_x", EndpointNum: b.ep.Num, ExpiresAt: tx.Now.Add(time.Minute)}
+			must(t, tx.CreateTunnelCommand(&command, sign))
+			offered := []int64{command.SessionNum}
+			for {
+				next, err := tx.OfferTunnelCommand(command.Num, offered, sign)
+				if hookglass.Is(err, hookglass.CodeNotFound) {
+					break
+				}
+				must(t, err)
+				offered = append(offered, next)
+			}
+			if len(offered) != 3 || offered[0] != nums[1] || offered[1] != other || offered[2] != nums[0] {
+				t.Errorf("offered to %v; %d and %v are there", offered, other, nums)
+			}
+			send := func(session int64, until time.Time) bool {
+				sent, err := tx.SendTunnelCommand(command.Num, session, []byte("hash"), until)
+				must(t, err)
+				return sent
+			}
+			if send(nums[1], tx.Now) || send(other, tx.Now) {
+				t.Error("a session that it is offered to no longer was given it")
+			}
+			if send(nums[0], tx.Now.Add(time.Minute)) {
+				t.Error("it was given although there is no time left")
+			}
+			if !send(nums[0], tx.Now) || send(nums[0], tx.Now) {
+				t.Error("it was not given once")
+			}
+			if next, err := tx.OfferTunnelCommand(command.Num, offered[:1], sign); next != 0 || err != nil {
+				t.Errorf("it was given, and is offered to %d, %v", next, err)
+			}
+			return nil
+		}))
+	})
+}
+
+// A node that stood still for longer than its lease begins no session before it has one again: were it to die then,
+// nobody would end the session.
+func TestANodeWithoutALeaseBeginsNoSession(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 30*time.Second)
+		b.connect(n, b.who, string(b.ep.ID), canReplay).close(true)
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.ForgetTunnelNode(n.Node()) }))
+		g, err := n.Connect(t.Context(), b.who, string(b.ep.ID), canReplay)
+		must(t, err)
+		if _, err := n.Open(t.Context(), g.Ticket, &socket{t: t}); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("opened: %v", err)
+		}
+		b.open(b.node(1, 0), g.Ticket) // the ticket is good, elsewhere
+	})
+}
