@@ -22,7 +22,7 @@ var (
 	wordOfText = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	spanOfText = regexp.MustCompile("`hookglass ([^`]+)`")
 
-	commands, reads = cli.Grammar()
+	commands = cli.Commands()
 )
 
 // What a page shows to be pasted is read by the program, and what it names in its prose is there.
@@ -34,7 +34,7 @@ func TestTheProgramReadsWhatDocumentsSayToIt(t *testing.T) {
 		for _, line := range code {
 			for _, args := range commandsIn(line) {
 				lines++
-				if err := reads(args); err != nil {
+				if err := cli.Reads(args); err != nil {
 					t.Errorf("%s: %s\n\t%v", page, line, err)
 				}
 			}
@@ -43,7 +43,7 @@ func TestTheProgramReadsWhatDocumentsSayToIt(t *testing.T) {
 			spans++
 			if strings.Contains(m[1], "$(") {
 				for _, args := range commandsIn("hookglass " + m[1]) {
-					if err := reads(args); err != nil {
+					if err := cli.Reads(args); err != nil {
 						t.Errorf("%s: `hookglass %s`\n\t%v", page, m[1], err)
 					}
 				}
@@ -115,12 +115,13 @@ func TestTheFilesOfDocumentsAreTaken(t *testing.T) {
 		}
 		return file
 	}
-	a := running(t)
-	t.Chdir(t.TempDir())
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"checkout.yaml": block("flows.md"), "hookglass.yaml": block("listen.md"),
 		"hookglass-cases/paid.yaml": block("cases.md"), "hookglass-cases/an-order-is-paid.body": "{}",
-	} {
+	}
+	a := running(t)
+	t.Chdir(t.TempDir())
+	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -9,16 +9,22 @@ import (
 	"hookglass/internal/server"
 )
 
-// Grammar is the tree of commands, and what says whether a command line is read, without running it.
-func Grammar() (*kong.Node, func(args []string) error) {
+// Commands is the tree of commands.
+func Commands() *kong.Node { return newReader().Model.Node }
+
+// Reads says what is wrong with a command line, without running it.
+func Reads(args []string) error {
+	parser := newReader() // one that has read keeps the flags that it saw
+	_, err := parser.Parse(arrange(parser.Model.Node, args))
+	return err
+}
+
+func newReader() *kong.Kong {
 	parser, err := newParser(context.Background(), &server.Terminal{Out: io.Discard, Err: io.Discard})
 	if err != nil {
 		panic(err)
 	}
-	return parser.Model.Node, func(args []string) error {
-		_, err := parser.Parse(arrange(parser.Model.Node, args))
-		return err
-	}
+	return parser
 }
 
 // HeadersFor are the headers of what a bundle sends.
