@@ -50,6 +50,7 @@ type EventDetail struct {
 	HeaderList      [][2]string       `json:"header_list" doc:"Names and values in the order and spelling received." example:"[[\"Content-Type\",\"application/json\"]]"`
 	TrailerList     [][2]string       `json:"trailer_list" doc:"Trailer fields of a chunked body." example:"[]"`
 	QueryString     string            `json:"query_string" doc:"As received, without the question mark." example:"page=2"`
+	Latin1          []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url, path, query_string, header_list, trailer_list and response_header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	QueryParameters map[string]any    `json:"query_parameters" doc:"Strings, or arrays of strings where a name is repeated." example:"{\"page\":\"2\"}"`
 	QueryParams     map[string]string `json:"query_params" doc:"The same as strings, for older clients; repeated values are joined by a comma and a space." example:"{\"page\":\"2\"}"`
 	Body            *string           `json:"body" doc:"The body, or the raw message of mail. In base64 where it is not UTF-8; see body_encoding." example:"{\"amount\":100}"`
@@ -156,6 +157,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		Headers: map[string]string{}, HeaderList: [][2]string{}, TrailerList: [][2]string{}, Deliveries: []TunnelDelivery{},
 	}
 	out.QueryParameters, out.QueryParams = queryOf(e.RawQuery)
+	out.Latin1 = latin1Of(nil, "url", e.URL, "path", e.Path, "query_string", e.RawQuery)
 	if e.Payload == nil {
 		return out
 	}
@@ -164,6 +166,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	}
 	out.Headers, out.HeaderList = headersOf(e.Headers)
 	_, out.TrailerList = headersOf(e.Trailers)
+	out.Latin1 = append(append(out.Latin1, latin1In(headerList, e.Headers)...), latin1In(trailerList, e.Trailers)...)
 	if e.Type == hookglass.EventEmail {
 		out.MailDetail, out.SourceIP = mailOf(e), nil
 	}
@@ -173,7 +176,9 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		delay := r.Delay.Milliseconds()
 		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
 	} else if r != nil {
-		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(e.Sent())
+		sent := e.Sent()
+		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(sent)
+		out.Latin1 = append(out.Latin1, latin1In(responseHeaderList, sent)...)
 		body, encoding := Body(r.Body)
 		delay := r.Delay.Milliseconds()
 		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay

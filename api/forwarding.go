@@ -108,6 +108,7 @@ type DeliveryRequest struct {
 	URL           string            `json:"url" example:"https://staging.example.com/webhooks"`
 	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
 	HeaderList    [][2]string       `json:"header_list" doc:"As sent, in order."`
+	Latin1        []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	Body          string            `json:"body" doc:"In base64 where it is not UTF-8; see body_encoding." example:"{\"amount\":100}"`
 	BodyEncoding  string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
 	BodyTruncated bool              `json:"body_truncated" example:"false"`
@@ -118,6 +119,7 @@ type DeliveryResponse struct {
 	StatusCode    int               `json:"status_code" example:"200"`
 	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"text/plain\"}"`
 	HeaderList    [][2]string       `json:"header_list" doc:"As received, in order."`
+	Latin1        []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	Body          string            `json:"body" doc:"In base64 where it is not UTF-8; see body_encoding." example:"ok"`
 	BodyEncoding  string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
 	BodyTruncated bool              `json:"body_truncated" example:"false"`
@@ -175,10 +177,12 @@ func FromForwardEvidence(f hookglass.Forward, evidence []hookglass.ForwardEviden
 		a := &d.Attempts[e.Attempt-1]
 		a.Request = &DeliveryRequest{Method: e.Request.Method, URL: Text(e.Request.URL), BodyTruncated: e.Request.Truncated}
 		a.Request.Headers, a.Request.HeaderList = headersOf(e.Request.Headers)
+		a.Request.Latin1 = latin1Of(e.Request.Headers, "url", e.Request.URL)
 		a.Request.Body, a.Request.BodyEncoding = Body(e.Request.Body)
 		if res := e.Response; res != nil {
 			a.Response = &DeliveryResponse{StatusCode: res.Status, BodyTruncated: res.Truncated}
 			a.Response.Headers, a.Response.HeaderList = headersOf(res.Headers)
+			a.Response.Latin1 = latin1Of(res.Headers)
 			a.Response.Body, a.Response.BodyEncoding = Body(res.Body)
 		}
 	}

@@ -67,7 +67,7 @@ func isEvent(id string) error {
 	return err
 }
 
-// Request returns an event with everything that was received and answered.
+// Request returns an event with everything that was received and answered, as text; see [api.EventDetail.Exact].
 func (c *Client) Request(ctx context.Context, endpoint, id string) (api.EventDetail, error) {
 	if err := isEvent(id); err != nil {
 		return api.EventDetail{}, err

@@ -196,6 +196,7 @@ type (
 		Timings  harTimings  `json:"timings"`
 		IP       string      `json:"_clientIPAddress,omitempty"`
 		ID       string      `json:"_id"`
+		Latin1   []string    `json:"_latin1,omitempty"` // as of the detail form, JSON Pointers into the entry
 	}
 	harRequest struct {
 		Method      string    `json:"method"`
@@ -250,6 +251,10 @@ func harEntryOf(e *hookglass.Event) harEntry {
 		},
 		Response: harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1, Content: harContent{MediaType: "x-unknown"}},
 	}
+	if !utf8.ValidString(e.URL) {
+		entry.Latin1 = append(entry.Latin1, "/request/url")
+	}
+	entry.Latin1 = append(entry.Latin1, harLatin1("/request/headers/", e.Headers)...)
 	if e.Type == hookglass.EventEmail {
 		entry.Request.URL = "mailto:" + api.Text(e.Path)
 	}
@@ -264,7 +269,9 @@ func harEntryOf(e *hookglass.Event) harEntry {
 	if r := e.Reply; r != nil {
 		wait := float64(r.Delay) / float64(time.Millisecond)
 		entry.Time, entry.Timings.Wait = wait, wait
-		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(e.Sent())
+		sent := e.Sent()
+		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(sent)
+		entry.Latin1 = append(entry.Latin1, harLatin1("/response/headers/", sent)...)
 		entry.Response.Redirect, entry.Response.BodySize = api.Text(r.Headers.Get("Location")), len(r.Body)
 		entry.Response.Content = harContent{Size: len(r.Body), MediaType: api.Text(r.Headers.Get("Content-Type"))}
 		entry.Response.Content.Text, entry.Response.Content.Encoding = bodyText(r.Body)
@@ -278,6 +285,19 @@ func harHeaders(headers hookglass.Headers) []harPair {
 		pairs[i] = harPair{api.Text(h.Name), api.Text(h.Value)}
 	}
 	return pairs
+}
+
+// harLatin1 returns the pointers to what is not UTF-8 of headers.
+func harLatin1(place string, headers hookglass.Headers) (pointers []string) {
+	for i, h := range headers {
+		if !utf8.ValidString(h.Name) {
+			pointers = append(pointers, place+strconv.Itoa(i)+"/name")
+		}
+		if !utf8.ValidString(h.Value) {
+			pointers = append(pointers, place+strconv.Itoa(i)+"/value")
+		}
+	}
+	return pointers
 }
 
 func harQuery(raw string) []harPair {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/api"
@@ -96,7 +95,7 @@ func (f *caseFile) pull(ctx context.Context, from *client.Client, k api.ReplayCa
 		f.Status = *s.Code
 	}
 	if k.SourceAvailable {
-		if warnings, err = f.fetch(ctx, from, k.EndpointID); err != nil {
+		if err := f.fetch(ctx, from, k.EndpointID); err != nil {
 			return nil, err
 		}
 	} else if f.Request == nil {
@@ -106,21 +105,14 @@ func (f *caseFile) pull(ctx context.Context, from *client.Client, k api.ReplayCa
 }
 
 // fetch writes the event of the case into the file, and its body beside it.
-func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint string) (warnings []string, err error) {
+func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint string) error {
 	request, body, err := sourceOf(ctx, from, endpoint, f.SourceID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	request.BodyFile = stem(f.name) + ".body"
-	for i, h := range request.Headers {
-		if f.Request != nil && i < len(f.Request.Headers) && asText(f.Request.Headers[i]) == h {
-			request.Headers[i] = f.Request.Headers[i] // the file may know the bytes
-		} else if request.Method != methodMail && ambiguous(h[1]) { // a mail is sent as its body says
-			warnings = append(warnings, fmt.Sprintf("the header %s is written as UTF-8, since the API does not tell in which encoding it came; if it was ISO 8859-1, write its bytes as !!binary, in base64", h[0]))
-		}
-	}
 	f.Request = &request
-	return warnings, f.in.write(request.BodyFile, body)
+	return f.in.write(request.BodyFile, body)
 }
 
 // sourceOf reads the event that a case is made of.
@@ -131,21 +123,22 @@ func sourceOf(ctx context.Context, from *client.Client, endpoint, id string) (r 
 	}
 	var b bytes.Buffer
 	err = from.RequestBody(ctx, endpoint, id, &b)
-	r = caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.HeaderList}
+	r = caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.Exact().HeaderList}
 	if e.Authentication != nil {
+		r.Headers = e.HeaderList // for people: a mail is sent as its body says
 		r.From, r.To = deref(e.From), deref(e.To)
 		r.ReceivedAt, r.Authentication = e.RequestedAt.Time, &hookglass.Authentication{SPF: e.Authentication.SPF, DKIM: e.Authentication.DKIM, DMARC: e.Authentication.DMARC}
 	}
 	return r, b.Bytes(), err
 }
 
-// asText is a header as the API gives it.
-func asText(h [2]string) [2]string { return [2]string{api.Text(h[0]), api.Text(h[1])} }
-
-// ambiguous reports whether the API may have made the text of bytes that are not UTF-8.
-func ambiguous(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) &&
-		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })
+// asText are headers as the API shows them. Files of earlier builds have them so.
+func asText(headers [][2]string) [][2]string {
+	texts := make([][2]string, len(headers))
+	for i, h := range headers {
+		texts[i] = [2]string{api.Text(h[0]), api.Text(h[1])}
+	}
+	return texts
 }
 
 // edited names the part of the file's request that is not the event's; "" is none.
@@ -154,10 +147,6 @@ func (f *caseFile) edited(event caseRequest, body []byte) (string, error) {
 	if errors.Is(err, errMissing) {
 		own, err = body, nil // kept out of the repository, for what is in it
 	}
-	texts := make([][2]string, len(f.Request.Headers))
-	for i, h := range f.Request.Headers {
-		texts[i] = asText(h)
-	}
 	switch {
 	case err != nil:
 		return "", err
@@ -165,7 +154,7 @@ func (f *caseFile) edited(event caseRequest, body []byte) (string, error) {
 		return "method", nil
 	case f.Request.Provider != "" && f.Request.Provider != event.Provider:
 		return "provider", nil
-	case !slices.Equal(texts, event.Headers):
+	case !slices.Equal(asText(f.Request.Headers), asText(event.Headers)):
 		return "headers", nil
 	case !bytes.Equal(own, body):
 		return "body", nil
@@ -304,7 +293,7 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 	}
 	f.ID, f.LockVersion, f.SourceID = was.ID, was.LockVersion, was.SourceID
 	if moved && f.Request != nil {
-		notes, err = f.fetch(ctx, to, endpoint)
+		err = f.fetch(ctx, to, endpoint)
 	}
 	if lost := f.write(); lost != nil { // whatever came of the request, the version is the new one
 		err = errors.Join(err, fmt.Errorf("it is version %d of %s, but the file can not say so: %w", f.LockVersion, f.ID, lost))
