@@ -92,7 +92,7 @@ func (t *Trigger) Evaluate(c *Context) hookglass.TriggerResult {
 		if condition.Field == "sender" {
 			shown = c.event.ev.From
 		}
-		r.Actual = cut(strings.ToValidUTF8(shown, "�"), maxActual)
+		r.Actual = cut(hookglass.Readable(shown), maxActual)
 		if condition.Field == "provider" && c.event.ev.Provider == hookglass.UnknownProvider && takesNoValue(condition.Operator) {
 			values, r.Absent = nil, true // a provider that nobody recognised is none, though it can be named
 		}
@@ -110,7 +110,8 @@ func takesNoValue(operator string) bool {
 	return operator == hookglass.OperatorExists || operator == hookglass.OperatorNotExists
 }
 
-// fieldValues are the values with which a field of an event is compared: none when it is absent, several for tags.
+// fieldValues are the values with which a field of an event is compared, as they are shown: none when it is absent,
+// several for tags.
 func fieldValues(ev *hookglass.Event, field string) []string {
 	value := ""
 	switch field {
@@ -123,9 +124,9 @@ func fieldValues(ev *hookglass.Event, field string) []string {
 	case "http_method":
 		value = ev.Method
 	case "request_path":
-		value = ev.Path
+		value = hookglass.Readable(ev.Path)
 	case "content_type":
-		value = ev.ContentType
+		value = hookglass.Readable(ev.ContentType)
 	case "sender":
 		return senders(ev.From)
 	case "email_subject":

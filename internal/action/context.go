@@ -226,10 +226,10 @@ func (r *readings) members() []jsondoc.Member {
 	return []jsondoc.Member{
 		{Name: "id", Value: jsondoc.Text(string(r.ev.ID))},
 		{Name: "method", Value: jsondoc.Text(r.ev.Method)},
-		{Name: "path", Value: jsondoc.Text(r.ev.Path)},
+		{Name: "path", Value: asShown(r.ev.Path)},
 		{Name: "query", Value: pairs(r.ev.RawQuery)},
 		{Name: "headers", Value: r.headers()},
-		{Name: "content_type", Value: jsondoc.TextOrNull(r.ev.ContentType)},
+		{Name: "content_type", Value: jsondoc.TextOrNull(hookglass.Readable(r.ev.ContentType))},
 	}
 }
 
@@ -269,14 +269,14 @@ func (r *readings) headers() jsondoc.Value {
 	places := make(map[string]int, len(r.ev.Headers))
 	members := make([]jsondoc.Member, 0, len(r.ev.Headers))
 	for _, h := range r.ev.Headers {
-		name := strings.ToLower(h.Name)
+		name, value := strings.ToLower(hookglass.Readable(h.Name)), hookglass.Readable(h.Value)
 		i, repeated := places[name]
 		if repeated {
-			members[i].Value = jsondoc.Text(members[i].Value.Text() + ", " + h.Value)
+			members[i].Value = jsondoc.Text(members[i].Value.Text() + ", " + value)
 			continue
 		}
 		places[name] = len(members)
-		members = append(members, jsondoc.Member{Name: name, Value: jsondoc.Text(h.Value)})
+		members = append(members, jsondoc.Member{Name: name, Value: jsondoc.Text(value)})
 	}
 	return jsondoc.Members(members...)
 }
@@ -316,8 +316,12 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 	if mediaType(r.ev.ContentType) == "application/x-www-form-urlencoded" {
 		return pairs(string(body)), nil
 	}
-	return jsondoc.Text(string(body)), nil
+	return asShown(string(body)), nil
 }
+
+// asShown is a string as it is shown and searched: what is not UTF-8 is Latin-1, so that no byte is lost where a
+// template sends it on.
+func asShown(s string) jsondoc.Value { return jsondoc.Text(hookglass.Readable(s)) }
 
 func mediaType(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")
@@ -349,14 +353,14 @@ func pairs(raw string) jsondoc.Value {
 	var fields []field
 	places := map[string]int{}
 	for name, value := range hookglass.Pairs(raw) {
-		name = strings.ToValidUTF8(name, "�")
+		name = hookglass.Readable(name)
 		i, ok := places[name]
 		if !ok {
 			i = len(fields)
 			places[name] = i
 			fields = append(fields, field{name: name})
 		}
-		fields[i].values = append(fields[i].values, jsondoc.Text(value))
+		fields[i].values = append(fields[i].values, asShown(value))
 	}
 	members := make([]jsondoc.Member, len(fields))
 	for i, f := range fields {

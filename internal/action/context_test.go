@@ -77,6 +77,35 @@ func TestTheContextOfAMail(t *testing.T) {
 	}
 }
 
+// What is not UTF-8 is Latin-1, as where it is shown and searched: conditions find it, and what templates send on has no
+// replacement character.
+func TestWhatIsNotUTF8IsLatin1(t *testing.T) {
+	ev := &hookglass.Event{
+		ID: "req_1", Type: hookglass.EventWebhook, Method: "POST", Path: "/caf\xe9", RawQuery: "na%EFve=\xfc&x=%C3%BC", ContentType: "text/plain; x=\xe9",
+		Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-Place", Value: "caf\xe9"}, {Name: "x-place", Value: "café"}}},
+	}
+	c := action.NewContext(ev, endpoint, nil)
+	want := `{"id":"req_1","method":"POST","path":"/café","query":{"naïve":"ü","x":"ü"},"headers":{"x-place":"café, café"},"content_type":"text/plain; x=é","body":null}`
+	if got := at(t, c, "/request"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	trigger, faults := action.NewTrigger([]hookglass.Condition{
+		{Field: "request_path", Operator: "equals", Value: "/café"}, {Field: "content_type", Operator: "contains", Value: "é"},
+	})
+	if r := trigger.Evaluate(c); len(faults) > 0 || !r.Matched || r.Conditions[0].Actual != "/café" {
+		t.Errorf("%+v %v", r, faults)
+	}
+	for place, want := range map[action.Place]string{action.InHeader: "café, café ü", action.InURL: "caf%C3%A9%2C%20caf%C3%A9 %C3%BC"} {
+		template, err := action.ParseTemplate("{{ request.headers.x-place }} {{ request.query.naïve }}", place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := template.Render(action.Values{Context: c}); err != nil || got.Text != want {
+			t.Errorf("%q %v, want %q", got.Text, err, want)
+		}
+	}
+}
+
 func TestBodies(t *testing.T) {
 	zipped := func(make func(io.Writer) io.WriteCloser, s string) string {
 		var b bytes.Buffer
@@ -103,7 +132,8 @@ func TestBodies(t *testing.T) {
 		{"", "", "\ufeff\r\n[1]", `[1]`},
 		{"text/plain", "", "\ufeffa", `"` + "\ufeff" + `a"`},
 		{"text/plain", "", `12`, `"12"`},
-		{"text/plain", "", "a\xffb", `"a` + "\ufffd" + `b"`},
+		{"text/plain", "", "a\xffb", `"aÿb"`},
+		{"application/x-www-form-urlencoded", "", "caf%E9=na\xefve&x=\xc3\xa9", `{"café":"naïve","x":"é"}`},
 		{"application/x-www-form-urlencoded", "", `{"a": {"b": 1}}`, `{"a":{"b":1}}`}, // as curl -d sends it
 		{"application/x-www-form-urlencoded", "", `[a]=1`, `{"[a]":"1"}`},
 		{"application/x-www-form-urlencoded; charset=utf-8", "", `a=1&b=x+y&a=%C3%A9&&c&=z`, `{"a":["1","é"],"b":"x y","c":"","":"z"}`},

@@ -380,13 +380,13 @@ func answered(res *hookglass.TargetResponse) jsondoc.Value {
 	places := map[string]int{}
 	var headers []jsondoc.Member
 	for _, h := range res.Headers {
-		name := strings.ToLower(h.Name)
+		name, value := strings.ToLower(h.Name), hookglass.Readable(h.Value)
 		if i, repeated := places[name]; repeated {
-			headers[i].Value = jsondoc.Text(headers[i].Value.Text() + ", " + h.Value)
+			headers[i].Value = jsondoc.Text(headers[i].Value.Text() + ", " + value)
 			continue
 		}
 		places[name] = len(headers)
-		headers = append(headers, named(name, jsondoc.Text(h.Value)))
+		headers = append(headers, named(name, jsondoc.Text(value)))
 	}
 	text, truncated := decoded(res.Body, res.Headers), res.Truncated
 	if len(text) > jsondoc.MaxBytes {

@@ -246,9 +246,9 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v js
 		if h.Value != r.Headers[i].Value {
 			sensitive = append(sensitive, fmt.Sprintf("/header_list/%d/1", i))
 		}
-		headers = append(headers, jsondoc.List(jsondoc.Text(h.Name), jsondoc.Text(h.Value)))
+		headers = append(headers, jsondoc.List(asShown(h.Name), asShown(h.Value)))
 	}
-	return jsondoc.Members(named("method", jsondoc.Text(r.Method)), named("url", jsondoc.Text(url)), named("header_list", jsondoc.List(headers...)),
+	return jsondoc.Members(named("method", jsondoc.Text(r.Method)), named("url", asShown(url)), named("header_list", jsondoc.List(headers...)),
 		named("body_bytes", jsondoc.Int(int64(len(r.Body)))), named("timeout_seconds", jsondoc.Int(int64(st.forward.TimeoutSeconds))),
 		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), r.URL, sensitive, nil
 }

@@ -193,6 +193,44 @@ func TestSecretsAreNowhere(t *testing.T) {
 	})
 }
 
+// A credential that is not UTF-8 is blotted out as it is shown, and in the answer of a target that was sent its bytes.
+func TestACredentialOfAnyBytesIsHidden(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const secret = "s3cr\xe9t-cl\xe9-0123"
+		b.net.respond = func(_ int, r outbound.Request) (*outbound.Response, error) {
+			for _, h := range r.Headers {
+				if h.Name == "X-Api-Token" {
+					return answer(500, "you sent "+h.Value), nil
+				}
+			}
+			return answer(500, "nothing"), nil
+		}
+		a := b.create(draft("Odd",
+			step("forward", "On", `{"url":"https://app.example.com/","retry_count":0}`),
+			step("http_request", "Send", `{"url":"https://crm.example.com/","headers":{"X-Plain":"{{request.headers.x-api-token}}"},"body":"{{request.headers.x-api-token}}"}`),
+		))
+		e := b.capture(body, func(e *hookglass.Event) {
+			e.Headers = append(e.Headers, hookglass.Header{Name: "X-Api-Token", Value: secret})
+		})
+		b.work(e)
+		if sent := b.net.requests(); len(sent) != 2 || sent[0].Headers.Get("X-Api-Token") != secret || string(sent[1].Body) != "s3crét-clé-0123" {
+			t.Errorf("sent %+v", sent)
+		}
+		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
+		must(t, err)
+		for _, st := range b.runs(a)[0].Steps {
+			if text := string(st.Summary); strings.Contains(text, "s3cr") || st.Failure == nil {
+				t.Errorf("the trace holds %s", text)
+			}
+		}
+		for _, st := range p.Steps {
+			if text := string(st.Rendered); strings.Contains(text, "s3cr") {
+				t.Errorf("the preview shows %s", text)
+			}
+		}
+	})
+}
+
 // A target that was sent a secret by one action may answer another with it, whose steps name none: nor does that one's
 // trace hold it.
 func TestSecretsThatAnActionDoesNotNameAreNotInItsTrace(t *testing.T) {

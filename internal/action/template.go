@@ -452,7 +452,7 @@ func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoi
 			return "", &TemplateError{p.at, p.unknown}
 		}
 		b.WriteString(p.literal)
-		b.WriteString(strings.ToValidUTF8(value, "�"))
+		b.WriteString(hookglass.Readable(value))
 	}
 	b.WriteString(t.tail)
 	return b.String(), nil
