@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"mime"
 	"net/url"
 	"slices"
@@ -123,7 +124,28 @@ func change(path string, left, right *string) hookglass.Change {
 		}
 		*side.to = &text
 	}
+	if c.Left != nil && c.Right != nil && *c.Left == *c.Right && !c.Cut {
+		escapeBytes(c.Left, *left)
+		escapeBytes(c.Right, *right)
+	}
 	return c
+}
+
+// escapeBytes shows bytes that are not UTF-8 as what they are: sides that differ in their encoding alone would be shown
+// alike.
+func escapeBytes(shown *string, came string) {
+	if utf8.ValidString(came) {
+		return
+	}
+	var b strings.Builder
+	for i := range len(came) {
+		if c := came[i]; c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	*shown = b.String()
 }
 
 // list is values by name, with names in their order.

@@ -220,6 +220,27 @@ func TestCompressedBodiesAreComparedAsTheyAreRead(t *testing.T) {
 	}
 }
 
+// The same text in two encodings is shown as two.
+func TestEncodingsAreToldApart(t *testing.T) {
+	with := func(value string) *hookglass.Event {
+		return event(func(e *hookglass.Event) {
+			e.Path, e.RawQuery, e.Headers = "/"+value, "q="+value, hookglass.Headers{{Name: "X-Place", Value: value}}
+		})
+	}
+	c := inspect.Compare(with("caf\xe9"), with("café"))
+	for _, change := range append(append(c.Fields, c.Headers...), c.Query...) {
+		if !strings.HasSuffix(*change.Left, `caf\xe9`) || !strings.HasSuffix(*change.Right, "café") {
+			t.Errorf("%s: %s and %s", change.Path, *change.Left, *change.Right)
+		}
+	}
+	if len(c.Fields) != 1 || len(c.Headers) != 1 || len(c.Query) != 1 {
+		t.Errorf("%+v", c)
+	}
+	if other := inspect.Compare(with("caf\xe9"), with("th\xe9")); *other.Headers[0].Left != "café" || *other.Headers[0].Right != "thé" {
+		t.Errorf("%+v", other.Headers)
+	}
+}
+
 func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
 	for _, c := range []struct{ kind, left, right, form string }{
 		{"text/plain", "a\nb\n", "a\nc\n", "text"},
