@@ -368,6 +368,14 @@ func TestQueriesThatAreNotQuiteEncoded(t *testing.T) {
 	}
 }
 
+// A value that is not UTF-8 is Latin-1, as where it is shown: a file of JSON could not hold its bytes.
+func TestHeadersThatAreNotUTF8(t *testing.T) {
+	e := makeBundle(t, bundle.Options{}, webhook("unknown", "/in", jsonHead+"X-Place: caf\xe9\nX-Far: 東京\n", `{}`)).Events[0]
+	if !strings.Contains(e.Head, "X-Place: café\r\n") || !strings.Contains(e.Head, "X-Far: 東京\r\n") {
+		t.Errorf("%q", e.Head)
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	for field, o := range map[string]bundle.Options{
 		"pointers": {Pointers: []string{"email"}},

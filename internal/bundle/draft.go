@@ -96,7 +96,7 @@ func (m *Maker) draft(d draft) draft {
 			m.note("header:"+h.Name, Removed)
 			continue
 		default:
-			h.Value = m.text(strings.ToValidUTF8(h.Value, "?"), spot{source: "header", path: []string{h.Name}, name: h.Name, shown: "header:" + h.Name}, 1)
+			h.Value = m.text(hookglass.Readable(h.Value), spot{source: "header", path: []string{h.Name}, name: h.Name, shown: "header:" + h.Name}, 1)
 		}
 		headers = append(headers, h)
 	}
