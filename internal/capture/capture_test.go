@@ -455,6 +455,20 @@ func TestFieldsThatAnAnswerReadsAreBounded(t *testing.T) {
 	}
 }
 
+// What JSON can not hold of a head is read as Latin-1; elsewhere it is echoed as it came.
+func TestAnAnswerInJSONReadsWhatIsNotUTF8(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	for body, want := range map[string]string{
+		`{"a":"{{request.header.X-Place}}","b":{{request.path}},"c":"{{request.query.q}}"}`: `{"a":"café","b":"/café","c":"ü"}`,
+		"{{request.header.X-Place}} {{request.query.q}}":                                    "caf\xe9 \xfc",
+	} {
+		b.set(func(e *hookglass.Endpoint) { e.Response = &hookglass.Response{Status: 200, Body: body} })
+		if r := b.post("POST", "/caf\xe9?q=%FC", "", "X-Place", "caf\xe9"); string(r.Body) != want {
+			t.Errorf("%s makes %q, want %q", body, r.Body, want)
+		}
+	}
+}
+
 func FuzzFill(f *testing.F) {
 	f.Add("{{request.body/a}}", `{"a":"b"}`)
 	f.Add(`{"x":"{{request.body}}"}`, "\x00\"")

@@ -78,9 +78,12 @@ type filling struct {
 	text  string
 	json  bool // it is JSON, not a string
 	there bool // if not, text is ""
+	head  bool // it stood in the head of the request, which is short
 }
 
 func word(text string, there bool) filling { return filling{text: text, there: there} }
+
+func inHead(text string, there bool) filling { return filling{text: text, there: there, head: true} }
 
 // escaper makes a value fit for its place, unless that takes more room than there is; quoted says that it stands
 // between the quotes of a JSON string.
@@ -103,6 +106,9 @@ func oneLine(v filling, _ bool, room int) (string, bool) {
 }
 
 func inJSON(v filling, quoted bool, room int) (string, bool) {
+	if v.head {
+		v.text = hookglass.Readable(v.text) // JSON can not hold bytes that are not UTF-8
+	}
 	switch {
 	case !quoted && !v.there:
 		return "null", true
@@ -189,10 +195,10 @@ func (f *filler) value(name string) filling {
 	case "request.method":
 		return word(f.ev.Method, true)
 	case "request.path":
-		return word(f.ev.Path, true)
+		return inHead(f.ev.Path, true)
 	case "request.body":
 		if f.whole == nil {
-			f.whole = &filling{string(f.ev.Body), json.Valid(jsondoc.Unmarked(f.ev.Body)), len(f.ev.Body) > 0}
+			f.whole = &filling{text: string(f.ev.Body), json: json.Valid(jsondoc.Unmarked(f.ev.Body)), there: len(f.ev.Body) > 0}
 		}
 		return *f.whole
 	case "event.id":
@@ -203,14 +209,14 @@ func (f *filler) value(name string) filling {
 		return word(time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), true)
 	}
 	if h, ok := strings.CutPrefix(name, "request.header."); ok {
-		return word(f.ev.Headers.Get(h), f.ev.Headers.Has(h))
+		return inHead(f.ev.Headers.Get(h), f.ev.Headers.Has(h))
 	}
 	if q, ok := strings.CutPrefix(name, "request.query."); ok {
 		if f.query == nil {
 			f.query = firsts(f.ev.RawQuery)
 		}
 		value, there := f.query[q]
-		return word(value, there)
+		return inHead(value, there)
 	}
 	if pointer, ok := strings.CutPrefix(name, "request.body"); ok && strings.HasPrefix(pointer, "/") {
 		return f.member(pointer)
@@ -270,7 +276,7 @@ func written(raw json.RawMessage) filling {
 	if err := json.Compact(&b, raw); err != nil {
 		return filling{}
 	}
-	return filling{b.String(), true, true}
+	return filling{text: b.String(), json: true, there: true}
 }
 
 // branch is a JSON value that is opened when somebody looks into it, once however many do.
