@@ -49,7 +49,7 @@ type Extracted struct {
 
 // Envelope is what a sending server said of a mail.
 type Envelope struct {
-	MailFrom string   `json:"mail_from" doc:"The reverse path; empty for the null sender." example:"bounces@example.com"`
+	MailFrom string   `json:"mail_from" doc:"The reverse path; empty for the null sender. A local part that needs quotes has them." example:"bounces@example.com"`
 	RcptTo   []string `json:"rcpt_to" doc:"The recipients by which the mail came to this endpoint." example:"[\"inbox@mail.example.com\"]"`
 	Helo     string   `json:"helo" example:"mx.example.com"`
 	Protocol string   `json:"protocol" doc:"SMTP, ESMTP, ESMTPS, LMTP or HTTP; ESMTPA and ESMTPSA of a client that had signed in." example:"ESMTPS"`

@@ -29,8 +29,8 @@ func splitCommand(line string) (verb, rest string) {
 
 // path is a forward or reverse path with the parameters behind it.
 type path struct {
-	address string // local part and domain as written, without brackets, route and quotes; empty: the null sender
-	local   string
+	address string // local part and domain as written, without brackets, route and quotes that nothing needs; empty: the null sender
+	local   string // without quotes
 	domain  string
 	params  map[string]string // names in upper case
 }
@@ -66,10 +66,13 @@ func parsePath(rest, keyword string) (p path, err error) {
 
 // mailbox reads local part, at sign, domain and the closing bracket, and returns what follows.
 func (p *path) mailbox(s string, bracketed bool) (rest string, err error) {
+	quoted := strings.HasPrefix(s, `"`)
 	if p.local, s, err = localPart(s); err != nil {
 		return "", err
 	}
-	p.address = p.local
+	if p.address = p.local; quoted && !isDotString(p.local) {
+		p.address = `"` + quotedPairs.Replace(p.local) + `"`
+	}
 	if rest, ok := strings.CutPrefix(s, "@"); ok {
 		end := strings.IndexAny(rest, "> ")
 		if end < 0 {
@@ -119,6 +122,22 @@ func localPart(s string) (local, rest string, err error) {
 	}
 	return "", "", errPath
 }
+
+// isDotString reports whether a local part needs no quotes (RFC 5321, section 4.1.2, with the UTF-8 of RFC 6531).
+func isDotString(local string) bool {
+	for atom := range strings.SplitSeq(local, ".") {
+		if atom == "" || strings.ContainsFunc(atom, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(specials, r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// specials are the printable characters that no atom has (RFC 5322, section 3.2.3).
+const specials = `()<>[]:;@\,."`
+
+// quotedPairs writes what stands in quotes.
+var quotedPairs = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // sameDomain reports whether a domain is the one that is given in ASCII, whichever form of its letters the client
 // writes (RFC 6531, section 3.2).

@@ -69,6 +69,24 @@ func TestADomainHasTwoForms(t *testing.T) {
 	}
 }
 
+// An address is kept with the quotes that it needs, so that it can be written again; without them where they say nothing.
+func TestQuotesStayWhereTheyAreNeeded(t *testing.T) {
+	for written, want := range map[string]string{
+		`<"q q"@x.example>`: `"q q"@x.example`, `<"inbox"@mail.test>`: "inbox@mail.test", `<"in\box"@mail.test>`: "inbox@mail.test", `<"a.b"@c.test>`: "a.b@c.test",
+		`<"a..b"@c.test>`: `"a..b"@c.test`, `<".a"@c.test>`: `".a"@c.test`, `<"a."@c.test>`: `"a."@c.test`, `<"a@b"@c.test>`: `"a@b"@c.test`, `<"a\"b"@c.test>`: `"a\"b"@c.test`,
+		`<"a\\b"@c.test>`: `"a\\b"@c.test`, `<"a\ b"@c.test>`: `"a b"@c.test`, `<"a,b"@c.test>`: `"a,b"@c.test`, `<"münchen"@c.test>`: "münchen@c.test", `<"mün chen"@c.test>`: `"mün chen"@c.test`,
+		"<a..b@c.test>": "a..b@c.test", "<o'neil+x/y=z@c.test>": "o'neil+x/y=z@c.test", `<"q q">`: `"q q"`, `"q q"@x.example`: `"q q"@x.example`,
+	} {
+		got, _, _, err := smtpd.ParsePath("TO:"+written, "TO:")
+		if err != nil || got != want {
+			t.Errorf("%s is kept as %s, %v; want %s", written, got, err, want)
+		}
+		if again, _, _, err := smtpd.ParsePath("TO:<"+got+">", "TO:"); err != nil || again != got {
+			t.Errorf("%s is read as %s, %v", got, again, err)
+		}
+	}
+}
+
 func TestTheSender(t *testing.T) {
 	_, addr := start(t, smtpd.Config{}, &ledger{})
 	for from, want := range map[string]int{
@@ -263,6 +281,10 @@ func FuzzPath(f *testing.F) {
 		}
 		if strings.ContainsRune(domain, '>') || strings.ContainsRune(domain, ' ') || strings.ContainsRune(domain, '@') || len(address) > 512 {
 			t.Errorf("%q: %q at %q, %v", s, address, domain, params)
+		}
+		again, _, _, err := smtpd.ParsePath("TO:<"+address+">", "TO:")
+		if err != nil || again != address {
+			t.Errorf("%q is kept as %q, which is read as %q, %v", s, address, again, err)
 		}
 	})
 }
