@@ -67,6 +67,14 @@ func (r Rate) After(next, now time.Time, n int) time.Time {
 	return r.from(next, now).Add(time.Duration(n) * r.Every())
 }
 
+// Last is when the last of n requests goes that wait now for one turn each.
+func (r Rate) Last(next, now time.Time, n int) time.Time {
+	if last := r.After(next, now, n-1); last.After(now) {
+		return last
+	}
+	return now
+}
+
 // Ready is when to look for what waits: when the turns of rateLook can be used together.
 func (r Rate) Ready(next, now time.Time) time.Time {
 	if next.After(r.furthest(now)) {

@@ -34,6 +34,15 @@ const (
 	MaxForwardAttempts = 100
 )
 
+// ForwardBacklog is what waits for a forwarding target.
+type ForwardBacklog struct {
+	Pending int       // deliveries that are pending, counted up to MostPending
+	Until   time.Time // when the last of them goes at the earliest; zero: none waits, or the target is paused or disabled
+}
+
+// MostPending is where the count of what waits for a target stops. There may be more then.
+const MostPending = 10_000
+
 // Why a target is paused.
 const (
 	PauseFailing = "failing" // by the service, because its deliveries failed for long

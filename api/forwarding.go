@@ -24,6 +24,8 @@ type ForwardingTarget struct {
 	PausedAt       *Time   `json:"paused_at" doc:"When it was paused, for failing too long or by people; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
 	PauseReason    *string `json:"pause_reason" enum:"failing,manual" doc:"manual: people paused it." example:"failing"`
 	Failures       int     `json:"consecutive_failures" doc:"Deliveries that failed since the last that did not." example:"0"`
+	Pending        *int    `json:"pending,omitempty" doc:"Deliveries that wait: for their turn or their next attempt, or for the target to be resumed. Counted up to 10,000." example:"312"`
+	PendingUntil   *Time   `json:"pending_until,omitempty" doc:"When the last of them is sent at the earliest: at the rate_limit, where there is one, and if each arrives. Absent where none waits, and while the target is paused or disabled." example:"2026-11-20T10:16:33.123456Z"`
 	CreatedAt      Time    `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
 	UpdatedAt      Time    `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
 }
@@ -75,6 +77,12 @@ func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 		PausedAt: at(t.PausedAt), PauseReason: nonzero(t.PauseReason), Failures: t.Failures,
 		CreatedAt: Time{t.CreatedAt}, UpdatedAt: Time{t.UpdatedAt},
 	}
+}
+
+// WithBacklog adds what waits for the target.
+func (t ForwardingTarget) WithBacklog(b hookglass.ForwardBacklog) ForwardingTarget {
+	t.Pending, t.PendingUntil = &b.Pending, at(b.Until)
+	return t
 }
 
 // Delivery is what became of one event on its way to a forwarding target.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/server"
 )
@@ -43,9 +44,9 @@ func (*TargetsListCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCm
 	}
 	rows := make([][]string, len(all))
 	for i, one := range all {
-		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), gets(one), strconv.Itoa(one.Failures), one.URL}
+		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), gets(one), pending(one), strconv.Itoa(one.Failures), one.URL}
 	}
-	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "GETS", "FAILURES", "URL"}, rows))
+	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "GETS", "PENDING", "FAILURES", "URL"}, rows))
 }
 
 // targetState is a target's state in a word.
@@ -110,6 +111,17 @@ func gets(t api.ForwardingTarget) string {
 	return *t.When
 }
 
+// pending is how many deliveries wait for a target. A server of an earlier build does not say it.
+func pending(t api.ForwardingTarget) string {
+	switch {
+	case t.Pending == nil:
+		return "-"
+	case *t.Pending >= hookglass.MostPending:
+		return strconv.Itoa(*t.Pending) + "+"
+	}
+	return strconv.Itoa(*t.Pending)
+}
+
 // TargetsCreateCmd is `hookglass targets create`.
 type TargetsCreateCmd struct {
 	Name    string      `arg:"" help:"A label for people."`
@@ -155,7 +167,8 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	}
 	return c.print(t, api.One[api.ForwardingTarget]{Data: one}, table([]string{"Id", strconv.FormatInt(one.ID, 10)}, [][]string{
 		{"Name", one.Name}, {"URL", one.URL}, {"State", targetState(one)}, {"Paused", clock(one.PausedAt)}, {"Because", orDash(one.PauseReason)},
-		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Gets", gets(one)}, {"Created", clock(&one.CreatedAt)},
+		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Gets", gets(one)},
+		{"Pending", pending(one)}, {"Pending until", clock(one.PendingUntil)}, {"Created", clock(&one.CreatedAt)},
 	}))
 }
 

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,7 +11,8 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	t.Setenv("HOOKGLASS_TOKEN", a.token)
-	ep := member(t, object(t, "", "endpoints", "create", "Payments"), "data", "id").(string)
+	created := object(t, "", "endpoints", "create", "Payments")
+	ep, hook := member(t, created, "data", "id").(string), member(t, created, "data", "webhook_url").(string)
 
 	made := object(t, "", "targets", "create", "Staging", "https://staging.example.com/hooks", "-e", ep, "--timeout", "5", "--retries", "0")
 	if member(t, made, "data", "timeout_seconds") != 5. || member(t, made, "data", "retry_count") != 0. {
@@ -28,6 +30,16 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	}
 	if r := run(t, "", "targets", "pause", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "is paused") {
 		t.Errorf("pause: %+v", r)
+	}
+	send(t, hook, "text/plain", "one that waits")
+	if waits := object(t, "", "targets", "get", id, "-e", ep); member(t, waits, "data", "pending") != 1. {
+		t.Errorf("nothing waits: %v", waits)
+	}
+	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !regexp.MustCompile(`(?m)^Pending +1$`).MatchString(r.out) || !regexp.MustCompile(`(?m)^Pending until +-$`).MatchString(r.out) {
+		t.Errorf("get: %+v", r)
+	}
+	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !regexp.MustCompile(`AT MOST +PENDING +FAILURES.*\n.*paused +- +1 +0 `).MatchString(r.out) {
+		t.Errorf("list: %+v", r)
 	}
 	changed := object(t, "", "targets", "update", id, "-e", ep, "--url", "https://other.example.com/", "--timeout", "7", "--name", "Other")
 	if member(t, changed, "data", "url") != "https://other.example.com/" || member(t, changed, "data", "timeout_seconds") != 7. || member(t, changed, "data", "name") != "Other" ||

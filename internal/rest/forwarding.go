@@ -131,7 +131,14 @@ func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (ou
 	}
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := v.ForwardingTargets(in.EndpointID, p.Behind, p.Most())
+		if err != nil {
+			return err
+		}
 		out = httpd.Answer(p, found, func(t hookglass.ForwardingTarget) int64 { return t.ID }, api.FromForwardingTarget)
+		backlogs, err := v.ForwardBacklogs(in.EndpointID, found[:len(out.Data)]...)
+		for i, b := range backlogs {
+			out.Data[i] = out.Data[i].WithBacklog(b)
+		}
 		return err
 	})
 	return out, err
@@ -146,17 +153,28 @@ func (s *service) createForwardingTarget(ctx context.Context, in *InEndpoint, bo
 		return out, err
 	}
 	t, err := s.Endpoints.CreateForwardingTarget(ctx, asker(ctx), in.EndpointID, d)
-	out.Data = api.FromForwardingTarget(t)
+	out.Data = api.FromForwardingTarget(t).WithBacklog(hookglass.ForwardBacklog{})
 	return out, err
 }
 
 func (s *service) getForwardingTarget(ctx context.Context, in *TargetPath) (out api.One[api.ForwardingTarget], err error) {
 	err = s.view(ctx, func(v *store.View) error {
 		t, err := v.ForwardingTarget(in.EndpointID, in.TargetID)
-		out.Data = api.FromForwardingTarget(t)
+		if err != nil {
+			return err
+		}
+		out.Data, err = withBacklog(v, in.EndpointID, t)
 		return err
 	})
 	return out, err
+}
+
+func withBacklog(v *store.View, ref string, t hookglass.ForwardingTarget) (out api.ForwardingTarget, err error) {
+	all, err := v.ForwardBacklogs(ref, t)
+	if err != nil {
+		return out, err
+	}
+	return api.FromForwardingTarget(t).WithBacklog(all[0]), nil
 }
 
 func (s *service) updateForwardingTarget(ctx context.Context, in *TargetPath, body *api.UpdateForwardingTarget) (out api.One[api.ForwardingTarget], err error) {
@@ -168,7 +186,10 @@ func (s *service) updateForwardingTarget(ctx context.Context, in *TargetPath, bo
 		return out, err
 	}
 	t, err := s.Endpoints.UpdateForwardingTarget(ctx, asker(ctx), in.EndpointID, in.TargetID, d)
-	out.Data = api.FromForwardingTarget(t)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) (err error) { out.Data, err = withBacklog(v, in.EndpointID, t); return err })
 	return out, err
 }
 

@@ -104,6 +104,53 @@ func TestAForwardingTargetIsMadeChangedAndDeleted(t *testing.T) {
 	})
 }
 
+// What waits for a target is told with it: how much, and until when if all goes well.
+func TestATargetTellsWhatWaitsForIt(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		base := "/endpoints/" + e.ID + "/forwarding_targets"
+		var made api.One[api.ForwardingTarget]
+		s.want(http.StatusCreated, "POST", base, `{"forwarding_target":{"name":"Staging","url":"https://a.example.com/"}}`, &made)
+		one := fmt.Sprintf("%s/%d", base, made.Data.ID)
+		other := s.newForwardingTarget(e.ID)
+		s.want(http.StatusOK, "PATCH", base+"/"+other, `{"forwarding_target":{"enabled":false}}`, nil)
+		want := func(t *testing.T, got api.ForwardingTarget, pending int, latest time.Duration) {
+			t.Helper()
+			if got.Pending == nil || *got.Pending != pending || (got.PendingUntil != nil) != (latest >= 0) {
+				t.Fatalf("%+v, want %d", got, pending)
+			}
+			if got.PendingUntil != nil {
+				if in := got.PendingUntil.Sub(s.db.Now()); in > latest || in < latest-time.Minute {
+					t.Errorf("until %v from now, want %v", in, latest)
+				}
+			}
+		}
+		const none = -1
+		want(t, made.Data, 0, none)
+		for range 3 {
+			s.arrive(e.ID, nil)
+		}
+		for _, c := range []struct {
+			change string
+			latest time.Duration
+		}{
+			{`"name":"Again"`, 0}, {`"rate_limit":1,"rate_period":"minute"`, 3 * time.Minute}, {`"paused":true`, none}, {`"paused":false`, 3 * time.Minute}, {`"rate_limit":null`, 0}, {`"enabled":false`, none},
+		} {
+			var got api.One[api.ForwardingTarget]
+			var all api.List[api.ForwardingTarget]
+			s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{`+c.change+`}}`, &got)
+			want(t, got.Data, 3, c.latest)
+			s.want(http.StatusOK, "GET", one, "", &got)
+			want(t, got.Data, 3, c.latest)
+			s.want(http.StatusOK, "GET", base, "", &all)
+			want(t, all.Data[0], 3, c.latest)
+			want(t, all.Data[1], 0, none)
+			s.want(http.StatusOK, "GET", base+"?limit=1", "", &all)
+			want(t, all.Data[0], 3, c.latest)
+		}
+	})
+}
+
 func TestWhatAForwardingTargetMayNotBe(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")

@@ -3,6 +3,8 @@ package store_test
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,6 +253,114 @@ func TestThoseInLineAreCountedUpToABound(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// What waits is what is pending. The last of it goes when it is due, and when the others have had their turns.
+func TestABacklogIsCountedAndEnds(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, others := newEndpoint(t, db), newEndpoint(t, db)
+		q, other := newQueue(t, db, e), newQueue(t, db, e)
+		newQueue(t, db, others).add(hookglass.ForwardPending, 0)
+		backlogs := func() (all []hookglass.ForwardBacklog) {
+			reading(t, db, func(v *store.View) (err error) {
+				v.Now = q.now
+				targets, err := v.ForwardingTargets(string(e.ID), 0, 0)
+				if err == nil {
+					all, err = v.ForwardBacklogs(string(e.ID), targets...)
+				}
+				return err
+			})
+			return all
+		}
+		want := func(what string, pending int, until time.Duration) {
+			t.Helper()
+			expected := hookglass.ForwardBacklog{Pending: pending}
+			if until >= 0 {
+				expected.Until = q.now.Add(until)
+			}
+			if all := backlogs(); len(all) != 2 || all[0].Pending != pending || !all[0].Until.Equal(expected.Until) || all[1] != (hookglass.ForwardBacklog{}) {
+				t.Errorf("%s: %+v, want %+v and none", what, all, expected)
+			}
+		}
+		set := func(columns string) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.Exec("UPDATE forwarding_targets SET "+columns+" WHERE id = $1", q.target.ID)
+			})
+		}
+		const none = -1
+		for _, state := range []hookglass.ForwardState{hookglass.ForwardSending, hookglass.ForwardDelivered, hookglass.ForwardFailed, hookglass.ForwardSkipped} {
+			q.add(state, -time.Minute)
+			other.add(state, -time.Minute)
+		}
+		want("nothing waits", 0, none)
+		for range 5 {
+			q.add(hookglass.ForwardPending, -time.Minute)
+		}
+		want("all may go", 5, 0)
+		set("rate_limit = 30, rate_period = 60") // a turn every 2 seconds
+		want("a target that had no turn yet", 5, 8*time.Second)
+		set("rate_next = " + strconv.FormatInt(q.now.Add(time.Second).UnixMicro(), 10))
+		want("the next turn comes in a second", 5, 9*time.Second)
+		q.add(hookglass.ForwardPending, 5*time.Second)
+		want("one more is due before the last has its turn", 6, 11*time.Second)
+		q.add(hookglass.ForwardPending, time.Minute)
+		want("one is due when all others have gone", 7, time.Minute)
+		q.add(hookglass.ForwardPending, time.Minute)
+		want("two are", 8, time.Minute) // at the earliest: their turns are not looked at
+		set("rate_next = " + strconv.FormatInt(q.now.Add(time.Hour).UnixMicro(), 10))
+		want("a clock went back", 8, time.Minute)
+		set("paused_at = 1, pause_reason = 'manual'")
+		want("paused", 8, none)
+		set("paused_at = NULL, enabled = 0")
+		want("disabled", 8, none)
+		set("enabled = 1, rate_limit = NULL, rate_period = NULL, rate_next = NULL")
+		want("without a limit", 8, time.Minute)
+		deleted := capture(t, db, newEvent(e, "the last of those that are deleted"))[0]
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec("UPDATE endpoint_stats SET floor_seq = $2 WHERE endpoint = $1", e.Num, deleted.Seq)
+		})
+		want("the events are deleted", 0, none)
+	})
+}
+
+// The count stops, however much waits, and reads no more than it counts.
+func TestABacklogIsReadByItsIndex(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		q := newQueue(t, db, e)
+		ev := capture(t, db, newEvent(e, "body"))[0]
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec(`INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
+				WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
+				SELECT $1, $2, cast($3 AS bigint) + i, CASE WHEN i % 3 = 0 THEN 'delivered' ELSE 'pending' END, CASE WHEN i % 3 = 0 THEN NULL ELSE cast($4 AS bigint) + i END, 0, 0, $4 FROM n`,
+				q.target.ID, e.Num, ev.Seq, q.now.UnixMicro())
+		})
+		for _, analyzed := range []bool{false, true} {
+			if analyzed {
+				if err := db.Analyze(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var seen []statement
+			reading(t, db, func(v *store.View) error {
+				v.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+				all, err := v.ForwardBacklogs(string(e.ID), q.target)
+				if err == nil && (len(all) != 1 || all[0].Pending != hookglass.MostPending || all[0].Until.IsZero()) {
+					t.Errorf("%+v", all)
+				}
+				return err
+			})
+			plan, err := db.Plan(t.Context(), seen[len(seen)-1].text, seen[len(seen)-1].args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Join(plan, "\n")
+			if strings.Count(text, "forwards_due") != 2 || strings.Contains(text, "Seq Scan on forwards ") || strings.Contains(text, "SCAN forwards") || strings.Contains(text, "Sort") || strings.Contains(text, "TEMP B-TREE") {
+				t.Errorf("analyzed %v:\n%s", analyzed, text)
+			}
+		}
 	})
 }
 

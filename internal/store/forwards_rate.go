@@ -74,3 +74,38 @@ func (v *View) CountForwardsInLine(targets []int64, at time.Time, most int) (n i
 		[]any{v.dialect.list(targets), at.UnixMicro(), most}, &n)
 	return n, err
 }
+
+// ForwardBacklogs are what waits for each of some targets of an endpoint. It looks at [hookglass.MostPending] deliveries
+// to each, and at those that are being sent.
+func (v *View) ForwardBacklogs(ref string, targets ...hookglass.ForwardingTarget) ([]hookglass.ForwardBacklog, error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]hookglass.ForwardBacklog, len(targets))
+	for i, t := range targets {
+		if all[i], err = v.forwardBacklog(t, log.floor); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// forwardBacklog is what waits for a target.
+func (v *View) forwardBacklog(t hookglass.ForwardingTarget, floor int64) (b hookglass.ForwardBacklog, err error) {
+	const pending = "FROM forwards WHERE target = $1 AND due_at IS NOT NULL AND state = 'pending'"
+	var last, next sql.NullInt64
+	err = v.queryRow("forwarding target", "SELECT (SELECT count(*) FROM (SELECT 1 "+pending+" AND event + 0 > $2 LIMIT $3) AS n), (SELECT due_at "+pending+
+		" ORDER BY due_at DESC, num DESC LIMIT 1), rate_next FROM forwarding_targets WHERE id = $1", []any{t.ID, floor, hookglass.MostPending}, &b.Pending, &last, &next)
+	if err != nil || b.Pending == 0 || !t.Enabled || !t.PausedAt.IsZero() {
+		return b, err
+	}
+	b.Until = v.Now
+	if t.Rate.Bounded() {
+		b.Until = t.Rate.Last(fromMicros(next), v.Now, b.Pending)
+	}
+	if due := fromMicros(last); due.After(b.Until) {
+		b.Until = due
+	}
+	return b, nil
+}

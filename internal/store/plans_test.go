@@ -97,6 +97,10 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 		},
 		func() error { _, err := tx.SkipForwards(targetID, now, 7); return err },
 		func() error { return resend(tx, e, targetID) },
+		func() error {
+			_, err := tx.ForwardBacklogs(string(e.ID), hookglass.ForwardingTarget{ID: targetID, Enabled: true})
+			return err
+		},
 		func() error { _, err := tx.TaskQueues(store.TaskActions); return err },
 		func() error { _, err := tx.ClaimTasks(store.TaskActions, e.Num, 7, time.Minute); return err },
 		func() error { return tx.EndTasks([]store.Task{{Num: 1, Claim: 1}}) },

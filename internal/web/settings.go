@@ -74,7 +74,11 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 		if err != nil {
 			return err
 		}
-		for _, t := range targets {
+		backlogs, err := view.ForwardBacklogs(string(e.ID), targets...)
+		if err != nil {
+			return err
+		}
+		for i, t := range targets {
 			deliveries, err := view.Forwards(string(e.ID), t.ID, 0, shownDeliveries)
 			if err != nil {
 				return err
@@ -87,7 +91,7 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 			if err != nil {
 				return err
 			}
-			m.Targets = append(m.Targets, settings.Target{ForwardingTarget: t, Deliveries: deliveries, Failed: failed, AllFailed: count})
+			m.Targets = append(m.Targets, settings.Target{ForwardingTarget: t, Deliveries: deliveries, Failed: failed, AllFailed: count, Backlog: backlogs[i]})
 		}
 		return nil
 	})

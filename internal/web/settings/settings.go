@@ -102,6 +102,7 @@ type Target struct {
 	Deliveries []hookglass.Forward
 	Failed     []hookglass.Forward // the last of those that failed
 	AllFailed  int                 // how many failed, MostFailed at most
+	Backlog    hookglass.ForwardBacklog
 }
 
 // MostFailed is up to how many deliveries that failed are counted.
@@ -113,6 +114,24 @@ func (t Target) failed() string {
 		return itoa(MostFailed) + " or more"
 	}
 	return itoa(int64(t.AllFailed))
+}
+
+// waiting says how many deliveries wait and until when; the time itself follows where there is one.
+func (t Target) waiting() string {
+	text := itoa(int64(t.Backlog.Pending)) + " deliveries wait"
+	switch t.Backlog.Pending {
+	case 1:
+		text = "1 delivery waits"
+	case hookglass.MostPending:
+		text = itoa(hookglass.MostPending) + " or more deliveries wait"
+	}
+	switch {
+	case !t.Backlog.Until.IsZero():
+		return text + "; if each arrives, the last goes at the earliest at"
+	case t.Enabled:
+		return text + " until it is resumed."
+	}
+	return text + "."
 }
 
 // resendable reports whether a delivery can be sent again.
