@@ -132,20 +132,25 @@ func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error 
 }
 
 // Each calls fn with each event of an endpoint that the query means, oldest first. It is for a file, which its reader
-// may take slowly: it waits for room before it reads large events, see Hold. With reported, an event has its delivery
-// reports. It answers what [store.DB.EachEvent] does.
-func (s *Service) Each(ctx context.Context, who hookglass.Principal, ref string, q query.Query, reported bool, fn func(*hookglass.Event) error) error {
-	each := s.db.EachEvent
-	if reported {
-		each = s.db.EachReportedEvent
-	}
-	return each(ctx, who, ref, q, func(bytes, largest int64) (give func(), err error) {
-		return s.room(ctx, who, bytes+(exportTimes-1)*largest, exportTime)
-	}, fn)
+// may take slowly: it waits for room before it reads large events, see Hold. It answers what [store.DB.EachEvent] does.
+func (s *Service) Each(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
+	return s.db.EachEvent(ctx, who, ref, q, s.exporting(ctx, who), fn)
 }
 
-// Picked is Each for the events with these ids, in the order of the ids and with their delivery reports. Events that
-// are gone are left out.
+// EachReported is Each with the delivery reports of each event.
+func (s *Service) EachReported(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
+	return s.db.EachReportedEvent(ctx, who, ref, q, s.exporting(ctx, who), fn)
+}
+
+// exporting waits for room for what is read for a file.
+func (s *Service) exporting(ctx context.Context, who hookglass.Principal) store.Holding {
+	return func(bytes, largest int64) (give func(), err error) {
+		return s.room(ctx, who, bytes+(exportTimes-1)*largest, exportTime)
+	}
+}
+
+// Picked is EachReported for the events with these ids, in the order of the ids. Events that are gone are
+// left out.
 func (s *Service) Picked(ctx context.Context, who hookglass.Principal, ref string, ids []string, fn func(*hookglass.Event) error) error {
 	one := func(id string) error {
 		var e *hookglass.Event

@@ -55,8 +55,11 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	}
 	_ = http.NewResponseController(w).Flush() // a search may find nothing for long, and clients wait for this so long alone
 	checked := time.Now()
-	reported := in.Format == "ndjson" // the detail form, which tells of deliveries
-	err = s.Captures.Each(ctx, asker(ctx), string(e.ID), q, reported, func(e *hookglass.Event) error {
+	each := s.Captures.Each
+	if in.Format == "ndjson" { // the detail form, which tells of deliveries
+		each = s.Captures.EachReported
+	}
+	err = each(ctx, asker(ctx), string(e.ID), q, func(e *hookglass.Event) error {
 		if time.Since(checked) > poll {
 			if !s.stillValid(r) {
 				return http.ErrAbortHandler

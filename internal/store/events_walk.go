@@ -358,23 +358,26 @@ type Holding func(bytes, largest int64) (give func(), err error)
 // newest at the time of the call. It reads a few at a time when hold lets it, and has no transaction open while hold or
 // fn runs. It ends with the first error of either, and with not_found when the endpoint is deleted meanwhile.
 func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
-	return db.eachEvent(ctx, who, ref, q, func(*View, []*hookglass.Event) error { return nil }, hold, fn)
+	return eventWalk{db: db, who: who, ref: ref, query: q, hold: hold}.each(ctx, fn)
 }
 
 // EachReportedEvent is EachEvent with the delivery reports of each event. It holds the reports of one event at a time,
 // because they may have megabytes with the bodies in them. It asks hold for the largest, too.
 func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
 	var reported map[int64]int64
-	return db.eachEvent(ctx, who, ref, q, func(v *View, events []*hookglass.Event) (err error) {
+	w := eventWalk{db: db, who: who, ref: ref, query: q}
+	w.found = func(v *View, events []*hookglass.Event) (err error) {
 		reported, err = v.reported(events)
 		return err
-	}, func(bytes, largest int64) (give func(), err error) {
+	}
+	w.hold = func(bytes, largest int64) (give func(), err error) {
 		var most int64
 		for _, weight := range reported {
 			most = max(most, weight)
 		}
 		return hold(bytes+most, largest+most)
-	}, func(e *hookglass.Event) error {
+	}
+	return w.each(ctx, func(e *hookglass.Event) error {
 		if reported[e.Seq] == 0 {
 			return fn(e)
 		}
@@ -391,15 +394,23 @@ func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, re
 	})
 }
 
-// eachEvent is EachEvent that calls also with each batch of events, in the view that found them.
-func (db *DB) eachEvent(
-	ctx context.Context, who hookglass.Principal, ref string, q query.Query, also func(*View, []*hookglass.Event) error, hold Holding, fn func(*hookglass.Event) error,
-) error {
+// eventWalk goes over the events of an endpoint that a query means, oldest first.
+type eventWalk struct {
+	db    *DB
+	who   hookglass.Principal
+	ref   string
+	query query.Query
+	hold  Holding
+	found func(*View, []*hookglass.Event) error // is told of each batch, in the view that found it; nil: nobody is
+}
+
+// each is EachEvent.
+func (w eventWalk) each(ctx context.Context, fn func(*hookglass.Event) error) error {
 	var last int64 // 0: not known yet
 	for above, more := int64(0), true; more; {
 		var events []*hookglass.Event
-		err := db.View(ctx, who, func(v *View) error {
-			log, err := v.eventLog(ref)
+		err := w.db.View(ctx, w.who, func(v *View) error {
+			log, err := v.eventLog(w.ref)
 			if err != nil {
 				return err
 			}
@@ -408,15 +419,15 @@ func (db *DB) eachEvent(
 					return err
 				}
 			}
-			events, above, err = v.next(log, q, max(above, log.floor), last)
+			events, above, err = v.next(log, w.query, max(above, log.floor), last)
 			more = above < last
-			if err != nil || len(events) == 0 {
+			if err != nil || len(events) == 0 || w.found == nil {
 				return err
 			}
-			return also(v, events)
+			return w.found(v, events)
 		})
 		if err == nil && len(events) > 0 {
-			err = db.eachHeld(ctx, who, q, events, hold, fn)
+			err = w.held(ctx, events, fn)
 		}
 		if err != nil {
 			return err
@@ -425,19 +436,19 @@ func (db *DB) eachEvent(
 	return nil
 }
 
-// eachHeld gives events their payloads when hold lets it.
-func (db *DB) eachHeld(ctx context.Context, who hookglass.Principal, q query.Query, events []*hookglass.Event, hold Holding, fn func(*hookglass.Event) error) error {
+// held gives events their payloads when hold lets it.
+func (w eventWalk) held(ctx context.Context, events []*hookglass.Event, fn func(*hookglass.Event) error) error {
 	var bytes, largest int64
 	for _, e := range events {
 		bytes, largest = bytes+e.Size, max(largest, e.Size)
 	}
-	give, err := hold(bytes, largest)
+	give, err := w.hold(bytes, largest)
 	if err != nil {
 		return err
 	}
 	defer give()
-	err = db.View(ctx, who, func(v *View) error {
-		if err := v.LoadDeliveries(events, q); err != nil {
+	err = w.db.View(ctx, w.who, func(v *View) error {
+		if err := v.LoadDeliveries(events, w.query); err != nil {
 			return err
 		}
 		return v.loadPayloads(events)
@@ -446,8 +457,8 @@ func (db *DB) eachHeld(ctx context.Context, who hookglass.Principal, q query.Que
 		return err
 	}
 	for i, e := range events {
-		events[i] = nil                      // so that what is done with is not held
-		if e.Payload == nil || !q.Match(e) { // it was deleted meanwhile
+		events[i] = nil                            // so that what is done with is not held
+		if e.Payload == nil || !w.query.Match(e) { // it was deleted meanwhile
 			continue
 		}
 		if err := fn(e); err != nil {

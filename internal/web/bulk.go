@@ -108,7 +108,7 @@ func (a *app) export(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.writeExport(w, r, v, e, func(add func(*hookglass.Event) error) error {
-		return a.Captures.Each(r.Context(), v.who, string(e.ID), q, true, add)
+		return a.Captures.EachReported(r.Context(), v.who, string(e.ID), q, add)
 	})
 }
 
