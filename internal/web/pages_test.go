@@ -231,7 +231,9 @@ func TestALinkSignsInOnce(t *testing.T) {
 	if got := first.want(303, "GET", "/", nil).Header.Get("Location"); got != "/endpoints/"+string(s.endpoint.ID) {
 		t.Errorf("the start is %s", got)
 	}
-	second.want(401, "GET", link, nil).holds(t, "This link was used already or has expired.", "hookglass dev prints a new one")
+	used := second.want(401, "GET", link, nil)
+	used.holds(t, "This link was used already or has expired.", "hookglass dev prints a new one")
+	used.lacks(t, "aria-invalid")     // nobody typed anything yet
 	first.want(303, "GET", link, nil) // who is signed in by now is just let in
 }
 
