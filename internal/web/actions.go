@@ -293,6 +293,7 @@ func (a *app) renderAction(w http.ResponseWriter, r *http.Request, status int, v
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Actions, fresh.Script, actions.Script); err != nil {
 		return err
 	}
+	m.Frame.Title = "New action · " + e.Name
 	m.Title, m.Now = cases.Title, time.Now()
 	if m.Recent, err = a.recent(r.Context(), v, e); err != nil {
 		return err

@@ -283,6 +283,7 @@ func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v v
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.ReplayCases, fresh.Script, cases.Script); err != nil {
 		return err
 	}
+	m.Frame.Title = "New replay case · " + e.Name
 	id, source := "", m.Form.Event
 	if m.Case != nil {
 		id, source = m.Case.ID, string(m.Case.SourceID)

@@ -41,6 +41,7 @@ func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, 
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
 		return err
 	}
+	m.Frame.Title = "Retries · " + e.Name
 	p, err := a.Retries.Profile(r.Context(), v.who, string(e.ID), measured.Options{Query: query.Query{}, Events: measured.DefaultEvents, Groups: measured.DefaultGroups})
 	if err != nil {
 		return err
@@ -79,6 +80,7 @@ func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
 		return err
 	}
+	m.Frame.Title = "Schemas · " + e.Name
 	all, err := a.Drift.All(r.Context(), v.who, string(e.ID), drift.DefaultSample)
 	if err != nil {
 		return err
@@ -122,6 +124,7 @@ func (a *app) renderSchema(w http.ResponseWriter, r *http.Request, status int, f
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
 		return err
 	}
+	m.Frame.Title = schemas.Title(m.Schema.SchemaSummary) + " · " + e.Name
 	return render(w, r, status, schemas.One(m))
 }
 

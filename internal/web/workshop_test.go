@@ -669,3 +669,20 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 		})
 	}
 }
+
+// A tab of the browser, a bookmark and a screen reader tell pages apart by their titles.
+func TestEachPageOfAnEndpointHasATitleOfItsOwn(t *testing.T) {
+	w := newWorkshop(t)
+	event := w.hook(json(`{"order":1}`))
+	b, titles := w.signedIn(), map[string]string{}
+	for _, path := range []string{
+		"", "/requests/" + string(event), "/requests/" + string(event) + "/share", "/requests/" + string(event) + "/bundle", "/cases", "/cases/new?event=" + string(event),
+		"/actions", "/actions/new", "/alerts", "/tunnel", "/metrics", "/ledger", "/retries", "/schemas", "/schemas/unknown/-", "/settings",
+	} {
+		title := b.want(200, "GET", w.below(path), nil).found(t, "<title>([^<]*)</title>")
+		if other, taken := titles[title]; taken {
+			t.Errorf("%q and %q are both %q", other, path, title)
+		}
+		titles[title] = path
+	}
+}

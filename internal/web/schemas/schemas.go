@@ -56,8 +56,8 @@ func name(s api.SchemaSummary) string {
 	return *s.EventType
 }
 
-// title is an event type to people.
-func title(s api.SchemaSummary) string {
+// Title is an event type to people.
+func Title(s api.SchemaSummary) string {
 	if s.EventType == nil {
 		return "without an event type"
 	}

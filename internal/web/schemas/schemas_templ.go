@@ -143,7 +143,7 @@ func Page(m Model) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var7 string
-					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(title(s))
+					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(Title(s))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/schemas/schemas.templ`, Line: 40, Col: 80}
 					}
@@ -335,7 +335,7 @@ func One(m OneModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var17 string
-			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(title(m.Schema.SchemaSummary))
+			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(Title(m.Schema.SchemaSummary))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/schemas/schemas.templ`, Line: 75, Col: 39}
 			}
