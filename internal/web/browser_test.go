@@ -639,6 +639,10 @@ func TestKeysMoveThroughRequests(t *testing.T) {
 	c.press("j") // there is no older one
 	c.press("k")
 	c.until(shows(newest))
+	c.press("29") // there is no ninth tab
+	c.until(`location.hash === "#part-headers" && document.querySelector("#part-headers").dataset.shown !== undefined && document.querySelector("#announce").textContent.startsWith("Headers")`)
+	c.press("1")
+	c.until(`document.querySelector("#part-body").dataset.shown !== undefined`)
 	c.press("c")
 	c.until(`document.querySelector("[data-curl]").dataset.copied === "yes"`)
 	c.click("#part-body .copy")

@@ -209,6 +209,13 @@ func TestTheFocusComesBackFromTheFormsOfAnInspector(t *testing.T) {
 	c.press("billing\r")
 	c.until(`document.querySelector(".facts .tag") && document.activeElement.matches("[popovertarget=more-actions]")`)
 
+	// What is closed once it is done with is gone on from where it is opened.
+	eval[any](c, `(document.querySelector(".noted summary").click(), document.querySelector(".noted textarea").focus())`)
+	c.press("looked at")
+	eval[any](c, `document.querySelector(".noted [type=submit]").focus()`)
+	c.press("\r")
+	c.until(`document.querySelector(".noted-text") && document.activeElement.matches(".noted summary")`)
+
 	eval[any](c, `document.querySelector("[data-test] button").focus()`)
 	c.press("\r")
 	c.until(`document.querySelectorAll("#rows a.row").length === 2 && document.activeElement.matches("[data-test] button")`)

@@ -503,7 +503,7 @@ async function marks() {
     if (!shown || shown.outerHTML === now.outerHTML || shown.querySelector("select:focus, details[open]")) continue;
     shown.replaceWith(now.cloneNode(true));
   }
-  if (document.activeElement === document.body) stops()[stop]?.focus({ preventScroll: true });
+  resume(stop);
 }
 
 // gone takes a request away that was deleted, or that the search does not mean any more. One that is read stays until
@@ -785,6 +785,12 @@ function stopped() {
   const menu = active?.closest("#detail [popover]");
   return stops().indexOf(menu ? detail.querySelector(`[popovertarget="${menu.id}"]`) : active);
 }
+// resume lets the keyboard go on where it stopped, or at what was closed around that, unless it is elsewhere by now.
+function resume(stop) {
+  if (document.activeElement !== document.body) return;
+  const at = stops()[stop];
+  for (const one of [at, at?.closest("details")?.querySelector("summary")]) if (document.activeElement === document.body) one?.focus({ preventScroll: true });
+}
 
 root.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-part]");
@@ -807,7 +813,7 @@ root.addEventListener("submit", async (event) => {
     if (dialog) stop = stopped();
     if (turn === opening) {
       await open(id, { history: "keep", tab: form.dataset.part || undefined });
-      if (document.activeElement === document.body) stops()[stop]?.focus({ preventScroll: true });
+      resume(stop);
     } // else someone went on, and stays there
     row(id);
     say(form.dataset.part === "replays" ? "Replayed" : "Done");
@@ -984,8 +990,12 @@ document.addEventListener("hookglass:key", (event) => {
       if (!root.hasAttribute("data-open") || blank === null) return;
       close();
       break;
-    default:
-      return;
+    default: {
+      const tab = /^[1-9]$/.test(event.detail) && tabs()[event.detail - 1];
+      if (!tab) return;
+      choose(tab);
+      say(tab.textContent.trim());
+    }
   }
   event.preventDefault();
 });
