@@ -290,6 +290,9 @@ func TestAShortTagKeepsItsWidthBesideALongOne(t *testing.T) {
 func TestOnPaperARequestIsWhole(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(sent{body: strings.Repeat("a line of it\n", 60) + "the last"})
+	if err := s.captures.SetNote(t.Context(), s.who, string(s.endpoint.ID), string(event), strings.Repeat("noted\n", 40)); err != nil {
+		t.Fatal(err)
+	}
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.open(s.url + "/endpoints/" + string(s.endpoint.ID) + "/requests/" + string(event))
@@ -298,11 +301,11 @@ func TestOnPaperARequestIsWhole(t *testing.T) {
 		return err
 	}))
 	for expression, want := range map[string]string{
-		`[...document.querySelectorAll(".requests, .detail")].filter((e) => e.scrollHeight > e.clientHeight).map((e) => e.className).join()`: "",
-		`[...document.querySelectorAll(".part")].filter((e) => !e.checkVisibility()).map((e) => e.id).join()`:                                "",
-		`[...document.querySelectorAll("button, nav, .row")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`:              "",
-		`String(document.documentElement.scrollHeight > 900 && document.querySelector(".part > h3").getBoundingClientRect().height > 10)`:    "true",
-		`String(document.querySelector(".detail").innerText.includes("the last"))`:                                                           "true",
+		`[...document.querySelectorAll(".requests, .detail, .noted-text")].filter((e) => e.scrollHeight > e.clientHeight).map((e) => e.className).join()`: "",
+		`[...document.querySelectorAll(".part")].filter((e) => !e.checkVisibility()).map((e) => e.id).join()`:                                             "",
+		`[...document.querySelectorAll("button, nav, .row, .noted summary")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`:           "",
+		`String(document.documentElement.scrollHeight > 900 && document.querySelector(".part > h3").getBoundingClientRect().height > 10)`:                 "true",
+		`String(document.querySelector(".detail").innerText.includes("the last"))`:                                                                        "true",
 	} {
 		if got := eval[string](c, expression); got != want {
 			t.Errorf("%s is %.300s, want %q", expression, got, want)

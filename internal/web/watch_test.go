@@ -435,6 +435,14 @@ func TestALongNameLeavesTheBadgeOfAnActivityItsPlaceOnAPhone(t *testing.T) {
 		const [badge, where] = [".badge", ".activity-where"].map((e) => document.querySelector("#feed " + e)?.getBoundingClientRect());
 		return badge && badge.right <= where.left && where.right <= innerWidth;
 	})()`)
+	if !eval[bool](c, `(() => {
+		const time = document.querySelector("#feed time");
+		time.textContent = "59m ago";
+		time.parentElement.style.width = "150px";
+		return time.scrollWidth <= time.clientWidth;
+	})()`) {
+		t.Error("the age is wider than its place")
+	}
 }
 
 func TestSetupNamesTheAddressesOfThisService(t *testing.T) {
