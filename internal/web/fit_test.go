@@ -112,6 +112,47 @@ func TestTheURLOfAnEndpointIsInSight(t *testing.T) {
 		c.picture("head" + strconv.FormatInt(width, 10))
 		c.silent()
 	}
+	for _, name := range []string{"Orders", "Orders of the old shop"} { // nothing beside which there would be more room than it needs
+		inbox := s.create(name, hookglass.KindEmail)
+		c := s.chrome(1440, 900)
+		c.open(s.link())
+		c.open(s.url + "/endpoints/" + string(inbox.ID))
+		if !eval[bool](c, `[...document.querySelectorAll(".head-address code, .head h1")].every((of) => of.scrollWidth <= of.clientWidth)`) {
+			t.Errorf("of an endpoint that is kept the name %q or the address is cut", name)
+		}
+	}
+}
+
+// Several tags have a line of their own, so that none of them is cut for what else the row tells, and of those that are
+// not there it tells how many there are.
+func TestSeveralTagsAreWholeInTheList(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(s.github("pull_request_review_comment", "d", `{}`, "secret"))
+	for _, tag := range []string{"vip", "billing", "later", "a name that is longer than there is room for in a row", "zebra"} {
+		if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(event), tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, width := range []int64{1440, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page(""))
+		c.until(lists(event))
+		if got := eval[string](c, `[...document.querySelectorAll(".row-tags > *")].map((tag) => tag.textContent).join("|")`); got != "a name that is longer than there is room for in a row|billing|later|+2" {
+			t.Errorf("the tags are %q", got)
+		}
+		if got := eval[string](c, `document.querySelector(".row-tags > :last-child").title`); got != "vip, zebra" {
+			t.Errorf("the others are %q", got)
+		}
+		if cut := eval[string](c, `[...document.querySelectorAll(".row-tags > :not(:first-child)")].filter((tag) => tag.scrollWidth > tag.clientWidth).map((tag) => tag.textContent).join()`); cut != "" {
+			t.Errorf("at %d pixels these are cut: %s", width, cut)
+		}
+		if !eval[bool](c, `document.querySelector(".row-tags").getBoundingClientRect().top >= document.querySelector(".row-what").getBoundingClientRect().bottom &&
+			document.querySelector(".row-size").getBoundingClientRect().top < document.querySelector(".row-what").getBoundingClientRect().bottom`) {
+			t.Errorf("at %d pixels the tags do not stand below the rest", width)
+		}
+		c.silent()
+	}
 }
 
 // A name comes before its value, in whatever direction the two are written.

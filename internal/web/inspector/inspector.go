@@ -238,6 +238,9 @@ func (d *Detail) deletion() string {
 	return d.Path + "/delete" + search
 }
 
+// rowTags is how many tags of a request its row names; of others it tells how many there are.
+const rowTags = 3
+
 // maxTitle bounds the path and query that name a request; the URL stands whole among the facts.
 const maxTitle = 300
 
