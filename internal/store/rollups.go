@@ -242,8 +242,8 @@ func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error
 	return hidden, err
 }
 
-// PurgeFigures deletes some of the figures and outcomes that are too old to be asked for, and reports whether there may
-// be more.
+// PurgeFigures deletes some of the figures, totals of actions and outcomes that are too old to be asked for, and
+// reports whether there may be more.
 func (tx *Tx) PurgeFigures() (more bool, err error) {
 	for _, old := range []struct {
 		span int64
@@ -256,9 +256,15 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 		}
 		more = more || n == rollPurge
 	}
+	n, err := tx.exec("DELETE FROM action_totals WHERE (endpoint, hour, name) IN (SELECT x.endpoint, x.hour, x.name FROM endpoints e"+
+		tx.dialect.each("action_totals", "x.endpoint = e.num AND x.hour < cast($1 AS bigint)")+" LIMIT $2)", tx.Now.Add(-keepHours).Unix()/3600, rollPurge)
+	if err != nil {
+		return false, err
+	}
+	more = more || n == rollPurge
 	// Their numbers are nearly in the order of their times, so only the oldest are looked at. Those of a time to come
 	// are of a wrong clock, and would keep the others.
-	n, err := tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes ORDER BY num LIMIT $1")+" AND rolled = 1 AND (at < $2 OR at > $3)",
+	n, err = tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes ORDER BY num LIMIT $1")+" AND rolled = 1 AND (at < $2 OR at > $3)",
 		rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro(), tx.Now.Add(keepOutcomes).UnixMicro())
 	return more || n == rollPurge, err
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -213,6 +214,38 @@ func TestADeletedEndpointLeavesNoFigures(t *testing.T) {
 // Two nodes that roll up at the same time count everything once.
 // What a sender was answered is known for some events only when they are in the figures already: a local machine took
 // its time.
+// Totals of actions are a row an hour of each status, so they go when figures by hours go.
+func TestTotalsOfActionsAreKeptAsLongAsFigures(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		const day = 24 * time.Hour
+		total := func(e hookglass.Endpoint, ago time.Duration) store.ActionCount {
+			return store.ActionCount{EndpointNum: e.Num, At: time.Now().Add(-ago), ActionTotals: hookglass.ActionTotals{Runs: map[hookglass.RunStatus]int64{hookglass.ActionRunCompleted: 1}}}
+		}
+		update(t, db, func(tx *store.Tx) error {
+			return tx.AddActionTotals(total(e, 500*day), total(e, 401*day), total(e, 399*day), total(other, 401*day), total(other, 0))
+		})
+		update(t, db, func(tx *store.Tx) error {
+			more, err := tx.PurgeFigures()
+			if more {
+				t.Error("there is more to delete")
+			}
+			return err
+		})
+		update(t, db, func(tx *store.Tx) error {
+			var ages []int64
+			err := tx.EachInt("SELECT DISTINCT hour FROM action_totals ORDER BY hour", nil, func(hour int64) error {
+				ages = append(ages, int64(time.Since(time.Unix(hour*3600, 0))/day))
+				return nil
+			})
+			if !slices.Equal(ages, []int64{399, 0}) {
+				t.Errorf("totals of %v days ago are kept, want those of 399 and 0", ages)
+			}
+			return err
+		})
+	})
+}
+
 func TestFiguresHaveTheAnswersThatWereGiven(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e := newEndpoint(t, db)
