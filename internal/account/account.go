@@ -16,6 +16,7 @@ import (
 	"net/mail"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -30,7 +31,8 @@ type Service struct {
 	db     *store.DB
 	log    *slog.Logger
 	hasher hasher
-	used   chan int64 // tokens whose use is to be noted
+	used   chan int64   // tokens whose use is to be noted
+	purged atomic.Int64 // when tokens were purged last, in Unix nanoseconds
 
 	beside   bool // it is not a server's
 	failures spate
@@ -70,11 +72,21 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Purge deletes what has expired: sessions, login links and rate limits. Of these there may be as many as addresses
-// called, so that they go in pieces, with rests in which the storage belongs to others.
+// keepEnded is how long a token is listed after it was revoked or expired, and tokensEvery how often those that ended
+// longer ago are looked for.
+const (
+	keepEnded   = 90 * 24 * time.Hour
+	tokensEvery = time.Hour
+)
+
+// Purge deletes what has expired: sessions, login links, tokens that ended long ago, and rate limits. Of these there
+// may be as many as addresses called, so that they go in pieces, with rests in which the storage belongs to others.
 func (s *Service) Purge(ctx context.Context) error {
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeSessions() })
 	if err != nil {
+		return err
+	}
+	if err := s.purgeTokens(ctx); err != nil {
 		return err
 	}
 	for last, more := "", true; more; more = last != "" {
@@ -84,6 +96,26 @@ func (s *Service) Purge(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
+			return err
+		}
+		fair.Rest(ctx, began)
+	}
+	return nil
+}
+
+func (s *Service) purgeTokens(ctx context.Context) error {
+	last, now := s.purged.Load(), time.Now()
+	if now.Sub(time.Unix(0, last)).Abs() < tokensEvery || !s.purged.CompareAndSwap(last, now.UnixNano()) {
+		return nil
+	}
+	for more := true; more; {
+		began := time.Now()
+		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			more, err = tx.PurgeTokens(tx.Now.Add(-keepEnded))
+			return err
+		})
+		if err != nil {
+			s.purged.Store(last)
 			return err
 		}
 		fair.Rest(ctx, began)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -448,6 +449,63 @@ func TestALoginLinkWorksOnce(t *testing.T) {
 		}
 		if _, _, err := s.Resume(t.Context(), session.Secret); err != nil {
 			t.Errorf("a purge ended a session that has not expired: %v", err)
+		}
+	})
+}
+
+// Tokens may be made by the thousand, for a job each: those that ended long ago are in nobody's list for ever.
+func TestTokensThatEndedLongAgoAreForgotten(t *testing.T) {
+	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
+		made := register(t, s, "ada@example.com")
+		const day = 24 * time.Hour
+		now := time.Now()
+		create := func(name string, expires time.Time, revoked bool) {
+			token := hookglass.Token{UserID: made.User.ID, AccountID: made.Account.ID, Name: name, Level: hookglass.LevelAccount, Scopes: []hookglass.Scope{hookglass.ScopeRead}, ExpiresAt: expires}
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				if err := tx.CreateToken(&token, []byte(name)); err != nil || !revoked {
+					return err
+				}
+				tx.Now = now.Add(-91 * day)
+				return tx.RevokeToken(token.ID)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		create("without end", time.Time{}, false)
+		create("valid", now.Add(day), false)
+		create("expired lately", now.Add(-89*day), false)
+		create("expired long ago", now.Add(-91*day), false)
+		create("revoked long ago", now.Add(day), true)
+		secret, _ := token(t, s, account.TokenRequest{User: made.User.ID, Name: "revoked lately"})
+		lately, err := s.Authenticate(t.Context(), secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := func() (names []string) {
+			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				tokens, err := v.Tokens(made.User.ID)
+				for _, t := range tokens {
+					names = append(names, t.Name)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(names)
+			return names
+		}
+		if err := s.RevokeToken(t.Context(), hookglass.System, lately.Token); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := s.Purge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := names(), []string{"expired lately", "revoked lately", "valid", "without end"}; !slices.Equal(got, want) {
+				t.Errorf("%q are kept, want %q", got, want)
+			}
 		}
 	})
 }

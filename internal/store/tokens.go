@@ -72,6 +72,15 @@ func (tx *Tx) TouchToken(id int64) error {
 	return err
 }
 
+// tokenRows bounds how many tokens one transaction purges.
+const tokenRows = 500
+
+// PurgeTokens deletes tokens that were revoked or expired before a time, some at once. It reads all tokens there are.
+func (tx *Tx) PurgeTokens(before time.Time) (more bool, err error) {
+	n, err := tx.exec("DELETE FROM tokens WHERE "+tx.dialect.picked("id", "SELECT id FROM tokens WHERE revoked_at < $1 OR expires_at < $1 LIMIT $2"), micros(before), tokenRows)
+	return n == tokenRows, err
+}
+
 // EndpointByTunnelKey finds the temporary endpoint whose key has this SHA-256 and that has not expired at
 // the given time.
 func (v *View) EndpointByTunnelKey(hash []byte, now time.Time) (id hookglass.EndpointID, err error) {
