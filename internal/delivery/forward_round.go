@@ -118,11 +118,16 @@ func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store
 	return claimed, more, err
 }
 
+// tooLate is later than anything is due that was taken by now.
+func tooLate(now time.Time) time.Time {
+	return now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
+}
+
 // recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
 // just now, must not make deliveries wait until it is there again. It does a piece a round, because there may be as
 // many as events came while a target was away, and reports whether there may be more.
 func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err error) {
-	beyond := now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
+	beyond := tooLate(now)
 	if !now.After(f.looked.Add(-clockJump)) || f.recalled.IsZero() || time.Since(f.recalled) >= recallEvery {
 		err := f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
 			f.recalls, err = v.ForwardRecalls(beyond)
@@ -148,7 +153,11 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err e
 			f.recalls = f.recalls[1:]
 			continue
 		}
-		err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecallForwards(late, now, beyond) })
+		err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
+			// What was taken since the round began, while the storage was slow to tell, is due later than by that time.
+			now := f.Now()
+			return tx.RecallForwards(late, now, tooLate(now))
+		})
 		if err != nil {
 			return false, err
 		}

@@ -419,13 +419,46 @@ func TestWhatADeadNodeHadInHandIsSentAgain(t *testing.T) {
 		y.capture(y.ep, "", "later") // a round has passed when this is through
 		until(t, "another delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 		if len(s.got()) != 1 {
-			t.Fatalf("%d hits before the lease ended", len(s.got()))
+			t.Fatalf("before the lease ended: %+v, %s", s.got(), text(y.deliveries(target)))
 		}
 		y.clock.advance(21 * time.Second)
 		until(t, "the delivery", y.settledAll(target, 2, hookglass.ForwardDelivered))
 		if h := s.got(); len(h) != 2 || h[1].header.Get("X-Service-Original-Request") != string(ev.ID) {
 			t.Errorf("%+v", h)
 		}
+	})
+}
+
+// A round goes by the time at which it began. What is taken while the storage keeps it waiting is due later than
+// anything could be by that time, and must not be sent a second time.
+func TestWhatIsTakenWhileARoundWaitsIsNotTakenBack(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		s := newSink(t, always(200))
+		target := y.target(y.ep, s.URL, 0)
+		y.capture(y.ep, "", "x")
+		var calls atomic.Int64
+		now := func() time.Time {
+			began := y.clock.now()
+			if calls.Add(1) == 1 {
+				y.clock.advance(20 * time.Second)
+				err := y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+					_, err := tx.ClaimForwards(target.ID, y.clock.now(), 10, target.Timeout+30*time.Second) // another node
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return began
+		}
+		y.startBy(y.db, now)
+		seen := calls.Load()
+		until(t, "some rounds", func() bool { return calls.Load() > seen+8 })
+		if d := y.deliveries(target)[0]; d.State != hookglass.ForwardSending || len(s.got()) > 0 {
+			t.Errorf("%d hits, %s", len(s.got()), text(d))
+		}
+		y.later(target.Timeout + 31*time.Second)
+		until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 	})
 }
 
