@@ -47,7 +47,7 @@ func (p partly) Error() string {
 
 // send sends a message to all, or, where the relay refuses some for good, to each of the others; it says so by partly.
 func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) error {
-	client, err := m.client()
+	client, err := m.client(m.relay.Dial)
 	if err != nil {
 		return err
 	}
@@ -102,13 +102,13 @@ func (m *Mailer) compose(to []string, msg hookglass.Message) (*gomail.Msg, error
 	return mail, nil
 }
 
-// client is a client of the relay.
-func (m *Mailer) client() (*gomail.Client, error) {
+// client is a client of the relay, which it connects to by connect.
+func (m *Mailer) client(connect func(ctx context.Context, network, address string) (net.Conn, error)) (*gomail.Client, error) {
 	tlsConfig := &tls.Config{ServerName: m.relay.Host, MinVersion: tls.VersionTLS12}
-	dial := m.relay.Dial
+	dial := connect
 	if m.relay.Port == implicitTLS {
 		dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := m.relay.Dial(ctx, network, address)
+			conn, err := connect(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
