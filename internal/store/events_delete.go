@@ -238,6 +238,7 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 	for _, statement := range []string{
 		"DELETE FROM outcomes WHERE endpoint = $1 AND rolled = 0",
 		"DELETE FROM replays WHERE endpoint = $1",
+		"DELETE FROM releases WHERE endpoint = $1",
 		"DELETE FROM replay_cases WHERE endpoint = $1",
 		"DELETE FROM replay_batches WHERE endpoint = $1",
 		"DELETE FROM forwarding_targets WHERE endpoint = $1",
@@ -390,8 +391,10 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, e
 			return nil, err
 		}
 	}
-	if _, err := tx.exec("DELETE FROM replays WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-		return nil, err
+	for _, table := range []string{"replays", "releases"} {
+		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
+			return nil, err
+		}
 	}
 	// A delivery before its evidence: what is being written down of it is waited for, and then there to be seen.
 	for _, table := range []string{"forwards", "forward_evidence"} {
