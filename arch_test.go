@@ -32,7 +32,7 @@ var layers = map[string]int{
 
 	"store": 3,
 
-	"account": 4, "endpoint": 4, "capture": 4, "tunnel": 4, "alert": 4, "action": 4, "replay": 4, "delivery": 4, "diagnosis": 4, "retries": 4, "drift": 4, "share": 4, "ledger": 4, "flow": 4, "move": 4, "draft": 4, "declare": 4,
+	"account": 4, "endpoint": 4, "capture": 4, "tunnel": 4, "alert": 4, "action": 4, "replay": 4, "delivery": 4, "diagnosis": 4, "retries": 4, "drift": 4, "share": 4, "ledger": 4, "flow": 4, "move": 4, "draft": 4, "declare": 4, "release": 4,
 
 	"httpd": 5, "cable": 5, "ingest": 5, "smtpd": 5, "rest": 5, "mcp": 5, "web": 5, "job": 5,
 

@@ -43,7 +43,8 @@ func Status(code hookglass.Code) int {
 		return http.StatusRequestEntityTooLarge
 	case hookglass.CodeUnsupportedMediaType:
 		return http.StatusUnsupportedMediaType
-	case hookglass.CodeValidationFailed, hookglass.CodeTargetNotAllowed:
+	case hookglass.CodeValidationFailed, hookglass.CodeTargetNotAllowed,
+		hookglass.CodeReleaseOff, hookglass.CodeRecipientNotAllowed, hookglass.CodeNotAMail, hookglass.CodeNoRawMessage:
 		return http.StatusUnprocessableEntity
 	case hookglass.CodeUpgradeRequired:
 		return http.StatusUpgradeRequired
