@@ -49,6 +49,7 @@ func addressed(hc huma.Context, next func(huma.Context)) {
 var faultsOfRequests = map[hookglass.Code]bool{
 	hookglass.CodeInvalidJSON: true, hookglass.CodeValidationFailed: true, hookglass.CodePayloadTooLarge: true, hookglass.CodeUnsupportedMediaType: true,
 	hookglass.CodeTargetNotAllowed: true, hookglass.CodePlanRequired: true, hookglass.CodePaymentMethodRequired: true, hookglass.CodeSubscriptionRequired: true,
+	hookglass.CodeReleaseOff: true, hookglass.CodeRecipientNotAllowed: true,
 }
 
 // told is the error that the caller is told: err, or that what the path names is not there. It is looked for only

@@ -12,6 +12,7 @@ const (
 	ofForwards  httpd.List = 'f'
 
 	ofReplays    httpd.List = 'r'
+	ofReleases   httpd.List = 'y'
 	ofCases      httpd.List = 'c'
 	ofRuns       httpd.List = 'u'
 	ofBatches    httpd.List = 'b'

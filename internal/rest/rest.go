@@ -26,6 +26,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
+	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/share"
@@ -48,6 +49,7 @@ type Deps struct {
 	Retries      *retries.Service
 	Drift        *drift.Service
 	Shares       *share.Service
+	Releases     *release.Service
 	Declarations *declare.Service
 	Addresses    api.Addresses
 	// TemporaryEndpoints is whether anyone may make one.
@@ -84,6 +86,7 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.signatures(t)
 	s.forwarding(t)
 	s.replays(t)
+	s.releases(t)
 	s.replayCases(t)
 	s.actions(t)
 	s.actionSecrets(t)

@@ -26,6 +26,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
+	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/rest"
 	"hookglass/internal/retries"
@@ -48,6 +49,7 @@ type site struct {
 	actions   *action.Service
 	alerts    *alert.Service
 	deps      rest.Deps
+	relay     relay
 	owner     account.Registered
 	token     string // of the owner's account, with every scope
 	drain     func()
@@ -92,6 +94,10 @@ func open(t *testing.T, db *store.DB) *site {
 	s.replays = replay.New(db, replay.Config{Client: network{}, Verifiers: s.endpoints, Sealer: keys, Reads: s.captures, Log: log})
 	s.alerts = alert.New(db, alert.Config{Client: network{}, Sealer: keys, Log: log})
 	s.actions = action.New(db, action.Config{Client: network{}, Sealer: keys, Hold: s.captures.Hold, Log: log})
+	allowed, err := release.ParseRecipients([]string{"dev@example.com", "@team.example"}, "mail.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
 	draining := make(chan struct{})
 	tunnels := tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, HoldAll: s.captures.HoldAll, Retention: 720 * time.Hour, Draining: draining, Log: log})
 	s.deps = rest.Deps{
@@ -99,6 +105,7 @@ func open(t *testing.T, db *store.DB) *site {
 		Declarations:       declare.New(db, s.endpoints, s.actions, s.alerts),
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		Shares:             share.New(db, s.endpoints, s.captures),
+		Releases:           release.New(db, release.Config{Relay: &s.relay, Recipients: allowed, Log: log}),
 		TemporaryEndpoints: true, Draining: draining,
 	}
 	handler := rest.New(s.deps)
