@@ -29,6 +29,7 @@ func (a *app) registerRequests() {
 	a.page("GET "+one+"/attachments/{index}", a.attachment)
 	a.page("GET "+one+"/parts/{index}", a.bodyPart)
 	a.page("POST "+one+"/replay", a.replay)
+	a.page("POST "+one+"/release", a.releaseMail)
 	a.page("POST "+one+"/times", a.times)
 	a.page("GET "+one+"/bundle", a.showBundle)
 	a.page("POST "+one+"/bundle", a.makeBundle)
@@ -155,6 +156,9 @@ func (a *app) find(w http.ResponseWriter, r *http.Request) error {
 func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *inspector.Detail) error {
 	ref, id := string(e.ID), string(d.Event.ID)
 	d.Writes, d.Tunnel, d.Reports = v.signedIn(), e.TunnelActive, d.Event.Reports
+	if a.Releases.On() {
+		d.ReleaseTo = a.Releases.Recipients.Entries()
+	}
 	if d.Mail == nil && (d.Event.SignatureStatus != hookglass.SignatureUnchecked || d.Event.Provider != hookglass.UnknownProvider) {
 		s, err := a.Captures.SignatureOf(ctx, v.who, ref, d.Event)
 		if err != nil {
@@ -169,6 +173,11 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 		}
 		if d.Replays, err = view.Replays(ref, id, 0, shownOutcomes); err != nil {
 			return err
+		}
+		if d.Mail != nil {
+			if d.Releases, err = view.Releases(ref, id, 0, shownOutcomes); err != nil {
+				return err
+			}
 		}
 		for _, p := range d.Replays {
 			d.Targets = append(d.Targets, p.TargetURL)

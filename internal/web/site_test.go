@@ -25,6 +25,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
+	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/seal"
@@ -79,7 +80,7 @@ func newSiteOn(t *testing.T, db *store.DB, change func(*web.Deps)) *site {
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
 		Replays: replay.New(db, replay.Config{Client: echo{}, Verifiers: s.endpoints, Sealer: keys, Log: log}),
 		Shares:  share.New(db, s.endpoints, s.captures), Retention: time.Hour, Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, SMTP: web.SMTP{Address: "127.0.0.1:2525"}, Temporary: true, Draining: s.drain,
-		Retries: retries.New(db), Drift: drift.New(db), Flows: flow.New(db, log),
+		Releases: release.New(db, release.Config{Log: log}), Retries: retries.New(db), Drift: drift.New(db), Flows: flow.New(db, log),
 	}
 	change(&deps)
 	pages := httpd.New(httpd.Config{Log: log}).Wrap(web.New(deps))

@@ -26,6 +26,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/flow"
 	"hookglass/internal/httpd"
+	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/share"
@@ -52,6 +53,7 @@ type Deps struct {
 	Addresses api.Addresses
 	SMTP      SMTP
 	Shares    *share.Service
+	Releases  *release.Service
 	Retention time.Duration   // how long requests of an account are kept that has no time of its own
 	Temporary bool            // visitors may make temporary endpoints
 	Signup    bool            // visitors may create an account

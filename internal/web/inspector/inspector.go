@@ -120,6 +120,8 @@ type Detail struct {
 	Runs      []hookglass.ActionRun
 	Actions   map[string]string // names of the actions of the runs by id
 	Replays   []*hookglass.Replay
+	Releases  []hookglass.Release
+	ReleaseTo []string        // whom the operator allows mail to be sent on to; empty: nobody
 	Targets   []string        // where replays went before, and forwarding targets
 	Tags      []hookglass.Tag // of the workspace
 	Tunnel    bool            // a local machine is connected
@@ -162,6 +164,7 @@ const (
 	TabAttachments Tab = "attachments"
 	TabDeliveries  Tab = "deliveries"
 	TabReplays     Tab = "replays"
+	TabReleases    Tab = "releases"
 )
 
 // Signature is what can be said of a signature now.

@@ -804,7 +804,7 @@ root.addEventListener("submit", async (event) => {
   fault.hidden = true;
   let stop = stopped();
   if (button) button.disabled = true;
-  if (form.dataset.part === "replays" && button) button.textContent = "Sending…";
+  if (["replays", "releases"].includes(form.dataset.part) && button) button.textContent = "Sending…";
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
     if (answer.type !== "opaqueredirect") throw new Error(await refusal(answer));
