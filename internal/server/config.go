@@ -20,6 +20,7 @@ import (
 	"hookglass/internal/alert"
 	"hookglass/internal/email"
 	"hookglass/internal/outbound"
+	"hookglass/internal/release"
 )
 
 // Storage says where the data is; every command that opens the database has it.
@@ -61,6 +62,7 @@ type Config struct {
 	SMTPRelayUser         string        `name:"smtp-relay-user" env:"HOOKGLASS_SMTP_RELAY_USER" placeholder:"NAME" help:"User at the relay."`
 	SMTPRelayPasswordFile string        `name:"smtp-relay-password-file" env:"HOOKGLASS_SMTP_RELAY_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"Its password; or HOOKGLASS_SMTP_RELAY_PASSWORD."`
 	MailFrom              string        `env:"HOOKGLASS_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of that mail (default: hookglass@ and the mail domain)."`
+	ReleaseTo             []string      `name:"release-to" env:"HOOKGLASS_RELEASE_TO" placeholder:"ADDRESS|@DOMAIN" help:"Whom people may send caught mail on to, through the relay; may be given again. Without it nobody."`
 	MailDomain            string        `env:"HOOKGLASS_MAIL_DOMAIN" default:"localhost" placeholder:"NAME" help:"Domain of generated email addresses (default: ${default})."`
 	TrustedProxies        []string      `env:"HOOKGLASS_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-* and Forwarded headers are believed."`
 	OutboundAllow         []string      `env:"HOOKGLASS_OUTBOUND_ALLOW" placeholder:"CIDR" help:"Networks that outbound requests may reach besides public addresses."`
@@ -83,6 +85,7 @@ type checked struct {
 	allow     []outbound.Rule
 	level     slog.Level
 	mailRelay *alert.Relay // nil: no mail is sent
+	releaseTo release.Recipients
 
 	pair        *certificate   // nil: no TLS, or by ACME
 	acmeRoots   *x509.CertPool // nil: the system's
@@ -196,6 +199,15 @@ func (c *checked) validateMail(f *faults) {
 	c.MailDomain = strings.ToLower(c.MailDomain) // an event's path is the address that it came to, in lower case
 	if c.mailRelay, err = c.relay(); err != nil {
 		*f = append(*f, err)
+	}
+	if len(c.ReleaseTo) == 0 {
+		return
+	}
+	if c.SMTPRelay == "" {
+		f.add("release-to", "goes with --smtp-relay, through which the mail is sent")
+	}
+	if c.releaseTo, err = release.ParseRecipients(c.ReleaseTo, c.MailDomain); err != nil {
+		f.add("release-to", "%v", err)
 	}
 }
 

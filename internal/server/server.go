@@ -35,6 +35,7 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
 	"hookglass/internal/outbound"
+	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/smtpd"
@@ -82,6 +83,7 @@ type Server struct {
 	endpoints *endpoint.Service
 	captures  *capture.Service
 	replays   *replay.Service
+	releases  *release.Service
 	alerts    *alert.Service
 	actions   *action.Service
 	tunnels   *tunnel.Service

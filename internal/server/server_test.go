@@ -461,6 +461,28 @@ func TestEveryFaultOfAConfigurationIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+// Whom mail may be released to is judged with everything else: it needs a relay, and never leads back here.
+func TestWhomMailMayBeReleasedToIsJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		relay string
+		to    []string
+		says  string // "": it is accepted
+	}{
+		"addresses and domains": {"127.0.0.1:25", []string{"dev@example.com", "@example.org", "@bücher.example"}, ""},
+		"nobody":                {"127.0.0.1:25", nil, ""},
+		"no relay":              {"", []string{"dev@example.com"}, "goes with --smtp-relay"},
+		"a word":                {"127.0.0.1:25", []string{"dev@example.com", "example.org"}, "example.org"},
+		"this installation":     {"127.0.0.1:25", []string{"@LocalHost"}, "--mail-domain"},
+	} {
+		cfg := config(t.TempDir())
+		cfg.SMTPRelay, cfg.ReleaseTo = c.relay, c.to
+		_, err := cfg.Validate()
+		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), "--release-to: ") || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAPortThatThereIsNotIsAFaultOfTheConfiguration(t *testing.T) {
 	for flag, set := range map[string]func(*server.Config, string){
 		"--listen":         func(c *server.Config, port string) { c.Listen = "127.0.0.1:" + port },

@@ -17,6 +17,7 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/job"
 	"hookglass/internal/outbound"
+	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/seal"
@@ -29,7 +30,13 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	db := s.db
 	s.accounts = account.New(db, httpd.Knowing(s.log).With("part", "account"))
 	s.endpoints = endpoint.New(db, keys).Through(out)
-	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: s.cfg.mailer(), Log: s.log.With("part", "alert")})
+	mailer := s.cfg.mailer()
+	s.alerts = alert.New(db, alert.Config{Client: out, Sealer: keys, Mailer: mailer, Log: s.log.With("part", "alert")})
+	releases := release.Config{Recipients: s.cfg.releaseTo, Stopping: s.draining, Log: s.log.With("part", "release")}
+	if mailer != nil {
+		releases.Relay = mailer
+	}
+	s.releases = release.New(db, releases)
 	s.tunnels = tunnel.New(db, tunnel.Config{
 		Mail: delivery.MailJSON, HoldAll: func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error) {
 			return s.captures.HoldAll(ctx, who, times, read) // which is made of the tunnel
