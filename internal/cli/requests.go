@@ -29,6 +29,9 @@ type RequestsCmd struct {
 	Export RequestsExportCmd `cmd:"" help:"Write events as a file, oldest first."`
 	Delete RequestsDeleteCmd `cmd:"" help:"Delete events, by their ids or a search, or all."`
 
+	Release  RequestsReleaseCmd  `cmd:"" help:"Send a caught mail on to people, through the server's mail relay."`
+	Releases RequestsReleasesCmd `cmd:"" help:"List whom a mail was sent on to, newest first."`
+
 	Tag      RequestsTagCmd      `cmd:"" help:"Tag an event."`
 	Untag    RequestsUntagCmd    `cmd:"" help:"Take tags off an event."`
 	Note     RequestsNoteCmd     `cmd:"" help:"Write a note on an event, or take it off."`

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/client"
+	"hookglass/internal/server"
+)
+
+// RequestsReleaseCmd is `hookglass requests release`.
+type RequestsReleaseCmd struct {
+	Event string   `arg:"" help:"The mail's id, or latest."`
+	To    []string `sep:"," required:"" placeholder:"ADDRESS" help:"Whom it goes to; may be given again. The server's operator says who that may be, with --release-to."`
+}
+
+// Help implements kong.HelpProvider.
+func (c *RequestsReleaseCmd) Help() string {
+	return `The mail goes out as it was caught, through the mail relay of the server. Examples:
+
+  hookglass requests release latest -e ep_… --to dev@example.com
+  hookglass requests releases latest -e ep_…`
+}
+
+// Run implements the command. It fails when the mail was not sent, or when nobody knows.
+func (c *RequestsReleaseCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	at, event, err := r.event(ctx, c.Event)
+	if err != nil {
+		return err
+	}
+	made, err := at.ReleaseMail(ctx, r.Endpoint, event, c.To)
+	if err != nil {
+		return err
+	}
+	err = r.print(t, api.One[api.Release]{Data: made}, func(w io.Writer) error {
+		if made.Status != string(hookglass.ReleaseSent) {
+			return nil
+		}
+		_, err := fmt.Fprintf(w, "Sent %s to %s. The relay said: %s\n", made.EventID, visible(strings.Join(made.To, ", ")), relaySaid(made))
+		return err
+	})
+	if err == nil && made.Status != string(hookglass.ReleaseSent) {
+		err = errors.New(made.Status + ": it has not ended")
+		if made.Error != nil {
+			err = fmt.Errorf("%s: %s", made.Status, visible(made.Error.Message))
+		}
+		if made.RelayMessage != nil {
+			err = fmt.Errorf("%w The relay said: %s", err, relaySaid(made))
+		}
+	}
+	return err
+}
+
+// relaySaid is the relay's answer, a dash without one.
+func relaySaid(r api.Release) string {
+	if r.RelayCode == nil {
+		return "-"
+	}
+	return strings.TrimSpace(strconv.Itoa(*r.RelayCode) + " " + visible(deref(r.RelayMessage)))
+}
+
+// RequestsReleasesCmd is `hookglass requests releases`.
+type RequestsReleasesCmd struct {
+	Event string `arg:"" help:"The mail's id, or latest."`
+}
+
+// Run implements the command.
+func (c *RequestsReleasesCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	from, event, err := r.event(ctx, c.Event)
+	if err != nil {
+		return err
+	}
+	all := []api.Release{}
+	for cursor := ""; ; {
+		page, err := from.Releases(ctx, r.Endpoint, event, client.Page{Limit: 100, Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		if all = append(all, page.Data...); page.Meta.NextCursor == nil {
+			break
+		}
+		cursor = *page.Meta.NextCursor
+	}
+	rows := make([][]string, len(all))
+	for i, release := range all {
+		rows[i] = []string{clock(&release.CreatedAt), release.ID, release.Status, visible(strings.Join(release.To, ", ")), relaySaid(release)}
+	}
+	return r.print(t, api.List[api.Release]{Data: all}, table([]string{"TIME", "ID", "STATUS", "TO", "RELAY"}, rows))
+}
