@@ -89,7 +89,7 @@ func TestAnExportReadsLargeEventsAsRoomAllows(t *testing.T) {
 		}
 		// While a large event is written nobody has its room; that of those before it is free again.
 		n := 0
-		err := b.captures.Each(t.Context(), hookglass.System, string(b.ep.ID), query.Query{}, false, func(e *hookglass.Event) error {
+		err := b.captures.Each(t.Context(), hookglass.System, string(b.ep.ID), query.Query{}, func(e *hookglass.Event) error {
 			n++
 			if len(e.Body) != 1<<20 {
 				t.Errorf("event %d has %d bytes", n, len(e.Body))

@@ -49,7 +49,7 @@ type site struct {
 	actions   *action.Service
 	alerts    *alert.Service
 	deps      rest.Deps
-	relay     relay
+	relay     *relay
 	owner     account.Registered
 	token     string // of the owner's account, with every scope
 	drain     func()
@@ -82,7 +82,7 @@ func each(t *testing.T, test func(t *testing.T, s *site)) {
 
 func open(t *testing.T, db *store.DB) *site {
 	t.Helper()
-	s := &site{t: t, db: db, log: new(notes)}
+	s := &site{t: t, db: db, log: new(notes), relay: new(relay)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.accounts = account.New(db, log)
 	keys, err := seal.LoadOrCreate(filepath.Join(t.TempDir(), "keys.json"))
@@ -105,7 +105,7 @@ func open(t *testing.T, db *store.DB) *site {
 		Declarations:       declare.New(db, s.endpoints, s.actions, s.alerts),
 		Addresses:          api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 		Shares:             share.New(db, s.endpoints, s.captures),
-		Releases:           release.New(db, release.Config{Relay: &s.relay, Recipients: allowed, Log: log}),
+		Releases:           release.New(db, release.Config{Relay: s.relay, Recipients: allowed, Log: log}),
 		TemporaryEndpoints: true, Draining: draining,
 	}
 	handler := rest.New(s.deps)
