@@ -75,8 +75,8 @@ func (v *View) CountForwardsInLine(targets []int64, at time.Time, most int) (n i
 	return n, err
 }
 
-// ForwardBacklogs are what waits for each of some targets of an endpoint. It looks at [hookglass.MostPending] deliveries
-// to each, and at those that are being sent.
+// ForwardBacklogs are what waits for each of some targets of an endpoint. It looks at [hookglass.MostPending]
+// deliveries to each, and at those that are being sent.
 func (v *View) ForwardBacklogs(ref string, targets ...hookglass.ForwardingTarget) ([]hookglass.ForwardBacklog, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
