@@ -81,8 +81,10 @@ func TestAMailIsReleasedByAForm(t *testing.T) {
 	send(303, "nobody@team.example")
 	b.want(200, "GET", page+"?tab=releases", nil).holds(t, "failed", "550 &lt;b&gt;who?&lt;/b&gt;", "The mail relay refused nobody@team.example.", "dev@example.com, lea@team.example", "250 2.0.0 Ok", `value="nobody@team.example"`)
 	send(422, "eve@evil.example").holds(t, "eve@evil.example is not among the addresses")
+	send(422, "eve@evil.example").lacks(t, "The 0", "to.0")
 	send(422, "in@mail.test").holds(t, "of this installation")
-	send(422, " ").holds(t, "1 to 20")
+	send(422, " ").holds(t, "The form must name 1 to 20 addresses.")
+	send(422, "dev@example.com, Dev <x>").holds(t, "Dev is not a mail address such as dev@example.com. &lt;x&gt; is not")
 	if len(r.to) != 2 {
 		t.Errorf("%v", r.to)
 	}

@@ -251,7 +251,7 @@ func releases(d *Detail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = wideFact("The relay said").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = wideFact("Relay").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
