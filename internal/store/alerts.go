@@ -331,7 +331,7 @@ func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, e
 		}
 	}
 	a := &args{}
-	query := "SELECT count(*), count(CASE WHEN seq > " + a.add(seqs[1]) + " THEN 1 END) FROM events WHERE " + v.dialect.within(a, endpointNum, seqs[0], seqs[2]+1) + " AND ignored IS NULL"
+	query := "SELECT count(*), count(CASE WHEN seq > " + a.add(seqs[1]) + " THEN 1 END) FROM events WHERE " + v.dialect.bounded(a, endpointNum, seqs[0], seqs[2]+1) + " AND ignored IS NULL"
 	var left int64
 	if err := v.queryRow("endpoint", query, a.values, &left, &n); err != nil {
 		return 0, err

@@ -59,6 +59,16 @@ func (d dialect) between(endpoint, above, below string) string {
 	return "endpoint = " + endpoint + " AND seq > " + above + " AND seq < " + below
 }
 
+// bounded is within where all that lies between the bounds is counted: a comparison of rows, as within has it for
+// PostgreSQL, ends at the last event of the endpoint and not at the bound. What it selects has no order with a limit,
+// for which the index of the seqs alone would do as well.
+func (d dialect) bounded(a *args, endpointNum, above, below int64) string {
+	if below >= maxSeq {
+		return d.within(a, endpointNum, above, below)
+	}
+	return "endpoint = " + a.add(endpointNum) + " AND seq > " + a.add(above) + " AND seq < " + a.add(below)
+}
+
 const (
 	oldestFirst = " ORDER BY endpoint, seq"
 	newestFirst = " ORDER BY endpoint DESC, seq DESC"

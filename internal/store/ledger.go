@@ -40,10 +40,10 @@ func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err e
 	}
 	for _, part := range []func() error{
 		func() error { return w.targets(&l, kept) },
-		func() error { return w.actions(&l) },
-		func() error { return w.tunnel(&l, all.Expired) },
+		func() error { return w.actions(&l, kept) },
+		func() error { return w.tunnel(&l, kept, all.Expired) },
 		func() error { return w.verdicts(&l) },
-		func() error { return w.replays(&l) },
+		func() error { return w.replays(&l, kept) },
 	} {
 		if err := part(); err != nil {
 			return l, err
@@ -59,7 +59,7 @@ func (w ledgerWindow) hidden() (n int64, err error) {
 		return 0, err
 	}
 	a := &args{}
-	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, ledgerPiece{below: next(log.floor)}, 0), a.values, &n)
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, ledgerPiece{below: next(log.floor)}), a.values, &n)
 	return n, err
 }
 
@@ -75,7 +75,7 @@ func (v *View) BooksFrom() (time.Time, error) {
 
 func (w ledgerWindow) count(p ledgerPiece) (n int64, err error) {
 	a := &args{}
-	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p, 0), a.values, &n)
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p), a.values, &n)
 	return n, err
 }
 
@@ -89,7 +89,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 		}
 		a := &args{}
 		var n int64
-		if err := w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p, 0)+" AND ignored IS NOT NULL", a.values, &n); err != nil {
+		if err := w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p)+" AND ignored IS NOT NULL", a.values, &n); err != nil {
 			return 0, err
 		}
 		l.Ignored += n
@@ -116,7 +116,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 			l.Answers[strconv.FormatInt(status.Int64, 10)] += n
 		}
 		return struct{}{}, err
-	}, "SELECT type, status, count(*), "+ignored+" FROM events WHERE "+w.among(a, p, 0)+condition+" GROUP BY type, status", a.values...)
+	}, "SELECT type, status, count(*), "+ignored+" FROM events WHERE "+w.among(a, p)+condition+" GROUP BY type, status", a.values...)
 	if usual != 0 {
 		l.Answers["200"] += usual
 	}
@@ -152,7 +152,7 @@ func (w ledgerWindow) close(l *hookglass.Ledger, by map[int64]*hookglass.LedgerC
 	}
 }
 
-func (w ledgerWindow) actions(l *hookglass.Ledger) error {
+func (w ledgerWindow) actions(l *hookglass.Ledger, kept []int64) error {
 	known, err := w.v.actions(w.log.endpoint.Num, 0, 0)
 	if err != nil {
 		return err
@@ -164,8 +164,8 @@ func (w ledgerWindow) actions(l *hookglass.Ledger) error {
 	var waiting int64          // events whose actions are still to run
 	begun := map[int64]int64{} // how many of them an action has begun with
 	var rows []tally
-	for _, p := range w.pieces {
-		runs, err := w.runs(p)
+	for i, p := range w.pieces {
+		runs, err := w.runs(p, kept[i])
 		if err != nil {
 			return err
 		}
@@ -236,47 +236,17 @@ func (w ledgerWindow) has(rows string) (has bool, err error) {
 }
 
 // runs counts runs of actions by their states.
-func (w ledgerWindow) runs(p ledgerPiece) ([]tally, error) {
+func (w ledgerWindow) runs(p ledgerPiece, kept int64) ([]tally, error) {
 	if has, err := w.has("action_runs WHERE endpoint = $1"); err != nil || !has {
 		return nil, err
 	}
 	a := &args{}
-	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND r.event NOT IN ("+w.tasked(a, TaskActions)+") THEN 1 ELSE 0 END) FROM "+
-		w.table(a, p)+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
-}
-
-// missed is the condition that an event of a table w without a report is somebody's to deliver through the tunnel: it
-// fell into an outage, or a session that is there has it or will get it.
-func missed(endpoint string) string {
-	return "(EXISTS (SELECT 1 FROM tunnel_gaps g WHERE g.endpoint = " + endpoint + " AND w.seq > g.from_seq AND (g.to_seq IS NULL OR w.seq <= g.to_seq)) OR " +
-		"EXISTS (SELECT 1 FROM tunnel_subscriptions s WHERE s.endpoint = " + endpoint + " AND w.seq > s.begins))"
-}
-
-func (w ledgerWindow) tunnel(l *hookglass.Ledger, expired int64) error {
-	c := &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTunnel}
-	var used int64
-	err := w.v.queryRow("endpoint", `SELECT CASE WHEN EXISTS (SELECT 1 FROM tunnel_events WHERE endpoint = $1) OR EXISTS (SELECT 1 FROM tunnel_gaps WHERE endpoint = $1)
-		OR EXISTS (SELECT 1 FROM tunnel_subscriptions WHERE endpoint = $1) THEN 1 ELSE 0 END`, []any{w.log.endpoint.Num}, &used)
-	if err != nil || used == 0 && expired == 0 {
-		return err
+	from, err := w.having(a, "action_runs", p, kept)
+	if err != nil {
+		return nil, err
 	}
-	for _, p := range w.pieces {
-		a := &args{}
-		from := w.table(a, p) + " LEFT JOIN tunnel_events t ON t.event = w.seq"
-		var delivered, failed, pending int64
-		err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN t.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
-			"coalesce(sum(CASE WHEN t.event IS NOT NULL AND t.delivered_at IS NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN t.event IS NULL AND "+
-			missed(a.add(w.log.endpoint.Num))+" THEN 1 ELSE 0 END), 0) FROM "+from, a.values, &delivered, &failed, &pending)
-		if err != nil {
-			return err
-		}
-		c.Delivered, c.Failed, c.Pending = c.Delivered+delivered, c.Failed+failed, c.Pending+pending
-	}
-	w.close(l, map[int64]*hookglass.LedgerConsumer{0: c})
-	own := &l.Consumers[len(l.Consumers)-1]
-	own.Expired = expired
-	own.Deleted -= expired
-	return nil
+	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND r.event NOT IN ("+w.tasked(a, TaskActions)+") THEN 1 ELSE 0 END)"+
+		from+" AND r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
 }
 
 func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
@@ -301,7 +271,7 @@ func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
 	return nil
 }
 
-func (w ledgerWindow) replays(l *hookglass.Ledger) error {
+func (w ledgerWindow) replays(l *hookglass.Ledger, kept []int64) error {
 	made, err := w.has("replays WHERE endpoint = $1")
 	if err != nil {
 		return err
@@ -310,11 +280,15 @@ func (w ledgerWindow) replays(l *hookglass.Ledger) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range w.pieces {
+	for i, p := range w.pieces {
 		var delivered, failed, pending int64
 		if a := (&args{}); made {
-			err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN r.passed = 1 THEN 0 ELSE 1 END), 0) FROM "+
-				w.table(a, p)+" JOIN replays r ON r.event = w.seq", a.values, &delivered, &failed)
+			from, err := w.having(a, "replays", p, kept[i])
+			if err != nil {
+				return err
+			}
+			err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN r.passed = 1 THEN 0 ELSE 1 END), 0)"+
+				from, a.values, &delivered, &failed)
 			if err != nil {
 				return err
 			}

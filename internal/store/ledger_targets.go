@@ -7,10 +7,6 @@ import (
 	"hookglass"
 )
 
-// sparse is how many seqs may lie between two events of an endpoint, on average, for it to pay to read all deliveries
-// of their range rather than those of each event.
-const sparse = 4
-
 // targets counts how events stand with forwarding targets; kept are the events of each piece.
 func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 	known, err := w.v.ForwardingTargets(string(w.log.endpoint.ID), 0, 0)
@@ -94,32 +90,13 @@ func (w ledgerWindow) notHanded(p ledgerPiece, target int64) (n int64, err error
 	return max(n-handed[target], 0), err
 }
 
-// ends are the first and the last seq of a piece; 0: it is empty.
-func (w ledgerWindow) ends(p ledgerPiece) (first, last int64, err error) {
-	for _, order := range []struct {
-		text string
-		seq  *int64
-	}{{oldestFirst, &first}, {newestFirst, &last}} {
-		a := &args{}
-		found, err := queryAll(w.v, scanNum, "SELECT seq FROM events WHERE "+w.v.dialect.within(a, w.log.endpoint.Num, p.above, p.below)+order.text+" LIMIT 1", a.values...)
-		if err != nil || len(found) == 0 {
-			return 0, 0, err
-		}
-		*order.seq = found[0]
-	}
-	return first, last, nil
-}
-
 // forwards counts the deliveries of the events of a piece by targets and states.
 func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
-	if p.whole && kept > 0 {
-		first, last, err := w.ends(p)
+	if first, last, dense, err := w.dense(p, kept); err != nil || dense {
 		if err != nil {
 			return nil, err
 		}
-		if last-first < sparse*kept {
-			return w.forwardsBetween(first, last)
-		}
+		return w.forwardsBetween(first, last)
 	}
 	a := &args{}
 	return queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), sum(CASE WHEN f.state IN ('pending', 'sending') AND f.due_at IS NULL THEN 1 ELSE 0 END) FROM "+w.table(a, p)+

@@ -119,9 +119,17 @@ func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err e
 	return before, within, after, err
 }
 
-// among is the condition for the events of a piece above a seq.
-func (w ledgerWindow) among(a *args, p ledgerPiece, above int64) string {
-	condition := w.v.dialect.within(a, w.log.endpoint.Num, max(above, p.above), p.below)
+// among is the condition for the events of a piece, which are counted.
+func (w ledgerWindow) among(a *args, p ledgerPiece) string {
+	return w.timed(a, p, w.v.dialect.bounded(a, w.log.endpoint.Num, p.above, p.below))
+}
+
+// listed is among for events above a seq that are read in their order.
+func (w ledgerWindow) listed(a *args, p ledgerPiece, above int64) string {
+	return w.timed(a, p, w.v.dialect.within(a, w.log.endpoint.Num, max(above, p.above), p.below))
+}
+
+func (w ledgerWindow) timed(a *args, p ledgerPiece, condition string) string {
 	if p.whole {
 		return condition
 	}
@@ -130,7 +138,7 @@ func (w ledgerWindow) among(a *args, p ledgerPiece, above int64) string {
 
 // table is the events of a piece as a table w.
 func (w ledgerWindow) table(a *args, p ledgerPiece) string {
-	return "(SELECT seq, received_at, spf FROM events WHERE " + w.among(a, p, 0) + ") AS w"
+	return "(SELECT seq, received_at, spf FROM events WHERE " + w.among(a, p) + ") AS w"
 }
 
 // hull is the range that all pieces lie in.
@@ -157,4 +165,47 @@ func (w ledgerWindow) since(p ledgerPiece, at time.Time) (late, mixed ledgerPiec
 	}
 	late = ledgerPiece{above: min(high, p.below-1), below: p.below, whole: true}
 	return late, ledgerPiece{above: max(min(low-1, late.above), p.above), below: late.above + 1, whole: true}
+}
+
+// ends are the first and the last seq of a piece; 0: it is empty.
+func (w ledgerWindow) ends(p ledgerPiece) (first, last int64, err error) {
+	for _, order := range []struct {
+		text string
+		seq  *int64
+	}{{oldestFirst, &first}, {newestFirst, &last}} {
+		a := &args{}
+		found, err := queryAll(w.v, scanNum, "SELECT seq FROM events WHERE "+w.v.dialect.within(a, w.log.endpoint.Num, p.above, p.below)+order.text+" LIMIT 1", a.values...)
+		if err != nil || len(found) == 0 {
+			return 0, 0, err
+		}
+		*order.seq = found[0]
+	}
+	return first, last, nil
+}
+
+// sparse is how many seqs may lie between two events of an endpoint, on average, for it to pay to read all that became
+// of events in their range rather than what became of each event.
+const sparse = 4
+
+// dense reports whether the events of a piece, of which there are so many, lie close together, and where.
+func (w ledgerWindow) dense(p ledgerPiece, kept int64) (first, last int64, dense bool, err error) {
+	if !p.whole || kept == 0 {
+		return 0, 0, false, nil
+	}
+	first, last, err = w.ends(p)
+	return first, last, err == nil && last-first < sparse*kept, err
+}
+
+// having is the FROM, and the beginning of the WHERE, of the rows r of a table that are of the events of a piece, of
+// which there are so many. Where these lie close together the rows are read by the range alone. The endpoint is written
+// so that no index knows it: an endpoint may have had any number of rows.
+func (w ledgerWindow) having(a *args, table string, p ledgerPiece, kept int64) (string, error) {
+	first, last, dense, err := w.dense(p, kept)
+	if err != nil {
+		return "", err
+	}
+	if dense {
+		return " FROM " + table + " r WHERE r.event >= " + a.add(first) + " AND r.event <= " + a.add(last) + " AND r.endpoint + 0 = " + a.add(w.log.endpoint.Num), nil
+	}
+	return " FROM " + w.table(a, p) + " JOIN " + table + " r ON r.event = w.seq WHERE true", nil
 }

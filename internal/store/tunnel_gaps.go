@@ -114,7 +114,7 @@ func (v *View) countGap(g *hookglass.Gap) error {
 		below = next(g.To)
 	}
 	a := &args{}
-	from := "(SELECT seq FROM events WHERE " + v.dialect.within(a, g.EndpointNum, g.From, below) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq WHERE t.event IS NULL OR t.reported_at > " +
+	from := "(SELECT seq FROM events WHERE " + v.dialect.bounded(a, g.EndpointNum, g.From, below) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq WHERE t.event IS NULL OR t.reported_at > " +
 		a.add(g.DetectedAt.UnixMicro())
 	hidden := "f.seq <= " + a.add(floor)
 	sum := func(condition string) string {

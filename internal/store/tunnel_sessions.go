@@ -238,7 +238,7 @@ func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription)
 		return 0, err
 	}
 	a := &args{}
-	of := "(SELECT seq FROM events WHERE " + v.dialect.within(a, e.Num, low-1, next(s.Received)) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq"
+	of := "(SELECT seq FROM events WHERE " + v.dialect.bounded(a, e.Num, low-1, next(s.Received)) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq"
 	var reported, first int64
 	if err := v.queryRow("event", "SELECT count(t.event), coalesce(min(CASE WHEN t.event IS NULL THEN f.seq END), 0) FROM "+of, a.values, &reported, &first); err != nil {
 		return 0, err

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"cmp"
+	"database/sql"
+	"math"
+	"slices"
+
+	"hookglass"
+)
+
+// missed is the condition that an event of a table w without a report is somebody's to deliver through the tunnel: it
+// fell into an outage, or a session that is there has it or will get it. It is for single events: of many, the ranges
+// are asked ([ledgerWindow.missedIn]).
+func missed(endpoint string) string {
+	return "(EXISTS (SELECT 1 FROM tunnel_gaps g WHERE g.endpoint = " + endpoint + " AND w.seq > g.from_seq AND (g.to_seq IS NULL OR w.seq <= g.to_seq)) OR " +
+		"EXISTS (SELECT 1 FROM tunnel_subscriptions s WHERE s.endpoint = " + endpoint + " AND w.seq > s.begins))"
+}
+
+// tunnel counts how events stand with the tunnel; kept are the events of each piece.
+func (w ledgerWindow) tunnel(l *hookglass.Ledger, kept []int64, expired int64) error {
+	c := &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTunnel}
+	var used int64
+	err := w.v.queryRow("endpoint", `SELECT CASE WHEN EXISTS (SELECT 1 FROM tunnel_events WHERE endpoint = $1) OR EXISTS (SELECT 1 FROM tunnel_gaps WHERE endpoint = $1)
+		OR EXISTS (SELECT 1 FROM tunnel_subscriptions WHERE endpoint = $1) THEN 1 ELSE 0 END`, []any{w.log.endpoint.Num}, &used)
+	if err != nil || used == 0 && expired == 0 {
+		return err
+	}
+	wanted, err := w.wanted()
+	if err != nil {
+		return err
+	}
+	for i, p := range w.pieces {
+		a := &args{}
+		from, err := w.having(a, "tunnel_events", p, kept[i])
+		if err != nil {
+			return err
+		}
+		var delivered, failed int64
+		err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
+			"coalesce(sum(CASE WHEN r.delivered_at IS NULL THEN 1 ELSE 0 END), 0)"+from, a.values, &delivered, &failed)
+		if err != nil {
+			return err
+		}
+		pending, err := w.missedIn(p, wanted)
+		if err != nil {
+			return err
+		}
+		c.Delivered, c.Failed, c.Pending = c.Delivered+delivered, c.Failed+failed, c.Pending+pending
+	}
+	w.close(l, map[int64]*hookglass.LedgerConsumer{0: c})
+	own := &l.Consumers[len(l.Consumers)-1]
+	own.Expired = expired
+	own.Deleted -= expired
+	return nil
+}
+
+// seqRange is the seqs between two, neither included.
+type seqRange struct{ above, below int64 }
+
+// wanted are the events that are somebody's to deliver through the tunnel, in ranges that have none in common. An
+// endpoint whose client comes and goes has hundreds of outages, of which each event would be asked.
+func (w ledgerWindow) wanted() ([]seqRange, error) {
+	all, err := queryAll(w.v, func(scan func(...any) error) (r seqRange, err error) {
+		var to sql.NullInt64
+		if err = scan(&r.above, &to); to.Valid {
+			r.below = next(to.Int64)
+		} else {
+			r.below = math.MaxInt64
+		}
+		return r, err
+	}, "SELECT from_seq, to_seq FROM tunnel_gaps WHERE endpoint = $1 UNION ALL SELECT begins, NULL FROM tunnel_subscriptions WHERE endpoint = $1", w.log.endpoint.Num)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b seqRange) int { return cmp.Compare(a.above, b.above) })
+	var apart []seqRange
+	for _, r := range all {
+		if n := len(apart); n > 0 && r.above < apart[n-1].below {
+			apart[n-1].below = max(apart[n-1].below, r.below)
+		} else {
+			apart = append(apart, r)
+		}
+	}
+	return apart, nil
+}
+
+// missedIn counts the events of a piece that lie in ranges and have no report. Each range is read by itself, and asks
+// for the report of each of its events: the server would else rather read all reports for each of the ranges.
+func (w ledgerWindow) missedIn(p ledgerPiece, ranges []seqRange) (n int64, err error) {
+	in := input{columns: []inputColumn{{"above", inputInteger}, {"below", inputInteger}, {"endpoint", inputInteger}, {"since", inputInteger}, {"until", inputInteger}}}
+	for _, r := range ranges {
+		if above, below := max(r.above, p.above), min(r.below, p.below); above < below {
+			in.rows = append(in.rows, []any{above, below, w.log.endpoint.Num, w.from.UnixMicro(), w.to.UnixMicro()})
+		}
+	}
+	if len(in.rows) == 0 {
+		return 0, nil
+	}
+	from, args, err := in.from(w.v.dialect, "i")
+	if err != nil {
+		return 0, err
+	}
+	within := "w.endpoint = i.endpoint AND w.seq > i.above AND w.seq < i.below"
+	if !p.whole {
+		within += " AND w.received_at >= i.since AND w.received_at < i.until"
+	}
+	err = w.v.queryRow("endpoint", "SELECT cast(coalesce(sum((SELECT count(*) FROM events w WHERE "+within+
+		" AND (SELECT 1 FROM tunnel_events t WHERE t.event = w.seq LIMIT 1) IS NULL)), 0) AS bigint) FROM "+from, args, &n)
+	return n, err
+}
