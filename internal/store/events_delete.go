@@ -90,7 +90,7 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 		r.begun, r.above, r.upTo = true, narrow.floor, below-1
 	}
 	r.above = max(r.above, log.floor)
-	high, err := tx.nthAbove(log, r.above, deleteLooks)
+	high, err := tx.nthAbove(log, r.above, deleteLooks, "")
 	if err != nil {
 		return r, err
 	}
@@ -126,7 +126,7 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 		return 0, false, err
 	}
 	above := first[0] - 1
-	high, err := tx.nthAbove(log, above, deleteRows)
+	high, err := tx.nthAbove(log, above, deleteRows, "")
 	if err != nil {
 		return 0, false, err
 	}

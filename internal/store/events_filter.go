@@ -91,6 +91,10 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 	if pattern := t.Pattern.Like(); slices.Contains(senders, t.Field) && !ascii(pattern) {
 		return column + " LIKE " + a.add(encodeText(anyForeign(pattern))) + ` ESCAPE '\'`, false
 	}
+	if t.Field == query.Note {
+		condition, exact = like(column, encodeText(t.Pattern.Like()), a)
+		return "note IS NOT NULL AND " + condition, exact // the index of events with a note, to SQLite too
+	}
 	if text, ok := t.Pattern.Exact(); ok {
 		return column + " = " + a.add(encodeText(text)), true
 	}

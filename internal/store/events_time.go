@@ -14,9 +14,9 @@ const clockError = 24 * time.Hour
 // bracketFrom is the number of events from which on it pays to look for the place of a time.
 const bracketFrom = 10_000
 
-// bracket narrows the log and the seq below which a walk begins to where events can be that were received within the
-// bounds of the query. There is no index on times; a binary search over the seqs finds the place, give or take
-// clockError.
+// bracket narrows the log and the seq below which a walk begins to where events can be that the query means by their
+// id, or that were received within its bounds. There is no index on times; a binary search over the seqs finds the
+// place, give or take clockError.
 func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 	if log.endpoint.EventCount < bracketFrom {
 		return nil
@@ -26,6 +26,20 @@ func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 		if t.Field == query.Received && !t.Not {
 			oldest, newest = max(oldest, t.Min), min(newest, t.Max)
 		}
+	}
+	for _, t := range q.Terms() {
+		id, exact := t.Pattern.Exact()
+		if t.Field != query.ID || t.Not || !exact {
+			continue
+		}
+		found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE id = $1 AND endpoint = $2", id, log.endpoint.Num)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			found = []int64{log.floor} // which nothing has
+		}
+		log.floor, *below = max(log.floor, found[0]-1), min(*below, found[0]+1)
 	}
 	slack := clockError.Microseconds()
 	last := int64(-1)

@@ -24,17 +24,18 @@ type walk struct {
 	v     *View
 	log   eventLog
 	q     query.Query
-	all   bool  // the query means every event of the log
-	deep  bool  // SQL cannot judge it alone
-	below int64 // events with smaller seqs are still to be looked at
-	seen  int64 // events that it meant so far, passed over or taken
-	ended bool  // nothing is left to be looked at
+	all   bool   // the query means every event of the log
+	deep  bool   // SQL cannot judge it alone
+	mark  string // a condition that few events meet, and all that the query means; "": there is none
+	below int64  // events with smaller seqs are still to be looked at
+	seen  int64  // events that it meant so far, passed over or taken
+	ended bool   // nothing is left to be looked at
 	chunk int64
 }
 
 // walk begins below the given seq.
 func (v *View) walk(log eventLog, q query.Query, below int64) *walk {
-	w := &walk{v: v, log: log, q: q, below: below, chunk: firstChunk, all: true}
+	w := &walk{v: v, log: log, q: q, mark: marked(q), below: below, chunk: firstChunk, all: true}
 	for _, t := range q.Terms() {
 		if t.Field != query.Ignored || !t.Not || log.ignored > 0 {
 			w.all = false
@@ -77,7 +78,7 @@ func (w *walk) take(skip int64, limit int, deadline time.Time) ([]*hookglass.Eve
 	}
 	events := []*hookglass.Event{}
 	for len(events) < limit && !w.ended {
-		low, more, err := w.v.nthBelow(w.log, w.below, w.chunk)
+		low, more, err := w.v.nthBelow(w.log, w.below, w.chunk, w.mark)
 		if err != nil {
 			return nil, err
 		}
@@ -106,10 +107,10 @@ func (w *walk) pass(skip int64) (err error) {
 	left := w.log.endpoint.EventCount - skip
 	if w.below == math.MaxInt64 && left < skip {
 		// The oldest of those to be passed has "left" older ones.
-		w.below, err = w.v.nthAbove(w.log, w.log.floor, left+1)
+		w.below, err = w.v.nthAbove(w.log, w.log.floor, left+1, "")
 		return err
 	}
-	low, more, err := w.v.nthBelow(w.log, w.below, skip)
+	low, more, err := w.v.nthBelow(w.log, w.below, skip, "")
 	w.below = low
 	if !more {
 		w.below = w.log.floor
@@ -184,7 +185,7 @@ func (w *walk) judge(low int64, skip *int64, limit int, events *[]*hookglass.Eve
 // count counts what the query means from here on, until the deadline.
 func (w *walk) count(deadline time.Time) (int64, error) {
 	for !w.ended {
-		low, more, err := w.v.nthBelow(w.log, w.below, w.chunk)
+		low, more, err := w.v.nthBelow(w.log, w.below, w.chunk, w.mark)
 		if err != nil {
 			return 0, err
 		}
@@ -238,7 +239,7 @@ func (w *walk) piece(a *args, above int64) string {
 	if w.all {
 		return "events WHERE " + within
 	}
-	return w.v.dialect.piece(a, within, newestFirst, w.chunk, w.q)
+	return w.v.dialect.piece(a, within, newestFirst, w.chunk, w.mark)
 }
 
 // piece is what is selected from: the events that the condition of within means, in their order, which are so many at
@@ -246,16 +247,29 @@ func (w *walk) piece(a *args, above int64) string {
 //
 // A scan of PostgreSQL does not end at the far bound, a comparison of rows, but at the first or last event of the
 // endpoint: each piece would read the index of all that lie behind it. So the server is told how many there are too,
-// which holds because a View reads one state of the database. The indexes of events with a mark are small, need no such
-// bound, and are not used below one.
-func (d dialect) piece(a *args, within, order string, most int64, q query.Query) string {
-	marked := slices.ContainsFunc(q.Terms(), func(t query.Term) bool {
-		return !t.Not && (t.Field == query.Tag || t.Field == query.Ignored)
-	})
-	if d != postgres || marked {
+// which holds because a View reads one state of the database.
+func (d dialect) piece(a *args, within, order string, most int64, mark string) string {
+	if d != postgres {
 		return "events WHERE " + within
 	}
-	return "(SELECT * FROM events WHERE " + within + order + " LIMIT " + a.add(most) + ") AS piece WHERE TRUE"
+	return "(SELECT * FROM events WHERE " + within + mark + order + " LIMIT " + a.add(most) + ") AS piece WHERE TRUE"
+}
+
+// marked is a condition, with AND before it, that few events meet and all that the query means: that they have a mark.
+// These are in an index of their own, so that a walk goes from one to the next.
+func marked(q query.Query) string {
+	for _, t := range q.Terms() {
+		switch {
+		case t.Not:
+		case t.Field == query.Tag:
+			return " AND tags IS NOT NULL"
+		case t.Field == query.Note:
+			return " AND note IS NOT NULL"
+		case t.Field == query.Ignored:
+			return " AND ignored IS NOT NULL"
+		}
+	}
+	return ""
 }
 
 // countFrom counts by SQL what lies from low up to the place of the walk.
@@ -267,11 +281,11 @@ func (w *walk) countFrom(low int64) (n int64, err error) {
 	return n, err
 }
 
-// nthBelow returns the seq of the n-th event below a seq, and whether older ones may follow it; where
-// there are fewer, the first seq that the log can have. It reads the index alone.
-func (v *View) nthBelow(log eventLog, below, n int64) (seq int64, more bool, err error) {
+// nthBelow returns the seq of the n-th event below a seq that meets a condition, and whether older ones may follow it;
+// where there are fewer, the first seq that the log can have. It reads the index alone.
+func (v *View) nthBelow(log eventLog, below, n int64, mark string) (seq int64, more bool, err error) {
 	a := &args{}
-	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, below) + newestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
+	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, below) + mark + newestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
 	found, err := queryAll(v, scanNum, query, a.values...)
 	if err != nil || len(found) == 0 {
 		return log.floor + 1, false, err
@@ -279,11 +293,11 @@ func (v *View) nthBelow(log eventLog, below, n int64) (seq int64, more bool, err
 	return found[0], true, nil
 }
 
-// nthAbove returns the seq of the n-th event above a seq; where there are fewer, a seq above all. It reads the index
-// alone.
-func (v *View) nthAbove(log eventLog, above, n int64) (seq int64, err error) {
+// nthAbove returns the seq of the n-th event above a seq that meets a condition; where there are fewer, a seq above
+// all. It reads the index alone.
+func (v *View) nthAbove(log eventLog, above, n int64, mark string) (seq int64, err error) {
 	a := &args{}
-	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
+	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + mark + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
 	found, err := queryAll(v, scanNum, query, a.values...)
 	if err != nil || len(found) == 0 {
 		return math.MaxInt64, err
@@ -415,7 +429,7 @@ func (w eventWalk) each(ctx context.Context, fn func(*hookglass.Event) error) er
 				return err
 			}
 			if last == 0 {
-				if last, err = v.newestSeq(log); err != nil {
+				if above, last, err = v.span(log, w.query); err != nil {
 					return err
 				}
 			}
@@ -434,6 +448,17 @@ func (w eventWalk) each(ctx context.Context, fn func(*hookglass.Event) error) er
 		}
 	}
 	return nil
+}
+
+// span is where the events that a query means can be: above one seq, and up to another, or to the newest of now.
+func (v *View) span(log eventLog, q query.Query) (above, last int64, err error) {
+	newest, err := v.newestSeq(log)
+	if err != nil {
+		return 0, 0, err
+	}
+	below := next(newest)
+	err = v.bracket(&log, &below, q)
+	return log.floor, max(below-1, log.floor), err
 }
 
 // held gives events their payloads when hold lets it.
@@ -471,13 +496,14 @@ func (w eventWalk) held(ctx context.Context, events []*hookglass.Event, fn func(
 // next returns a few of the events that SQL selects above a seq and up to another, oldest first and without their
 // payloads, and the seq that it came to.
 func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*hookglass.Event, reached int64, err error) {
-	high, err := v.nthAbove(log, above, firstChunk)
+	mark := marked(q)
+	high, err := v.nthAbove(log, above, firstChunk, mark)
 	if err != nil {
 		return nil, 0, err
 	}
 	high = min(high, upTo)
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM " + v.dialect.piece(a, v.dialect.within(a, log.endpoint.Num, above, high+1), oldestFirst, firstChunk, q)
+	query := "SELECT " + listColumns + " FROM " + v.dialect.piece(a, v.dialect.within(a, log.endpoint.Num, above, high+1), oldestFirst, firstChunk, mark)
 	conditions, _ := v.dialect.where(q, a)
 	query += conditions + oldestFirst + " LIMIT " + a.add(payloadRows)
 	if events, err = queryAll(v, log.scan, query, a.values...); err != nil || len(events) == 0 {

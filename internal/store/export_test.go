@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/query"
 )
 
 // Record makes the view tell fn every statement that it runs, before it runs it.
@@ -16,6 +17,15 @@ func (v *View) Record(fn func(query string, args []any)) { v.q = recorder{v.q, f
 // EventsInNoTime is Events with time for the smallest piece alone.
 func (v *View) EventsInNoTime(ref string, list EventList) (EventPage, error) {
 	return v.events(ref, list, 0, 0)
+}
+
+// Span is where an export begins and ends.
+func (v *View) Span(ref string, q query.Query) (above, last int64, err error) {
+	log, err := v.eventLog(ref)
+	if err != nil {
+		return 0, 0, err
+	}
+	return v.span(log, q)
 }
 
 // Exec runs a statement of a test's own.

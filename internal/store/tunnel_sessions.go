@@ -233,7 +233,7 @@ func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription)
 		return 0, err
 	}
 	log.floor = max(log.floor, s.Begins)
-	low, _, err := v.nthBelow(log, next(s.Received), looksBack)
+	low, _, err := v.nthBelow(log, next(s.Received), looksBack, "")
 	if err != nil {
 		return 0, err
 	}
