@@ -14,7 +14,6 @@ import (
 
 // Bounds of what one transaction deletes: captures stand behind it.
 const (
-	deleteRows  = 500
 	deleteBytes = 64 << 20
 	deleteLooks = 5_000 // rows looked at to find them
 )
@@ -73,6 +72,7 @@ type EventRange struct {
 // DeleteEvents does a piece of a deletion and returns what is left of it. The caller goes on with that, in a
 // transaction of its own each time, until it is Done: captures come in between.
 func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
+	began := time.Now()
 	log, err := tx.eventLog(ref)
 	if err != nil {
 		return r, err
@@ -100,6 +100,7 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 		return r, err
 	}
 	n, err := tx.deleteEvents(log, seqs)
+	tx.pace.took(int64(len(seqs)), time.Since(began))
 	r.Deleted += n
 	r.above, r.Done = reached, reached >= r.upTo
 	return r, err
@@ -108,6 +109,7 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 // PurgeEvents deletes from the oldest events of an endpoint, a few hundred at most, those that were received before the
 // cutoff. It reports whether there may be more of them.
 func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
+	began := time.Now()
 	e, err := tx.EndpointByNum(d.EndpointNum)
 	if err != nil {
 		return 0, false, err
@@ -126,7 +128,7 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 		return 0, false, err
 	}
 	above := first[0] - 1
-	high, err := tx.nthAbove(log, above, deleteRows, "")
+	high, err := tx.nthAbove(log, above, tx.pace.rows(), "")
 	if err != nil {
 		return 0, false, err
 	}
@@ -141,6 +143,7 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 		}
 	}
 	deleted, err = tx.deleteRows(log, seqs, bodies)
+	tx.pace.took(int64(len(seqs)), time.Since(began))
 	return deleted, deleted > 0 && (high != math.MaxInt64 || reached < high), err
 }
 
@@ -185,7 +188,7 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 // the floor of one that lives. It reports whether it is done; then a deleted endpoint has left no row behind but the
 // attempts of its last day, which no figure counts, and the file of SQLite has shrunk.
 func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
-	floor := int64(math.MaxInt64)
+	began, floor := time.Now(), int64(math.MaxInt64)
 	var deleted sql.NullInt64
 	err = tx.queryRow("endpoint", "SELECT deleted_at FROM endpoints WHERE num = $1", []any{endpointNum}, &deleted)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
@@ -205,6 +208,7 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	if _, err := tx.eraseRows(endpointNum, seqs, seqs); err != nil {
 		return false, err
 	}
+	tx.pace.took(int64(len(seqs)), time.Since(began))
 	if reached < floor {
 		return false, nil
 	}
@@ -294,10 +298,10 @@ func (tx *Tx) shrink() (done bool, err error) {
 // toDelete returns the oldest events of a range that the query means, as many as one transaction may delete, and the
 // seq up to which there are no others.
 func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []int64, reached int64, err error) {
-	a := &args{}
+	a, most := &args{}, int(tx.pace.rows())
 	text := "SELECT seq, size FROM events WHERE " + tx.dialect.within(a, endpointNum, above, next(upTo))
 	conditions, _ := tx.dialect.where(q, a)
-	text += conditions + oldestFirst + " LIMIT " + a.add(deleteRows)
+	text += conditions + oldestFirst + " LIMIT " + a.add(most)
 	type row struct{ seq, size int64 }
 	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
 		err = scan(&r.seq, &r.size)
@@ -313,8 +317,8 @@ func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []in
 		}
 		seqs = append(seqs, r.seq)
 	}
-	if len(rows) == deleteRows {
-		return seqs, seqs[deleteRows-1], nil
+	if len(rows) == most {
+		return seqs, seqs[most-1], nil
 	}
 	return seqs, upTo, nil
 }

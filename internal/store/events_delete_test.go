@@ -595,3 +595,20 @@ func TestRetentionPassesOverWhatAWrongClockReceived(t *testing.T) {
 		}
 	})
 }
+
+// Captures stand behind a deletion, which takes fewer events at a time where they take long.
+func TestADeletionIsPacedByItsTime(t *testing.T) {
+	slow, quick := 80*time.Millisecond, 5*time.Millisecond
+	for _, c := range []struct {
+		took []time.Duration
+		want []int64
+	}{
+		{[]time.Duration{quick, 30 * time.Millisecond}, []int64{500, 500}},
+		{[]time.Duration{slow, slow, slow, slow, slow, slow}, []int64{250, 125, 62, 31, 25, 25}},
+		{[]time.Duration{slow, slow, 30 * time.Millisecond, quick, quick, quick}, []int64{250, 125, 125, 250, 500, 500}},
+	} {
+		if got := store.Pace(c.took...); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %d, want %d", c.took, got, c.want)
+		}
+	}
+}

@@ -28,6 +28,16 @@ func (v *View) Span(ref string, q query.Query) (above, last int64, err error) {
 	return v.span(log, q)
 }
 
+// Pace is how many events are deleted at a time when the last ones took so long each.
+func Pace(took ...time.Duration) (rows []int64) {
+	var p pace
+	for _, d := range took {
+		p.took(p.rows(), d)
+		rows = append(rows, p.rows())
+	}
+	return rows
+}
+
 // Exec runs a statement of a test's own.
 func (tx *Tx) Exec(query string, args ...any) error {
 	_, err := tx.exec(query, args...)

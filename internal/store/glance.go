@@ -50,5 +50,5 @@ func (db *DB) Jot(ctx context.Context, who hookglass.Principal, fn func(*Tx) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return classify(fn(&Tx{View: View{ctx: ctx, q: db.write, dialect: db.dialect, who: who, Now: db.Now()}}))
+	return classify(fn(&Tx{View: View{ctx: ctx, q: db.write, dialect: db.dialect, who: who, Now: db.Now()}, pace: &db.pace}))
 }

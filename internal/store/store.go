@@ -67,6 +67,7 @@ type DB struct {
 	engine    engine
 	clock     clock
 	takers    takers
+	pace      pace
 	onCapture func(int, int64, time.Duration)
 	closeOnce sync.Once
 	closeErr  error
@@ -226,7 +227,7 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 			others.forget()
 			others = nil
 		}
-		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who, Now: db.Now()}, sqlTx: sqlTx, queue: db.queue}
+		tx := &Tx{View: View{ctx: ctx, q: sqlTx, dialect: db.dialect, who: who, Now: db.Now()}, sqlTx: sqlTx, queue: db.queue, pace: &db.pace}
 		if err := fn(tx); err != nil {
 			return false, err
 		}
@@ -315,6 +316,7 @@ type Tx struct {
 	View
 	sqlTx  *sql.Tx
 	queue  *queue
+	pace   *pace // of deletions
 	topics []string
 	jobs   []hookglass.Job
 
