@@ -68,7 +68,8 @@ func (m *Mailer) From() netmail.Address {
 
 // Pass hands over a mail, the parts of which follow one another, as it is: to all of the recipients, whose domains are
 // ASCII, or, where the relay refuses one, to none. Every line ends in CR LF on the way, whatever ended it, since SMTP
-// has no other end (RFC 5321, section 2.3.8). The error says for the log what went wrong besides what the relay answered.
+// has no other end (RFC 5321, section 2.3.8). The error says for the log what went wrong besides what the relay
+// answered.
 //
 // A relay that had the whole mail and did not answer may have taken it: that is unknown. All else is sent or failed.
 func (m *Mailer) Pass(ctx context.Context, to []string, parts ...[]byte) (hookglass.Relayed, error) {
@@ -163,7 +164,8 @@ func (p *passing) run(to []string, parts [][]byte) (hookglass.Relayed, error) {
 	return hookglass.Relayed{Status: hookglass.ReleaseSent, Code: code, Message: p.reply(message)}, nil
 }
 
-// arguments are what a MAIL command says of the mail, as far as the relay offers to hear it, or why it needs not be told.
+// arguments are what a MAIL command says of the mail, as far as the relay offers to hear it, or why it needs not be
+// told.
 func (p *passing) arguments(s size, from string, to []string) (arguments string, refused *hookglass.Relayed) {
 	refuse := func(code, message string) (string, *hookglass.Relayed) {
 		r := unsent(code, message)

@@ -171,8 +171,8 @@ func (h *host) heard(t *testing.T) (commands []string, mail []byte, whole bool) 
 
 var all = []string{"PIPELINING", "SIZE 30000000", "8BITMIME", "SMTPUTF8"}
 
-// What the relay is told is the mail, byte for byte, but for what SMTP asks: lines end in CR LF, and a dot in front of one
-// is doubled.
+// What the relay is told is the mail, byte for byte, but for what SMTP asks: lines end in CR LF, and a dot in front of
+// one is doubled.
 func TestAMailIsPassedOnAsItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		parts [][]byte

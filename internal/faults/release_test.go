@@ -98,8 +98,8 @@ func (r *relay) serve(conn net.Conn, ended <-chan struct{}) {
 	}
 }
 
-// A process that dies while the relay has a mail and has not answered leaves a release of which nobody knows what became,
-// for good: nothing is sent twice. The next one is as any.
+// A process that dies while the relay has a mail and has not answered leaves a release of which nobody knows what
+// became, for good: nothing is sent twice. The next one is as any.
 func TestKill9WhileTheRelayHoldsAMail(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *site) {

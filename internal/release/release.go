@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// sendTime is for everything that is said to the relay, and roomTime before it for room: together they are less than
-	// a client waits for its answer.
+	// sendTime is for everything that is said to the relay, and roomTime before it for room: together they are less
+	// than a client waits for its answer.
 	sendTime = 35 * time.Second
 	roomTime = 10 * time.Second
 	// stopTime is what is left to a release once the server stops: its end can be stored, and answered.
@@ -44,8 +44,8 @@ const (
 type Relay interface {
 	// From is the address that mail is sent by, to which the relay's reports of failure go.
 	From() mail.Address
-	// Pass hands over a mail, the parts of which follow one another, to all of the recipients or to none. The error says
-	// for the log why, where the relay did not.
+	// Pass hands over a mail, the parts of which follow one another, to all of the recipients or to none. The error
+	// says for the log why, where the relay did not.
 	Pass(ctx context.Context, to []string, parts ...[]byte) (hookglass.Relayed, error)
 }
 

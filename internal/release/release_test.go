@@ -243,8 +243,8 @@ func TestWhatIsNotReleased(t *testing.T) {
 	})
 }
 
-// A release is written down before the relay is spoken to. One whose process dies stays as it was then, and one that was
-// begun ends whatever becomes of who asked for it.
+// A release is written down before the relay is spoken to. One whose process dies stays as it was then, and one that
+// was begun ends whatever becomes of who asked for it.
 func TestAReleaseIsWrittenDownBeforeItIsSent(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		id := b.capture(hookglass.EventEmail, raw)
