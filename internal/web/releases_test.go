@@ -110,7 +110,7 @@ func TestAMailIsReleasedWithoutLeavingThePage(t *testing.T) {
 	c.open(s.link())
 	c.open(page)
 	c.until(isLive)
-	c.click(`[popovertarget="release-form"]`)
+	c.click(`[data-command="Release this mail"]`) // not the button that closes it, which is hidden
 	c.until(`document.querySelector("#release-form").matches(":popover-open") || document.querySelector("#release-form").open`)
 	if to := eval[string](c, `document.querySelector("#release-form [name=to]").value`); to != "dev@example.com" {
 		t.Errorf("%q is offered", to)
