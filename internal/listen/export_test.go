@@ -6,6 +6,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/client"
 )
 
 // Compose is the head and the body of the request for an event.
@@ -60,3 +61,31 @@ func (m Memory) Forget(id string) { m.forget(id) }
 
 // Event is an event as far as a listener is told of it.
 var Event = told
+
+// Reports keeps what a server does not take.
+type Reports struct{ *reporter }
+
+// NewReports returns one that is connected to nothing.
+func NewReports() Reports { return Reports{newReporter(nil, func(string) {})} }
+
+// Keep keeps a report.
+func (r Reports) Keep(report api.DeliveryReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(report)
+}
+
+// Kept is a report that is kept.
+func (r Reports) Kept(attempt string) (report api.DeliveryReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.kept[attempt]; k != nil {
+		report = k.report
+	}
+	return report
+}
+
+// Asked is how long to wait when a server says for how long.
+func Asked(wait, said time.Duration) time.Duration {
+	return asked(wait, &client.Error{Status: 429, RetryAfter: said})
+}

@@ -96,6 +96,7 @@ type Listener struct {
 	started time.Time
 
 	telling sync.Mutex
+	replays chan struct{} // holds a value for each that is made
 
 	mu       sync.Mutex
 	seen     *memory
@@ -122,7 +123,10 @@ type Listener struct {
 	outage   *outage         // what is known of it; nil: none is being caught up on
 	gaps     *memory         // that were seen
 	declined map[string]bool // gaps whose events a person did not want
-	commands *memory         // replays that were done
+	commands *memory         // replays that were taken
+
+	ordered      int   // replays that wait or are made
+	orderedBytes int64 // and what they weigh
 
 	work  sync.WaitGroup // deliveries, replays and recoveries under way
 	ended chan struct{}  // closed when none of it is waited for any longer
@@ -142,7 +146,7 @@ func New(cfg Config) *Listener {
 	l := &Listener{
 		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),
 		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), declined: make(map[string]bool), commands: newMemory(rememberFor), gaps: newMemory(rememberFor),
-		evidence: 64 << 10, enough: func() {}, ended: make(chan struct{}),
+		evidence: 64 << 10, replays: make(chan struct{}, replayWidth), enough: func() {}, ended: make(chan struct{}),
 	}
 	if cfg.Chaos != nil {
 		l.trial = newTrial(cfg.Chaos.Seed)
@@ -199,11 +203,7 @@ func (l *Listener) stay(ctx context.Context) error {
 			l.tell(Disconnected{err})
 		}
 		said = err.Error()
-		wait := pause.next(online && time.Since(began) > steady)
-		var refused *client.Error
-		if errors.As(err, &refused) {
-			wait = max(wait, refused.RetryAfter)
-		}
+		wait := asked(pause.next(online && time.Since(began) > steady), err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

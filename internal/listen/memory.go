@@ -1,9 +1,12 @@
 package listen
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"hookglass/client"
 )
 
 // sight is an event that was seen.
@@ -19,6 +22,12 @@ type memory struct {
 	order []string
 	byID  map[string]*sight
 }
+
+// maxID bounds the ids that are remembered.
+const maxID = 255
+
+// nameable reports whether a server's id of something can be remembered.
+func nameable(id string) bool { return id != "" && len(id) <= maxID }
 
 func newMemory(limit int) *memory { return &memory{limit: limit, byID: make(map[string]*sight)} }
 
@@ -70,12 +79,22 @@ const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 10 * time.Second // the tightest limit of the server lets in 10 connects a minute
 	steady     = 20 * time.Second // a session that held this long was a good one
+	patience   = 5 * time.Minute  // with a server that asks for some
 )
 
 // backoff spaces attempts to connect.
 type backoff struct{ pause time.Duration }
 
 func newBackoff() *backoff { return &backoff{firstPause} }
+
+// asked is how long to wait where a server says for how long, and it may say for ever.
+func asked(wait time.Duration, err error) time.Duration {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		wait = max(wait, min(refused.RetryAfter, patience))
+	}
+	return wait
+}
 
 // next is how long to wait now: a random time between half of a pause and the whole, so that clients do not come back
 // all at once, and the pause doubles each time.

@@ -163,7 +163,7 @@ func (l *Listener) outages(ctx context.Context) (all []api.Gap, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		all = append(all, slices.DeleteFunc(some, func(g api.Gap) bool { return !nameable(g.ID) })...)
 	}
 	slices.SortStableFunc(all, func(a, b api.Gap) int { return a.StartedAt.Compare(b.StartedAt.Time) })
 	return all, nil
@@ -255,6 +255,9 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 	var sights []*sight
 	for i := range events {
 		r := &events[i]
+		if !nameable(r.ID) {
+			continue
+		}
 		if r.RequestedAt.Before(oldest) {
 			o.left++
 			continue
@@ -367,7 +370,7 @@ func (l *Listener) unseen(events []api.TunnelRequest) map[string][]api.TunnelReq
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range events {
-		if l.seen.byID[r.ID] == nil && l.lanes[r.EndpointID] != nil {
+		if nameable(r.ID) && l.seen.byID[r.ID] == nil && l.lanes[r.EndpointID] != nil {
 			unseen[r.EndpointID] = append(unseen[r.EndpointID], r)
 		}
 	}
@@ -401,13 +404,8 @@ func (l *Listener) persist(ctx context.Context, call func() error) error {
 		if err == nil || hopeless(err) || ctx.Err() != nil {
 			return err
 		}
-		wait := pause.next(false)
-		var refused *client.Error
-		if errors.As(err, &refused) {
-			wait = max(wait, refused.RetryAfter)
-		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(asked(pause.next(false), err)):
 		case <-ctx.Done():
 			return err
 		}

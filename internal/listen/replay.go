@@ -15,24 +15,59 @@ import (
 	"hookglass/client"
 )
 
-// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields
-// and body, not the machine. Where the target is a command it is run: it has to expect anything as it is, for events
-// come from strangers.
-func (a *lane) replay(ctx context.Context, text json.RawMessage) {
+// Bounds of replays: a server may ask for any number of them.
+const (
+	replayWidth  = 64        // that are made at once, for all endpoints
+	replayLength = 1_000     // that are taken, with those that wait
+	replayBytes  = 256 << 20 // and what those may weigh, beyond the first
+)
+
+// order takes a replay command in, and has it made beside all else. One that is too many is left: the server hears
+// nothing of it, and says so in the end.
+func (a *lane) order(ctx context.Context, text json.RawMessage) {
 	l := a.l
 	var c api.TunnelReplayCommand
-	if json.Unmarshal(text, &c) != nil || c.CommandID == "" {
+	if json.Unmarshal(text, &c) != nil || !nameable(c.CommandID) {
 		return
 	}
+	weight := int64(len(text))
 	l.mu.Lock()
-	fresh := l.commands.see(c.CommandID)
+	room := l.ordered < replayLength && (l.ordered == 0 || l.orderedBytes+weight <= replayBytes)
+	fresh := room && l.commands.see(c.CommandID)
+	if fresh {
+		l.ordered++
+		l.orderedBytes += weight
+	}
 	l.mu.Unlock()
+	if !room {
+		l.tell(Warning{"the server asks for more replays than can wait; one was left"})
+	}
 	if !fresh {
 		return
 	}
-	took := int64(0)
-	result := api.TunnelReplayResult{ResultToken: c.ResultToken, CommandID: c.CommandID, StatusCode: api.Some(int64(0)), ResponseTimeMS: &took}
+	l.work.Go(func() {
+		defer func() {
+			l.mu.Lock()
+			l.ordered--
+			l.orderedBytes -= weight
+			l.mu.Unlock()
+		}()
+		select {
+		case l.replays <- struct{}{}:
+			defer func() { <-l.replays }()
+			a.replay(ctx, c)
+		case <-ctx.Done():
+		}
+	})
+}
+
+// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields
+// and body, not the machine. Where the target is a command it is run: it has to expect anything as it is, for events
+// come from strangers.
+func (a *lane) replay(ctx context.Context, c api.TunnelReplayCommand) {
+	l := a.l
 	out, err := a.command(c)
+	resolved, shown := "", c.URL // of one that is not sent
 	var got answer
 	switch {
 	case err != nil:
@@ -40,32 +75,41 @@ func (a *lane) replay(ctx context.Context, text json.RawMessage) {
 	case !c.ExpiresAt.IsZero() && l.now().After(c.ExpiresAt.Time):
 		got = answer{failure: api.FailureTimeout, problem: "the command came too late", declared: -1}
 	default:
-		limit := localLimit
-		if c.TimeoutMS > 0 {
-			limit = time.Duration(min(c.TimeoutMS, int64(10*time.Minute/time.Millisecond))) * time.Millisecond
-		}
-		sending, cancel := context.WithTimeout(ctx, limit)
-		keep := l.evidenceLimit()
-		if c.EvidenceBodyLimit > 0 {
-			keep = min(c.EvidenceBodyLimit, 16<<20)
-		}
-		got = a.carry(sending, out, limit, keep, func() {})
-		l.noticed(out.to, got)
-		got = got.entire(sending)
-		cancel()
+		got = a.carryReplay(ctx, out, c)
 	}
-	took = got.took.Milliseconds()
-	result.StatusCode, result.ResponseMessage, result.Error, result.FailureCategory = api.Some(int64(got.status)), cut(api.Text(got.reason), hookglass.MessageLimit), cut(got.problem, hookglass.MessageLimit), got.failure
-	maySent := got.status != 0 || got.maySent
-	result.RequestMayHaveBeenSent = &maySent
-	resolved, shown := "", c.URL // of one that is not sent
 	if err == nil {
 		resolved, shown = out.url(), out.url()
 	}
-	result.TunnelEvidence = evidence(resolved, got)
+	result := resultOf(c, resolved, got)
 	l.tell(Replayed{Method: c.Method, URL: shown, StatusCode: got.status, Took: got.took, Problem: got.problem})
 	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {
 		l.tell(Warning{"the result of a replay was not taken: " + err.Error()})
+	}
+}
+
+// carryReplay makes the request of a replay, within what the command says.
+func (a *lane) carryReplay(ctx context.Context, out outgoing, c api.TunnelReplayCommand) answer {
+	limit, keep := localLimit, a.l.evidenceLimit()
+	if c.TimeoutMS > 0 {
+		limit = time.Duration(min(c.TimeoutMS, int64(10*time.Minute/time.Millisecond))) * time.Millisecond
+	}
+	if c.EvidenceBodyLimit > 0 {
+		keep = min(c.EvidenceBodyLimit, maxEvidence)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got := a.carry(ctx, out, limit, keep, func() {})
+	a.l.noticed(out.to, got)
+	return got.entire(ctx)
+}
+
+// resultOf puts what came of a replay into the server's words.
+func resultOf(c api.TunnelReplayCommand, resolved string, got answer) api.TunnelReplayResult {
+	took, maySent := got.took.Milliseconds(), got.status != 0 || got.maySent
+	return api.TunnelReplayResult{
+		ResultToken: c.ResultToken, CommandID: c.CommandID, StatusCode: api.Some(int64(got.status)), ResponseTimeMS: &took,
+		ResponseMessage: cut(api.Text(got.reason), hookglass.MessageLimit), Error: cut(got.problem, hookglass.MessageLimit), FailureCategory: got.failure,
+		RequestMayHaveBeenSent: &maySent, TunnelEvidence: evidence(resolved, got),
 	}
 }
 
@@ -102,7 +146,7 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 		path, query, _ := strings.Cut(target, "?")
 		target = to.requestTarget(path, query)
 	}
-	return write(c.Method, *to, target, fields, a.endpoint.Headers, nil, body)
+	return outgoing{method: c.Method, to: *to, target: target, fields: fields, body: body}.write(a.endpoint.Headers, nil)
 }
 
 // insist repeats a call that failed for want of a connection or of the server, a few times.

@@ -12,6 +12,7 @@ import (
 
 const (
 	maxReports = 10_000           // that are kept for later
+	maxKept    = 64 << 20         // bytes of the answers in them, beyond the newest
 	ackLimit   = 10 * time.Second // for the server to say that it has a report of the socket
 	reportCall = 15 * time.Second
 )
@@ -27,6 +28,8 @@ type reporter struct {
 	link  *session
 	order []string
 	kept  map[string]*kept
+	bytes int // of the answers in them
+	bare  int // of order, so many from the first have no answer any more
 }
 
 // kept is a report that the server is not known to have.
@@ -110,21 +113,51 @@ func (r *reporter) keep(report api.DeliveryReport) *kept {
 	k := &kept{report: report}
 	r.kept[report.DeliveryAttemptID] = k
 	r.order = append(r.order, report.DeliveryAttemptID)
+	r.bytes += len(report.Body)
 	for len(r.order) > maxReports {
 		if _, there := r.kept[r.order[0]]; there {
 			r.warn("more than 10000 results could not be reported; the oldest is given up")
-			delete(r.kept, r.order[0])
+			r.drop(r.order[0])
 		}
-		r.order = r.order[1:]
+		r.shift()
+	}
+	for ; r.bytes > maxKept && r.bare < len(r.order)-1; r.bare++ {
+		if old := r.kept[r.order[r.bare]]; old != nil {
+			r.bytes -= len(old.report.Body)
+			old.report.TunnelEvidence = withoutBody(old.report.TunnelEvidence)
+		}
 	}
 	return k
+}
+
+// drop forgets a report. The caller holds the lock.
+func (r *reporter) drop(attempt string) {
+	if k := r.kept[attempt]; k != nil {
+		r.bytes -= len(k.report.Body)
+		delete(r.kept, attempt)
+	}
+}
+
+// shift takes the first report out of the order. The caller holds the lock.
+func (r *reporter) shift() {
+	r.order, r.bare = r.order[1:], max(r.bare-1, 0)
+}
+
+// withoutBody is what is known of an answer whose body takes too much memory to be kept.
+func withoutBody(e api.TunnelEvidence) api.TunnelEvidence {
+	if e.Body == "" {
+		return e
+	}
+	none, whole := int64(0), false
+	e.Body, e.RetainedBytes, e.CaptureComplete, e.TruncationReason = "", &none, &whole, "body_limit"
+	return e
 }
 
 // acked notes what the server said of a report.
 func (r *reporter) acked(a api.DeliveryReportAck) {
 	r.mu.Lock()
 	_, there := r.kept[a.DeliveryAttemptID]
-	delete(r.kept, a.DeliveryAttemptID)
+	r.drop(a.DeliveryAttemptID)
 	r.mu.Unlock()
 	if there && a.Status != "ok" {
 		r.warn("a result was not taken: " + a.Error)
@@ -145,7 +178,7 @@ func (r *reporter) send(ctx context.Context, report api.DeliveryReport) bool {
 		return false
 	}
 	r.mu.Lock()
-	delete(r.kept, report.DeliveryAttemptID)
+	r.drop(report.DeliveryAttemptID)
 	r.mu.Unlock()
 	if err != nil {
 		r.warn("a result was not taken: " + err.Error())
@@ -188,7 +221,7 @@ func (r *reporter) next() (api.DeliveryReport, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.order) > 0 && r.kept[r.order[0]] == nil {
-		r.order = r.order[1:]
+		r.shift()
 	}
 	for _, id := range r.order {
 		if k := r.kept[id]; k != nil && time.Since(k.sent) > ackLimit {

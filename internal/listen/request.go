@@ -2,6 +2,7 @@ package listen
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,11 +28,11 @@ var perConnection = map[string]bool{
 type outgoing struct {
 	method string
 	to     Target
-	target string // path and query
-	head   []byte
+	target string            // path and query
+	fields hookglass.Headers // as they came, until they are in head
+	head   []byte            // none for a command
 	body   []byte
-	facts  []string          // for a command: NAME=value
-	fields hookglass.Headers // and the header fields as they came
+	facts  []string // for a command: NAME=value
 }
 
 // url is the whole address that the request goes to, as text.
@@ -65,70 +66,88 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 	if r.IPAddress != nil && *r.IPAddress != "" {
 		added = append(hookglass.Headers{{Name: forwardedFor, Value: *r.IPAddress}}, added...)
 	}
-	method := r.Method
-	if method == "EMAIL" { // mail goes on as JSON (decisions, section 7)
-		method = "POST"
+	o := outgoing{method: r.Method, to: to, target: to.requestTarget(path, query), fields: fields, body: body}
+	if o.method == "EMAIL" { // mail goes on as JSON (decisions, section 7)
+		o.method = "POST"
 		if !fields.Has("Content-Type") {
-			fields = append(fields, hookglass.Header{Name: "Content-Type", Value: "application/json"})
+			o.fields = append(o.fields, hookglass.Header{Name: "Content-Type", Value: "application/json"})
 		}
 	}
-	return write(method, to, to.requestTarget(path, query), fields, set, added, body)
+	return o.write(set, added)
 }
 
-// write lays a request out. Fields of set take the place of those of the same name; so do those added, except for
-// X-Forwarded-For, which is a list.
-func write(method string, to Target, target string, fields, set, added hookglass.Headers, body []byte) (outgoing, error) {
-	if !hookglass.IsToken(method) || method == "CONNECT" {
-		return outgoing{}, fmt.Errorf("the method %q can not be sent", method)
+// write lays the head out of a request whose fields are as they came. Those of set take the place of those of the same
+// name; so do those added, except for X-Forwarded-For, which is a list. What no field can hold is left out: the server
+// chooses what comes, and would write more than one request.
+func (o outgoing) write(set, added hookglass.Headers) (outgoing, error) {
+	if !hookglass.IsToken(o.method) || o.method == "CONNECT" {
+		return outgoing{}, fmt.Errorf("the method %q can not be sent", o.method)
 	}
-	drop := replaced(fields, set)
-	b := make([]byte, 0, 512+len(target))
-	b = append(append(append(b, method...), ' '), target...)
-	b = append(b, " HTTP/1.1\r\n"...)
-	field := func(name, value string) {
-		b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+	h := headWriter{outgoing: o, set: set, drop: replaced(o.fields, set)}
+	h.head = append(append(append(append(make([]byte, 0, 512+len(o.target)), o.method...), ' '), o.target...), " HTTP/1.1\r\n"...)
+	if !o.fields.Has("Host") {
+		h.host("Host")
 	}
-	hosted, sized := false, false
-	if !fields.Has("Host") && !set.Has("Host") {
-		field("Host", to.Host)
-		hosted = true
-	}
-	length := strconv.Itoa(len(body))
-	for _, h := range fields {
-		if !hookglass.IsToken(h.Name) || !hookglass.IsFieldValue(h.Value) {
-			continue // no server took it in like this; it would write a head of its own
-		}
-		switch name := strings.ToLower(h.Name); {
-		case name == "host":
-			if !hosted && !set.Has("Host") {
-				field(h.Name, to.Host)
-			}
-			hosted = true
-		case name == "content-length" || name == "transfer-encoding":
-			if sized {
-				continue
-			}
-			if sized = true; name == "content-length" {
-				field(h.Name, length)
-			} else {
-				field("Content-Length", length)
-			}
-		case drop[name] || perConnection[name] || strings.HasPrefix(name, "proxy-"):
-		default:
-			field(h.Name, h.Value)
+	for _, f := range o.fields {
+		if ValidField(f) {
+			h.pass(f)
 		}
 	}
-	for _, h := range set {
-		field(h.Name, h.Value)
+	h.host("Host") // what came as one could not be sent
+	for _, f := range slices.Concat(set, added) {
+		if ValidField(f) {
+			h.field(f.Name, f.Value)
+		}
 	}
-	for _, h := range added {
-		field(h.Name, h.Value)
+	if len(o.body) > 0 || o.method == "POST" || o.method == "PUT" || o.method == "PATCH" { // RFC 9110, section 8.6
+		h.length("Content-Length")
 	}
-	if !sized && (len(body) > 0 || method == "POST" || method == "PUT" || method == "PATCH") { // RFC 9110, section 8.6
-		field("Content-Length", length)
+	h.head = append(h.head, "\r\n"...)
+	h.fields = nil
+	return h.outgoing, nil
+}
+
+// headWriter writes the head of a request field by field.
+type headWriter struct {
+	outgoing
+	set           hookglass.Headers
+	drop          map[string]bool // fields that do not go on as they came, in lower case
+	hosted, sized bool            // Host and Content-Length are settled: each is written once
+}
+
+func (h *headWriter) field(name, value string) {
+	h.head = append(append(append(append(h.head, name...), ": "...), value...), "\r\n"...)
+}
+
+// pass writes a field that came, or what takes its place.
+func (h *headWriter) pass(f hookglass.Header) {
+	switch name := strings.ToLower(f.Name); {
+	case name == "host":
+		h.host(f.Name)
+	case name == "content-length":
+		h.length(f.Name)
+	case name == "transfer-encoding":
+		h.length("Content-Length")
+	case h.drop[name] || perConnection[name] || strings.HasPrefix(name, "proxy-"):
+	default:
+		h.field(f.Name, f.Value)
 	}
-	b = append(b, "\r\n"...)
-	return outgoing{method: method, to: to, target: target, head: b, body: body}, nil
+}
+
+// host writes the target's Host, unless a flag sets another.
+func (h *headWriter) host(name string) {
+	if !h.hosted && !h.set.Has("Host") {
+		h.field(name, h.to.Host)
+	}
+	h.hosted = true
+}
+
+// length writes the length of the body.
+func (h *headWriter) length(name string) {
+	if !h.sized {
+		h.field(name, strconv.Itoa(len(h.body)))
+	}
+	h.sized = true
 }
 
 // replaced names the fields that do not go on as they came, in lower case: those that the sender said are for its

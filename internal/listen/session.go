@@ -17,6 +17,9 @@ const (
 	greeting     = 15 * time.Second       // for the welcome and the answers to all subscriptions
 	backlogCheck = 100 * time.Millisecond // between looks whether what was left for later can come now
 	lookAgain    = time.Second            // until gaps are looked for where a recovery was under way when it was time
+	ticketTime   = 30 * time.Second       // for a ticket: an answer that was begun may never end
+	maxEvidence  = 1 << 20                // bytes of an answer, however many the server says that it takes
+	lastSecond   = 253402300799           // of the year 9999, the last that a time can be written with
 )
 
 // takeover is when, after connecting, gaps are looked for that were not known before: what a dead node held is taken
@@ -104,12 +107,17 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 // open opens a socket.
 func (l *Listener) open(ctx context.Context) (s *session, err error) {
 	s = &session{l: l, opened: time.Now(), identifiers: make(map[string]string), endpoints: make(map[string]string), catching: make(chan struct{}, 1)}
-	if s.ticket, err = l.connect(ctx); err != nil {
+	asking, cancel := context.WithTimeout(ctx, ticketTime)
+	defer cancel()
+	if s.ticket, err = l.connect(asking); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = errors.New("the server did not answer in time")
+		}
 		return nil, err
 	}
 	if n := s.ticket.TunnelProtocol.EvidenceBodyLimit; n > 0 {
 		l.mu.Lock()
-		l.evidence = min(n, 16<<20)
+		l.evidence = min(n, maxEvidence)
 		l.mu.Unlock()
 	}
 	s.socket, err = l.cfg.Client.OpenCable(ctx, s.ticket)
@@ -228,18 +236,24 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 		}
 	case "ping":
 		var seconds int64
-		if json.Unmarshal(m.Message, &seconds) == nil && seconds > 0 {
+		if json.Unmarshal(m.Message, &seconds) == nil && seconds > 0 && seconds <= lastSecond {
 			l.mu.Lock()
 			l.ping = time.Unix(seconds, 0)
 			l.pinged = time.Now()
 			l.mu.Unlock()
 		}
 	case "confirm_subscription":
+		if _, ours := s.endpoints[m.Identifier]; !ours {
+			break
+		}
 		s.pending--
 		s.confirmed++
 		return s.pending == 0, nil
 	case "reject_subscription":
-		id := s.endpoints[m.Identifier]
+		id, ours := s.endpoints[m.Identifier]
+		if !ours {
+			break
+		}
 		s.pending--
 		l.forsake(id)
 		if len(l.wanted()) == 0 {
@@ -269,13 +283,17 @@ func (a *lane) message(ctx context.Context, text json.RawMessage) {
 	switch kind.Type {
 	case api.TunnelWebhookRequest:
 		r := new(api.TunnelRequest)
-		if err := json.Unmarshal(text, r); err != nil || r.ID == "" {
+		err := json.Unmarshal(text, r)
+		if err == nil && !nameable(r.ID) {
+			err = errors.New("it has no id, or one that is too long")
+		}
+		if err != nil {
 			l.tell(Warning{fmt.Sprintf("the server sent an event that can not be read: %v", err)})
 			return
 		}
 		a.offer(ctx, r, false)
 	case api.TunnelReplay:
-		l.work.Go(func() { a.replay(ctx, text) })
+		a.order(ctx, text)
 	case api.TunnelReportAck:
 		var ack api.DeliveryReportAck
 		if json.Unmarshal(text, &ack) == nil {
