@@ -2,8 +2,8 @@
 // hides HTTP: paths, headers, envelopes, errors and the form of a stream.
 //
 // A call waits for a minute for its answer to begin, [Client.WaitFlow] for a minute more than it was told, and
-// what may take the server longer (a share bundle, the deletion of many events) until its context ends. A
-// Client is safe for concurrent use. It does not repeat calls by itself, except for [Client.Stream], which
+// what may take the server longer (a share bundle, the deletion of many events) until its context ends. An
+// answer that has begun may take what time it takes, as long as it goes on. A Client is safe for concurrent use. It does not repeat calls by itself, except for [Client.Stream], which
 // connects again and goes on where it was.
 package client
 
@@ -19,6 +19,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -32,6 +33,7 @@ type Client struct {
 	token   string
 	http    *http.Client
 	patient *http.Client // waits for an answer however long it takes
+	most    int64        // bytes of an answer that is read whole
 }
 
 // New returns a client of the server at an address such as https://hooks.example.com. The token is an API
@@ -50,14 +52,18 @@ func New(server, token string) (*Client, error) {
 	// The API never redirects. What does is something else, which gets no token.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
-		base: u.String() + "/api/v1", token: token,
+		base: u.String() + "/api/v1", token: token, most: maxAnswer,
 		http:    &http.Client{Transport: transport, CheckRedirect: stay},
 		patient: &http.Client{Transport: patient, CheckRedirect: stay},
 	}, nil
 }
 
-// answerTime is how long a call waits for its answer to begin; an answer that has begun takes what time it takes.
-const answerTime = time.Minute
+const (
+	// answerTime is how long a call waits for its answer to begin, and for each further piece of one that has begun.
+	answerTime = time.Minute
+	// maxAnswer bounds an answer that is read whole: several times the largest page, of large bodies in base64.
+	maxAnswer = 256 << 20
+)
 
 // unhurried is the client for calls whose answer begins when their work is done, which has no bound in time.
 func (c *Client) unhurried() *Client {
@@ -158,13 +164,23 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 	if err != nil {
 		return out, err
 	}
-	return answer[T](res)
+	return answer[T](c, res)
 }
 
 // answer reads the answer of a success.
-func answer[T any](res *http.Response) (out T, err error) {
+func answer[T any](c *Client, res *http.Response) (out T, err error) {
 	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+	var silent atomic.Bool
+	silence := time.AfterFunc(answerTime, func() { silent.Store(true); res.Body.Close() })
+	defer silence.Stop()
+	body := &io.LimitedReader{R: pieces{silence, res.Body}, N: c.most}
+	if err := json.NewDecoder(body).Decode(&out); err != nil {
+		switch {
+		case silent.Load():
+			return out, errSilent
+		case body.N <= 0:
+			return out, fmt.Errorf("the server's answer has more than %d bytes", c.most)
+		}
 		strange, other := (*json.SyntaxError)(nil), (*json.UnmarshalTypeError)(nil)
 		if errors.As(err, &strange) || errors.As(err, &other) || errors.Is(err, io.EOF) {
 			return out, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
@@ -175,6 +191,19 @@ func answer[T any](res *http.Response) (out T, err error) {
 		return out, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
 	}
 	return out, nil
+}
+
+// pieces reads an answer and takes each piece for a sign of life: a large one on a slow network is none of silence.
+type pieces struct {
+	silence *time.Timer
+	r       io.Reader
+}
+
+func (p pieces) Read(b []byte) (n int, err error) {
+	if n, err = p.r.Read(b); n > 0 {
+		p.silence.Reset(answerTime)
+	}
+	return n, err
 }
 
 // whole reports whether an answer has what each of its kind has: data, and in that a name of what it is about.

@@ -454,3 +454,33 @@ func TestWhyNoAnswerCameIsToldAlikeEachTime(t *testing.T) {
 		t.Errorf("it is told in different ways: %v", said)
 	}
 }
+
+// A server may answer without an end, and be asked for the next page for ever.
+func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
+	blanks := bytes.Repeat([]byte{' '}, 64<<10)
+	pages := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/tunnel/gaps") {
+			pages++
+			_, _ = io.WriteString(w, `{"data":[`+strings.Repeat(`{"id":"tgap_1"},`, 999)+`{"id":"tgap_2"}],"meta":{"next_cursor":"more"}}`)
+			return
+		}
+		for {
+			if _, err := w.Write(blanks); err != nil {
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	c, err := client.New(s.URL, "hg_x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Limit(4 << 20)
+	if _, err := c.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "has more than") {
+		t.Errorf("an answer without end: %v", err)
+	}
+	if gaps, err := c.Gaps(t.Context(), []string{"ep_1"}); err != nil || len(gaps) != 10_000 || pages != 10 {
+		t.Errorf("a list without end: %d of %d pages, %v", len(gaps), pages, err)
+	}
+}

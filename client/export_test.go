@@ -18,3 +18,6 @@ func (c *Client) Through(dial func() (net.Conn, error)) {
 		h.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial() }
 	}
 }
+
+// Limit makes a client read no more of an answer than so many bytes.
+func (c *Client) Limit(bytes int64) { c.most = bytes }

@@ -22,7 +22,7 @@ func (c *Client) CreateFlow(ctx context.Context, flow json.RawMessage, key strin
 	if err != nil {
 		return f, err
 	}
-	one, err := answer[api.One[api.Flow]](res)
+	one, err := answer[api.One[api.Flow]](c, res)
 	return one.Data, err
 }
 

@@ -39,7 +39,7 @@ func (c *Client) RunReplayCase(ctx context.Context, endpoint, id, key string) (a
 	if err != nil {
 		return api.ReplayCaseRun{}, err
 	}
-	one, err := answer[api.One[api.ReplayCaseRun]](res)
+	one, err := answer[api.One[api.ReplayCaseRun]](c, res)
 	return one.Data, err
 }
 

@@ -127,3 +127,33 @@ func TestAFlowIsWaitedForToTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// An answer may take what time it takes as long as it goes on; one that is begun and not ended is given up.
+func TestAnAnswerThatIsBegunAndNotEndedIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pieces := 0
+		c, stop := pipe(t, func(w http.ResponseWriter, r *http.Request) {
+			n := pieces
+			for _, piece := range []string{`{"da`, `ta":[`, `{"id":`, `"tgap_1"`, `}`, `]}`}[:n] {
+				_, _ = w.Write([]byte(piece))
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(40 * time.Second)
+			}
+			if n < 6 {
+				<-r.Context().Done()
+			}
+		})
+		defer stop()
+		pieces = 6
+		if gaps, err := c.Gaps(t.Context(), []string{"ep_1"}); err != nil || len(gaps) != 1 {
+			t.Errorf("slow: %+v, %v", gaps, err)
+		}
+		for pieces = 1; pieces < 6; pieces++ {
+			began := time.Now()
+			want := time.Duration(pieces-1)*40*time.Second + time.Minute
+			if gaps, err := c.Gaps(t.Context(), []string{"ep_1"}); err == nil || time.Since(began) != want {
+				t.Errorf("%d pieces, and after %v: %+v, %v", pieces, time.Since(began), gaps, err)
+			}
+		}
+	})
+}

@@ -45,7 +45,10 @@ func (c *Client) ReportReplay(ctx context.Context, r api.TunnelReplayResult) err
 	return c.told(ctx, "/tunnel/replay_results", r)
 }
 
-// Gaps returns all gaps of endpoints, 100 at most, that are not recovered, oldest first.
+// maxGaps bounds a list of gaps: no client makes up for more at a time.
+const maxGaps = 10_000
+
+// Gaps returns all gaps of endpoints, 100 at most, that are not recovered, oldest first: the first maxGaps of them.
 func (c *Client) Gaps(ctx context.Context, endpoints []string) (all []api.Gap, err error) {
 	for query := (url.Values{"endpoint_ids[]": endpoints}); ; {
 		list, err := call[api.List[api.Gap]](ctx, c, http.MethodGet, "/tunnel/gaps", query, nil)
@@ -53,7 +56,7 @@ func (c *Client) Gaps(ctx context.Context, endpoints []string) (all []api.Gap, e
 			return nil, err
 		}
 		all = append(all, list.Data...)
-		if list.Meta.NextCursor == nil || len(list.Data) == 0 {
+		if list.Meta.NextCursor == nil || len(list.Data) == 0 || len(all) >= maxGaps {
 			return all, nil
 		}
 		query.Set("cursor", *list.Meta.NextCursor)
