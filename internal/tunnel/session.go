@@ -13,8 +13,13 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxSubscriptions bounds the endpoints of one socket.
-const maxSubscriptions = 1000
+// Bounds of what one socket subscribes to. A key is kept, and goes back with each message; it holds a target of maxURL
+// bytes, as text within text.
+const (
+	maxSubscriptions = 1000
+	maxKey           = 64 << 10
+	maxKeys          = 2 << 20 // bytes of all keys
+)
 
 // Session is one open socket.
 type Session struct {
@@ -131,9 +136,7 @@ func (x *Session) Subscribe(key string, w Wish) error {
 }
 
 func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
-	x.mu.Lock()
-	full := len(x.subs) >= maxSubscriptions
-	x.mu.Unlock()
+	full := x.full(key)
 	nul := strings.Contains(w.TargetURL, "\x00") // no address holds one, nor does PostgreSQL
 	if full || len(w.TargetURL) > maxURL || nul || !word(w.Hostname) {
 		return nil, hookglass.Invalid("identifier", "can not be subscribed to")
@@ -152,6 +155,16 @@ func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
 	})
 	sub.cursor, sub.received, sub.stored = sub.Received, sub.Received, sub.Received
 	return sub, err
+}
+
+// full reports whether there is no room for a subscription under a key.
+func (x *Session) full(key string) bool {
+	bytes := len(key)
+	subs := x.list()
+	for _, sub := range subs {
+		bytes += len(sub.key)
+	}
+	return len(subs) >= maxSubscriptions || len(key) > maxKey || bytes > maxKeys
 }
 
 // Unsubscribe ends a subscription by the client's own will.

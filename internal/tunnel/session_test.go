@@ -3,6 +3,7 @@ package tunnel_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -400,6 +401,33 @@ func TestLargeEventsAreSentAsRoomAllows(t *testing.T) {
 			default:
 				thaws[i]()
 				c.got(1)
+			}
+		}
+	})
+}
+
+// A socket is held under what its client calls its subscriptions, which takes only so much memory.
+func TestTheKeysOfASocketHaveABound(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		wish := tunnel.Wish{Endpoint: string(b.ep.ID)}
+		key := func(i, size int) string { return fmt.Sprintf("%06d%s", i, strings.Repeat("x", size-6)) }
+		must(t, c.session.Subscribe(key(0, 64<<10+1), wish))
+		for i := range 33 {
+			must(t, c.session.Subscribe(key(i, 64<<10), wish))
+		}
+		c.session.Unsubscribe(key(7, 64<<10))
+		must(t, c.session.Subscribe(key(40, 64<<10), wish))
+		c.await("what is said of each", func() bool { return len(c.words) == 35 })
+		for i, word := range c.words {
+			said, _, _ := strings.Cut(word, " ")
+			want := "confirm"
+			if i == 0 || i == 33 {
+				want = "reject"
+			}
+			if said != want {
+				t.Errorf("subscription %d: %s, want %s", i, said, want)
 			}
 		}
 	})
