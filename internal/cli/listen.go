@@ -314,7 +314,7 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 			return nil, err
 		}
 		cfg.Client = cfg.Client.As(e.TunnelKey)
-		fmt.Fprintf(t.Err, "You are not signed in: this is a temporary endpoint, until %s. Go on with it by --key %s\n", clock(e.ExpiresAt), e.TunnelKey)
+		fmt.Fprintf(t.Err, "You are not signed in: this is a temporary endpoint, until %s. Go on with it by --key %s\n", clock(e.ExpiresAt), visible(e.TunnelKey))
 		return []api.Endpoint{e}, nil
 	case c.New:
 		return c.create(ctx, cfg)
@@ -405,7 +405,7 @@ func (c *ListenCmd) chosen(ctx context.Context, cfg *listen.Config, mailboxes []
 	}
 	var list strings.Builder
 	for _, e := range hooks[:min(len(hooks), 20)] {
-		fmt.Fprintf(&list, "\n  %s  %s", e.ID, visible(e.Name))
+		fmt.Fprintf(&list, "\n  %s  %s", visible(e.ID), visible(e.Name))
 	}
 	return nil, outcome{exitUsage, "there are several endpoints; name one with -e, or listen to --all:" + list.String()}
 }

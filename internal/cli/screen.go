@@ -68,7 +68,7 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	if plan.Target != nil {
 		to = place(*plan.Target)
 	}
-	fmt.Fprintf(s.err, "%s  %s\n  -> %s\n", address(e), visible(e.Name), to)
+	fmt.Fprintf(s.err, "%s  %s\n  -> %s\n", visible(address(e)), visible(e.Name), to)
 	for _, r := range plan.Routes {
 		fmt.Fprintf(s.err, "     %s -> %s\n", visible(r.Events), place(r.Target))
 	}
@@ -79,7 +79,7 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	if e.ExpiresAt != nil {
 		by = "  (by its key)"
 	}
-	fmt.Fprintf(s.err, "  see %s/endpoints/%s%s\n", strings.TrimRight(site, "/"), e.ID, by)
+	fmt.Fprintf(s.err, "  see %s/endpoints/%s%s\n", strings.TrimRight(site, "/"), visible(e.ID), by)
 	if e.TunnelActive {
 		fmt.Fprintln(s.err, "  another session is connected to it: both get every event")
 	}
@@ -196,7 +196,7 @@ func (s *screen) event(d listen.Delivered) {
 		took = milliseconds(d.Took)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %6s  %s  %s", time.Now().Format("15:04:05"), s.paint(colour, fmt.Sprintf("%4s", status)), took, d.Event.ID, visible(d.Event.Method+" "+pathOf(d.Event)))
+	fmt.Fprintf(&b, "%s  %s  %6s  %s  %s", time.Now().Format("15:04:05"), s.paint(colour, fmt.Sprintf("%4s", status)), took, visible(d.Event.ID), visible(d.Event.Method+" "+pathOf(d.Event)))
 	if name := eventName(d.Event); name != "" {
 		b.WriteString("  " + s.paint("1", visible(name)))
 	}
