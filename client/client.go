@@ -3,8 +3,8 @@
 //
 // A call waits for a minute for its answer to begin, [Client.WaitFlow] for a minute more than it was told, and
 // what may take the server longer (a share bundle, the deletion of many events) until its context ends. An
-// answer that has begun may take what time it takes, as long as it goes on. A Client is safe for concurrent use. It does not repeat calls by itself, except for [Client.Stream], which
-// connects again and goes on where it was.
+// answer that has begun may take what time it takes, as long as it goes on. A Client is safe for concurrent use.
+// It does not repeat calls by itself, except for [Client.Stream], which connects again and goes on where it was.
 package client
 
 import (
