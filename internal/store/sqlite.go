@@ -44,9 +44,6 @@ type sqliteEngine struct {
 }
 
 func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) error {
-	if strings.ContainsAny(path, "?#") {
-		return fmt.Errorf("store: the path of the database may not contain ? or #")
-	}
 	unlock, err := lockDirectory(ctx, filepath.Dir(path)) // until the file is there, with the settings that last
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
@@ -136,8 +133,10 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 // third of what is written.
 const pageSize = 8192
 
-// sqliteName is a path as SQLite wants it told.
-func sqliteName(path string) string { return "file:" + strings.ReplaceAll(path, "%", "%25") }
+// sqliteName is a path as SQLite wants it told: a URI, in which some characters would end the path.
+func sqliteName(path string) string { return "file:" + inURI.Replace(path) }
+
+var inURI = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23")
 
 // createSQLite makes the file when there is none or it is empty. The page size must be on disk before the journal
 // mode is set, or it is forgotten.
