@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"hookglass/internal/store"
@@ -120,10 +121,20 @@ func (s Storage) open(ctx context.Context) (*store.DB, error) {
 
 // makeDirectory makes the data directory where it is missing.
 func (s Storage) makeDirectory() error {
-	if err := os.MkdirAll(s.Data, 0o700); err != nil {
-		return remedied(fmt.Errorf("data directory: %w", err))
+	err := os.MkdirAll(s.Data, 0o700)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("data directory: %w", err)
+	switch {
+	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTDIR):
+		return remedy{err, "a part of its path is a file, or a link to what is not there: name a directory by --data"}
+	case errors.Is(err, fs.ErrPermission):
+		return remedy{err, "name a directory that this user may make by --data, or run this as the user whose it is (with a package, by hookglass-service)"}
+	case errors.Is(err, fs.ErrNotExist):
+		return remedy{err, "the directory that this was started in is gone, or takes no other: name one by its whole path in --data"}
+	}
+	return remedied(err)
 }
 
 // prepare opens the database with its schema up to date, creating what is missing. One that is elsewhere needs no

@@ -21,6 +21,7 @@ import (
 	"hookglass/internal/email"
 	"hookglass/internal/outbound"
 	"hookglass/internal/release"
+	"hookglass/internal/store"
 )
 
 // Storage says where the data is; every command that opens the database has it.
@@ -187,6 +188,8 @@ func (c *checked) validateMail(f *faults) {
 	}
 	if c.LMTPListen != "" && !strings.ContainsRune(c.LMTPListen, '/') {
 		f.address("lmtp-listen", c.LMTPListen)
+	} else if len(c.LMTPListen) > longestSocket {
+		f.add("lmtp-listen", "the path of a socket has %d bytes at most", longestSocket)
 	}
 	c.certificate = f.certificate("smtp-tls", c.SMTPTLSCert, c.SMTPTLSKey)
 	var err error
@@ -211,6 +214,9 @@ func (c *checked) validateMail(f *faults) {
 	}
 }
 
+// longestSocket is how long the path of a socket may be; Linux takes 107 bytes, others 103.
+const longestSocket = 103
+
 // validateNetworks checks who is believed and what may be reached.
 func (c *checked) validateNetworks(f *faults) {
 	for _, p := range c.TrustedProxies {
@@ -233,6 +239,10 @@ func (c *checked) validateNetworks(f *faults) {
 func (c *checked) validateStorage(f *faults) {
 	if c.DatabaseURL != "" && !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://") {
 		f.add("database-url", "must begin with postgres://") // the value may hold a password
+	} else if c.DatabaseURL != "" {
+		if err := store.CheckURL(c.DatabaseURL); err != nil {
+			f.add("database-url", "%w", err)
+		}
 	}
 	if c.EndpointsFile != "" {
 		if _, err := ReadEndpointsFile(c.EndpointsFile); err != nil {

@@ -264,6 +264,10 @@ func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings
 	}
 	if err == nil && have <= need {
 		c.examineRights(ctx, db, f)
+		c.examineConnections(ctx, db, f)
+		if err := db.Encodes(ctx); err != nil {
+			f.wrong("encoding", "%v", remedied(err))
+		}
 	}
 	return err == nil && foreign == nil && have == need
 }
@@ -274,11 +278,31 @@ func (c *DoctorCmd) examineRights(ctx context.Context, db *store.DB, f *findings
 		return
 	}
 	const name = "rights"
-	if err := db.MayCreate(ctx); err != nil {
+	switch err := db.MayCreate(ctx); {
+	case errors.As(err, new(*store.NotWritable)):
+		f.wrong("database", "%v", remedied(err))
+		return
+	case err != nil:
 		f.wrong(name, "%v", remedied(err))
 		return
 	}
 	f.ok(name, "the role may make tables")
+}
+
+// examineConnections finds out whether one node alone has enough.
+func (c *DoctorCmd) examineConnections(ctx context.Context, db *store.DB, f *findings) {
+	if !db.Postgres() {
+		return
+	}
+	const name = "connections"
+	switch allowed, taken, err := db.Connections(ctx); {
+	case err != nil:
+		f.wrong(name, "%v", err)
+	case allowed < taken:
+		f.warn(name, "PostgreSQL allows %d, and one node takes up to %d: set max_connections, or the CONNECTION LIMIT of the role or the database, to the sum of all nodes", allowed, taken)
+	default:
+		f.ok(name, "PostgreSQL allows %d, and one node takes up to %d", allowed, taken)
+	}
 }
 
 func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *findings) {
@@ -288,9 +312,11 @@ func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *finding
 		said = append(said, name+" "+value)
 	}
 	slices.Sort(said)
-	if err != nil {
+	switch {
+	case err != nil && errors.As(db.Writable(ctx), new(*store.NotWritable)): // which is said of its rights
+	case err != nil:
 		f.wrong("database", "it does not take writes: %v", err)
-	} else {
+	default:
 		f.ok("database", "takes writes; %s", strings.Join(said, ", "))
 	}
 	if version := facts["server_version"]; version != "" {

@@ -116,6 +116,9 @@ var WritePrivate = writePrivate
 // Connections is connections.
 var Connections = connections
 
+// EnoughFiles is enoughFiles.
+var EnoughFiles = enoughFiles
+
 // Remedied is remedied.
 var Remedied = remedied
 

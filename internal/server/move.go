@@ -65,8 +65,10 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if words, known := move.Explain(err); known {
 		return errors.New(words)
 	}
-	if errors.As(err, new(*store.SchemaError)) || errors.As(err, new(*store.MissingRight)) {
-		return remedied(err) // as it will be the next time
+	for _, lasting := range []any{new(*store.SchemaError), new(*store.MissingRight), new(*store.NotWritable), new(*store.EncodingError)} {
+		if errors.As(err, lasting) {
+			return remedied(err)
+		}
 	}
 	if err != nil {
 		return cutShort(ctx, err)

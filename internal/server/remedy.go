@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"syscall"
@@ -24,12 +26,13 @@ func remedied(err error) error {
 	var what string
 	var schema *store.SchemaError
 	var right *store.MissingRight
+	var asleep *store.NotWritable
 	switch {
 	case errors.As(err, new(remedy)):
 		return err
 	case errors.Is(err, syscall.EROFS):
 		what = "mount the file system for writing"
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), store.NotLet(err):
 		what = "run this as the user whose files these are (with a package, by hookglass-service), or give them to this one"
 	case errors.Is(err, store.ErrForeign):
 		what = "give the service a database of its own"
@@ -41,6 +44,16 @@ func remedied(err error) error {
 		what = "run hookglass migrate, after which an older program that still serves it can not be started again"
 	case errors.As(err, &right):
 		what = "have its owner or a superuser run: " + right.Grant
+	case errors.As(err, &asleep) && asleep.Standby:
+		what = "name the primary in --database-url, or all servers (postgres://…@a,b/…), or promote this one"
+	case errors.As(err, &asleep):
+		what = "name a role that may write, or have a superuser run: ALTER ROLE … RESET default_transaction_read_only, or ALTER DATABASE …"
+	case errors.As(err, new(*store.EncodingError)):
+		what = "make one with the encoding UTF8 (createdb -T template0 -E UTF8 …); hookglass backup takes what is in this one there"
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.HostnameError)):
+		what = "name the authority's certificate by sslrootcert=FILE in --database-url, and the server as its certificate does"
+	case store.Crowded(err):
+		what = "let there be more: max_connections, or the CONNECTION LIMIT of the role or the database, is to be the sum of what all nodes take (docs/operations.md, Sizing)"
 	case store.Damaged(err):
 		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
 	case store.NoRoom(err):

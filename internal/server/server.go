@@ -100,6 +100,9 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := enoughFiles(fileLimit()); err != nil {
+		return nil, err
+	}
 	tuneMemory()
 	draining := make(chan struct{})
 	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining, hangup: make(chan os.Signal, 1)}
@@ -380,17 +383,30 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	return s.db.EndLeases(ctx)
 }
 
+// openWritable opens a database that takes writes. A standby does once it is promoted, and a setting once it is changed
+// for the sessions that come then.
+func openWritable(ctx context.Context, cfg store.Config) (*store.DB, error) {
+	db, err := store.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Writable(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
 func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
 	cfg := store.Config{
 		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
 		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup, Reserve: true,
 	}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		db, err := store.Open(ctx, cfg)
-		if err == nil || !hookglass.Is(err, hookglass.CodeUnavailable) {
+		db, err := openWritable(ctx, cfg)
+		if err == nil || !hookglass.Is(err, hookglass.CodeUnavailable) && !errors.As(err, new(*store.NotWritable)) {
 			return db, err
 		}
-		s.log.Warn("waiting for the database", "error", err, "retry_in", wait)
+		s.log.Warn("waiting for the database", "error", remedied(err), "retry_in", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

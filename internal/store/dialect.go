@@ -128,6 +128,19 @@ func NoRoom(err error) bool {
 	return isFull(err)
 }
 
+// NotLet reports whether an embedded database may not be written to, or not be opened, because of who its files and
+// their directory belong to.
+func NotLet(err error) bool {
+	lite, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (lite.Code()&0xff == sqlite3.SQLITE_READONLY || lite.Code()&0xff == sqlite3.SQLITE_CANTOPEN)
+}
+
+// Crowded reports whether PostgreSQL has no connection left for this role.
+func Crowded(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "53300" // too_many_connections
+}
+
 // among is the condition that a column holds one of the integers of a list, in one text whatever their number.
 func (d dialect) among(column, placeholder string) string {
 	if d == postgres {

@@ -70,7 +70,7 @@ func (v *View) EachInt(query string, args []any, fn func(int64) error) error {
 
 // Dial connects to an address as sessions of PostgreSQL do.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
-	pool, err := newPool(ctx, "postgres://"+address, 1, 0)
+	pool, err := newPool(ctx, "postgres://"+address, 1, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 
 // AskedFor is how long a session that was not used of late may take to say that it is one.
 func AskedFor(ctx context.Context) (time.Duration, error) {
-	pool, err := newPool(ctx, "postgres://127.0.0.1:1", 1, 0)
+	pool, err := newPool(ctx, "postgres://127.0.0.1:1", 1, 0, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -284,3 +284,9 @@ func (db *DB) WantReserve(size int64) {
 
 // NoBound is a Holding that lets everything be read.
 func NoBound(int64, int64) (give func(), err error) { return func() {}, nil }
+
+// Setting is a setting of PostgreSQL as sessions for reading have it.
+func (db *DB) Setting(ctx context.Context, name string) (value string, err error) {
+	err = db.read.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value)
+	return value, err
+}

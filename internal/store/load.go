@@ -21,10 +21,11 @@ var ErrNotEmpty = errors.New("store: the database is not empty")
 // PostgresInUse reports whether other processes of this program are connected to the database. It answers unavailable,
 // soon also where the server hangs.
 func PostgresInUse(ctx context.Context, url string) (bool, error) {
-	cfg, err := pgx.ParseConfig(url)
+	parsed, err := parseURL(url)
 	if err != nil {
-		return false, errors.New("store: the database URL can not be read") // its text may hold a password
+		return false, err
 	}
+	cfg := parsed.ConnConfig
 	cfg.RuntimeParams["application_name"] = "hookglass check"
 	cfg.ConnectTimeout = connectTimeout
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)

@@ -19,9 +19,13 @@ var migrations embed.FS
 // Migrate brings the schema up to date. Processes that start together wait for each other; a migration cut
 // off by a crash is repeated or continued by the next call. A schema that a newer program made is refused by a
 // [SchemaError]: this one does not know what it would have to keep. A role that lacks the right for it is answered a
-// [MissingRight].
+// [MissingRight], and a [NotWritable] where nobody may write; a database that could not hold what senders write is
+// refused by an [EncodingError], also with a schema that is up to date.
 func (db *DB) Migrate(ctx context.Context) error {
 	if err := db.Foreign(ctx); err != nil {
+		return err
+	}
+	if err := db.Encodes(ctx); err != nil {
 		return err
 	}
 	have, need, err := db.SchemaVersion(ctx)
@@ -101,11 +105,10 @@ func refuseNewer(have, need int64) error {
 
 // MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.
 func (db *DB) MigrateTo(ctx context.Context, version int64) error {
-	if err := db.Foreign(ctx); err != nil {
-		return err
-	}
-	if err := db.MayCreate(ctx); err != nil {
-		return err
+	for _, refuses := range []func(context.Context) error{db.Foreign, db.Encodes, db.MayCreate} {
+		if err := refuses(ctx); err != nil {
+			return err
+		}
 	}
 	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
 		return p.UpTo(ctx, version)

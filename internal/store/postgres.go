@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,8 +63,8 @@ type postgresEngine struct {
 	rangeLeast                      int64
 }
 
-func (db *DB) openPostgres(ctx context.Context, url string) error {
-	pool, err := newPool(ctx, url, max(8, 4*runtime.NumCPU()), queryTimeout)
+func (db *DB) openPostgres(ctx context.Context, url string, hold bool) error {
+	pool, err := newPool(ctx, url, poolConns(), 0, queryTimeout)
 	if err != nil {
 		return err
 	}
@@ -79,10 +76,19 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 		pool.Close()
 		return err
 	}
-	captures, err := newPool(ctx, url, 4+aheadConns, 6*time.Second) // two groups of captures, announcements, answers, and what stands before captures
+	held := 0
+	if hold {
+		held = captureConns
+	}
+	captures, err := newPool(ctx, url, captureConns, held, 6*time.Second)
 	if err != nil {
 		pool.Close()
 		return err
+	}
+	if err := connectHeld(ctx, captures); err != nil {
+		captures.Close()
+		pool.Close()
+		return classify(err)
 	}
 	sqlDB := stdlib.OpenDBFromPool(pool)
 	db.dialect, db.read, db.write, db.ahead = postgres, sqlDB, sqlDB, stdlib.OpenDBFromPool(captures)
@@ -112,147 +118,6 @@ func (db *DB) openPostgres(ctx context.Context, url string) error {
 	e.wg.Go(func() { e.runListen(background) })
 	e.wg.Go(func() { e.runAnnounce(background) })
 	e.wg.Go(func() { e.runAnswers(background) })
-	return nil
-}
-
-// PostgresHosts is where the database of a URL is to be found over the network: host:port of each of its hosts, read as
-// it is when they are connected to, with what the environment adds. One that is connected to by its socket is on this
-// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that cannot
-// be read.
-func PostgresHosts(url string) []string {
-	if url == "" {
-		return nil
-	}
-	cfg, err := pgconn.ParseConfig(url)
-	if err != nil {
-		return nil
-	}
-	var hosts []string
-	add := func(host string, port uint16) {
-		network, address := pgconn.NetworkAddress(host, port)
-		if network == "unix" {
-			_, address = pgconn.NetworkAddress("localhost", port)
-		}
-		if !slices.Contains(hosts, address) {
-			hosts = append(hosts, address)
-		}
-	}
-	add(cfg.Host, cfg.Port)
-	for _, other := range cfg.Fallbacks { // the other hosts, and each once more without TLS
-		add(other.Host, other.Port)
-	}
-	return hosts
-}
-
-func newPool(ctx context.Context, url string, size int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, errors.New("store: the database URL can not be read") // its text may hold a password
-	}
-	cfg.MaxConns = int32(size)
-	cfg.PingTimeout = pingTimeout
-	cfg.ConnConfig.ConnectTimeout = connectTimeout
-	cfg.ConnConfig.DialFunc = dialer().DialContext
-	cfg.ConnConfig.RuntimeParams["application_name"] = "hookglass"
-	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	cfg.ConnConfig.AfterConnect = setUp(statementTimeout, statementTimeout, idleTimeout)
-	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		writeArrays(conn.TypeMap())
-		return nil
-	}
-	failed := cfg.ConnConfig.OnPgError
-	cfg.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
-		return err.Code != readOnlySession && failed(conn, err)
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	return pool, nil
-}
-
-// setUp tells each new session how it is to work. It is told here and not in the session's first message, of which a
-// pooler takes little: PgBouncer refuses a session that asks for more, or, where it is told to, passes over it.
-func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
-	var text strings.Builder
-	for _, s := range [][2]string{
-		// Over what role and database say. Another encoding has no place for some of what senders write, another
-		// meaning of backslashes takes the end of our statements away, and a stricter isolation fails those that meet.
-		{"synchronous_commit", "on"},
-		{"client_encoding", "'UTF8'"},
-		{"standard_conforming_strings", "on"},
-		{"default_transaction_isolation", "'read committed'"},
-		{"statement_timeout", strconv.FormatInt(statement.Milliseconds(), 10)},
-		{"lock_timeout", strconv.FormatInt(lock.Milliseconds(), 10)},
-		{"idle_in_transaction_session_timeout", strconv.FormatInt(idle.Milliseconds(), 10)},
-		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement
-		// has an index to go by.
-		{"enable_seqscan", "off"},
-		{"jit", "off"}, // what reads a table all the same counts as so dear that it would be compiled first
-		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what
-		// that node says.
-		{"tcp_keepalives_idle", "8"},
-		{"tcp_keepalives_interval", "4"},
-		{"tcp_keepalives_count", "3"},
-	} {
-		text.WriteString("SET " + s[0] + " = " + s[1] + ";")
-	}
-	return func(ctx context.Context, conn *pgconn.PgConn) error {
-		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-		defer cancel()
-		return conn.Exec(ctx, text.String()).Close()
-	}
-}
-
-const (
-	connectTimeout = 5 * time.Second  // of each half of connecting: the way there with the password, and the settings
-	pingTimeout    = time.Second      // of the question whether a session that nobody used for a second is still one
-	queryTimeout   = 15 * time.Second // of a statement that no sender waits for
-	idleTimeout    = 10 * time.Second // within a transaction
-)
-
-// notLetIn reports whether the server has no such database, or does not let this role into it. At the start that is
-// what the URL says, which waiting does not mend; later it is the server's, which let us in before.
-func notLetIn(err error) bool {
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(said.Code, "28") || strings.HasPrefix(said.Code, "3D") || strings.HasPrefix(said.Code, "42"))
-}
-
-// checkSessions refuses a pooler that hands connections of its own out for a transaction at a time: there a lock is
-// held, a setting made and a statement prepared for whoever comes next.
-func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
-	var conns [2]*pgxpool.Conn
-	for i := range conns {
-		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			err = fmt.Errorf("connect to PostgreSQL: %w", err)
-			if notLetIn(err) {
-				return fmt.Errorf("store: %w", err)
-			}
-			return classify(err)
-		}
-		defer conn.Release()
-		conns[i] = conn
-	}
-	// A pooler of transactions that hands out what was returned last gives the second what the first has; one that goes
-	// round gives the first another at once. While the second is in a transaction, what it has cannot go to the first.
-	var behind [4]string
-	for i, ask := range []struct {
-		of   int
-		text string
-	}{{0, "SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}, {1, "BEGIN; SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}} {
-		results, err := conns[ask.of].Conn().PgConn().Exec(ctx, ask.text).ReadAll()
-		if err != nil {
-			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
-		}
-		behind[i] = string(results[len(results)-1].Rows[0][0])
-	}
-	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
-		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
-	}
-	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
-		return errors.New("store: what stands before PostgreSQL gives sessions no connection of their own: set pool_mode = session in PgBouncer, or connect to the server itself")
-	}
 	return nil
 }
 

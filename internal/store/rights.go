@@ -19,11 +19,14 @@ func (m *MissingRight) Error() string {
 	return fmt.Sprintf("the role %q lacks the right CREATE (or USAGE) on the schema %q of the database %q", m.Role, m.Schema, m.Database)
 }
 
-// MayCreate answers a [MissingRight] where tables can not be made. The ranges of payloads are such, which are made
-// while the service runs. It changes nothing.
+// MayCreate answers a [MissingRight], or a [NotWritable], where tables can not be made. The ranges of payloads are
+// such, which are made while the service runs. It changes nothing.
 func (db *DB) MayCreate(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
+	}
+	if err := db.Writable(ctx); err != nil {
+		return err
 	}
 	m := &MissingRight{}
 	var may bool

@@ -50,8 +50,9 @@ type Config struct {
 	OnCapture func(events int, bytes int64, took time.Duration)
 	// Clock is this machine's; nil: time.Now.
 	Clock func() time.Time
-	// Reserve keeps a file beside the SQLite file that is given up when the disk is full, so that there is room to
-	// delete.
+	// Reserve keeps what a server holds for bad times: a file beside the SQLite file that is given up when the disk is
+	// full, so that there is room to delete, and of PostgreSQL the connections of captures, so that they have them when
+	// it gives no more out.
 	Reserve bool
 }
 
@@ -113,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	var err error
 	if cfg.URL != "" {
-		err = db.openPostgres(ctx, cfg.URL)
+		err = db.openPostgres(ctx, cfg.URL, cfg.Reserve)
 	} else {
 		err = db.openSQLite(ctx, cfg.Path, cfg.Reserve)
 	}

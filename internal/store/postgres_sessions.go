@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// captureConns are connections for two groups of captures, announcements, answers, and what stands before captures.
+const captureConns = 4 + aheadConns
+
+// poolConns is how many connections everything else may use at once.
+func poolConns() int { return max(8, 4*runtime.NumCPU()) }
+
+// connectHeld makes the connections that a pool is to hold.
+func connectHeld(ctx context.Context, pool *pgxpool.Pool) error {
+	for range pool.Config().MinConns {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return fmt.Errorf("connect to PostgreSQL: %w", err)
+		}
+		defer conn.Release()
+	}
+	return nil
+}
+
+// Connections is how many connections PostgreSQL lets the role have to the database, as far as its settings say, and
+// how many one server may take.
+func (db *DB) Connections(ctx context.Context) (allowed, taken int, err error) {
+	// least passes over NULL.
+	err = db.read.QueryRowContext(ctx, `SELECT least(
+			current_setting('max_connections')::int - CASE WHEN r.rolsuper THEN 0
+				ELSE current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true), '0')::int END,
+			CASE WHEN NOT r.rolsuper THEN nullif(r.rolconnlimit, -1) END, CASE WHEN NOT r.rolsuper THEN nullif(d.datconnlimit, -1) END)
+		FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`).Scan(&allowed)
+	if err != nil {
+		return 0, 0, fmt.Errorf("store: connections: %w", classify(err))
+	}
+	return allowed, poolConns() + captureConns + 1, nil // one listens
+}
+
+// newPool is for size connections, of which it holds some once they are made, whether they are used or not.
+func newPool(ctx context.Context, url string, size, held int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
+	cfg, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = int32(size), int32(held), 0
+	cfg.PingTimeout = pingTimeout
+	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.DialFunc = dialer().DialContext
+	cfg.ConnConfig.RuntimeParams["application_name"] = "hookglass"
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	cfg.ConnConfig.AfterConnect = setUp(statementTimeout, statementTimeout, idleTimeout)
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		writeArrays(conn.TypeMap())
+		return nil
+	}
+	failed := cfg.ConnConfig.OnPgError
+	cfg.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		return err.Code != readOnlySession && failed(conn, err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return pool, nil
+}
+
+// setUp tells each new session how it is to work. It is told here and not in the session's first message, of which a
+// pooler takes little: PgBouncer refuses a session that asks for more, or, where it is told to, passes over it.
+func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
+	var text strings.Builder
+	for _, s := range [][2]string{
+		// Over what role and database say. Another encoding has no place for some of what senders write, another
+		// meaning of backslashes takes the end of our statements away, and a stricter isolation fails those that meet.
+		{"synchronous_commit", "on"},
+		{"client_encoding", "'UTF8'"},
+		{"standard_conforming_strings", "on"},
+		{"default_transaction_isolation", "'read committed'"},
+		{"statement_timeout", strconv.FormatInt(statement.Milliseconds(), 10)},
+		{"lock_timeout", strconv.FormatInt(lock.Milliseconds(), 10)},
+		{"idle_in_transaction_session_timeout", strconv.FormatInt(idle.Milliseconds(), 10)},
+		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement
+		// has an index to go by.
+		{"enable_seqscan", "off"},
+		{"jit", "off"}, // what reads a table all the same counts as so dear that it would be compiled first
+		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what
+		// that node says.
+		{"tcp_keepalives_idle", "8"},
+		{"tcp_keepalives_interval", "4"},
+		{"tcp_keepalives_count", "3"},
+	} {
+		text.WriteString("SET " + s[0] + " = " + s[1] + ";")
+	}
+	// Those that listen and those that wait in the pool are idle for as long as nothing happens, and what takes long has
+	// its own bounds. Not every version of the server has both.
+	text.WriteString("SELECT set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS limits (name) WHERE current_setting(name, true) IS NOT NULL")
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		err := conn.Exec(ctx, text.String()).Close()
+		if e := encodingOf(conn); err != nil && e.Encoding != "" && !e.complete() {
+			return e
+		}
+		return err
+	}
+}
+
+const (
+	connectTimeout = 5 * time.Second  // of each half of connecting: the way there with the password, and the settings
+	pingTimeout    = time.Second      // of the question whether a session that nobody used for a second is still one
+	queryTimeout   = 15 * time.Second // of a statement that no sender waits for
+	idleTimeout    = 10 * time.Second // within a transaction
+)
+
+// notLetIn reports whether the server has no such database, does not let this role into it, or not with the settings
+// that are asked for. At the start that is what the URL says, which waiting does not mend; later it is the server's,
+// which let us in before.
+func notLetIn(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return errors.As(err, new(*EncodingError)) ||
+		ok && slices.ContainsFunc([]string{"22", "28", "3D", "42"}, func(class string) bool { return strings.HasPrefix(said.Code, class) })
+}
+
+// checkSessions refuses a pooler that hands connections of its own out for a transaction at a time: there a lock is
+// held, a setting made and a statement prepared for whoever comes next.
+func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
+	var conns [2]*pgxpool.Conn
+	for i := range conns {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			err = fmt.Errorf("connect to PostgreSQL: %w", err)
+			if notLetIn(err) {
+				return fmt.Errorf("store: %w", err)
+			}
+			return classify(err)
+		}
+		defer conn.Release()
+		conns[i] = conn
+	}
+	// A pooler of transactions that hands out what was returned last gives the second what the first has; one that goes
+	// round gives the first another at once. While the second is in a transaction, what it has cannot go to the first.
+	var behind [4]string
+	for i, ask := range []struct {
+		of   int
+		text string
+	}{{0, "SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}, {1, "BEGIN; SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}} {
+		results, err := conns[ask.of].Conn().PgConn().Exec(ctx, ask.text).ReadAll()
+		if err != nil {
+			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+		}
+		behind[i] = string(results[len(results)-1].Rows[0][0])
+	}
+	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
+		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+	}
+	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
+		return errors.New("store: what stands before PostgreSQL gives sessions no connection of their own: set pool_mode = session in PgBouncer, or connect to the server itself")
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// EncodingError says that a database of PostgreSQL has no place for some of what senders write.
+type EncodingError struct{ Encoding string }
+
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("the database has the encoding %s, in which not every character can be stored", e.Encoding)
+}
+
+// complete reports whether the encoding takes any text: UTF8 is asked for it, and SQL_ASCII keeps bytes as they come.
+func (e *EncodingError) complete() bool { return e.Encoding == "UTF8" || e.Encoding == "SQL_ASCII" }
+
+// encodingOf is what a server said of its encoding at the beginning of a session.
+func encodingOf(conn *pgconn.PgConn) *EncodingError {
+	return &EncodingError{conn.ParameterStatus("server_encoding")}
+}
+
+// Encodes answers an [EncodingError] where the database could not store each text. It changes nothing.
+func (db *DB) Encodes(ctx context.Context) error {
+	if db.dialect != postgres {
+		return nil
+	}
+	e := &EncodingError{}
+	if err := db.read.QueryRowContext(ctx, "SHOW server_encoding").Scan(&e.Encoding); err != nil {
+		return fmt.Errorf("store: encoding: %w", classify(err))
+	}
+	if !e.complete() {
+		return e
+	}
+	return nil
+}
+
+// NotWritable says that PostgreSQL takes no writes from this role, while it may be in order.
+type NotWritable struct {
+	Role, Database string
+	Standby        bool // until it is promoted; otherwise default_transaction_read_only is on
+}
+
+func (e *NotWritable) Error() string {
+	if e.Standby {
+		return "PostgreSQL is a standby here, which takes no writes"
+	}
+	return fmt.Sprintf("PostgreSQL takes no writes from the role %q in the database %q: default_transaction_read_only is on", e.Role, e.Database)
+}
+
+// Writable answers a [NotWritable] where a standby, or a setting, stands in the way of writing. It writes nothing.
+func (db *DB) Writable(ctx context.Context) error {
+	if db.dialect != postgres {
+		return nil
+	}
+	e, readOnly := &NotWritable{}, false
+	err := db.read.QueryRowContext(ctx, `SELECT current_user, current_database(), pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'`).
+		Scan(&e.Role, &e.Database, &e.Standby, &readOnly)
+	if err != nil {
+		return fmt.Errorf("store: look whether it takes writes: %w", classify(err))
+	}
+	if readOnly {
+		return e
+	}
+	return nil
+}
