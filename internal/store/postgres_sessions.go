@@ -102,8 +102,8 @@ func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 	} {
 		text.WriteString("SET " + s[0] + " = " + s[1] + ";")
 	}
-	// Those that listen and those that wait in the pool are idle for as long as nothing happens, and what takes long has
-	// its own bounds. Not every version of the server has both.
+	// Those that listen and those that wait in the pool are idle for as long as nothing happens, and what takes long
+	// has its own bounds. Not every version of the server has both.
 	text.WriteString("SELECT set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS limits (name) WHERE current_setting(name, true) IS NOT NULL")
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
