@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -267,15 +268,20 @@ func (a *app) changePassword(w http.ResponseWriter, r *http.Request) error {
 
 // readForm reads a form, bounded.
 func readForm(w http.ResponseWriter, r *http.Request) error {
-	return readFormUpTo(w, r, maxForm, "The form could not be read.")
+	return readFormUpTo(w, r, maxForm)
 }
 
 // readFormUpTo reads a form of some bytes at most, and says what is wrong where it cannot be. It is UTF-8, as the JSON
 // of the API is: PostgreSQL takes nothing else for text.
-func readFormUpTo(w http.ResponseWriter, r *http.Request, most int64, wrong string) error {
+func readFormUpTo(w http.ResponseWriter, r *http.Request, most int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
-	if err := r.ParseForm(); err != nil {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "%s", wrong)
+	err := r.ParseForm()
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return hookglass.Errorf(hookglass.CodePayloadTooLarge, "The form is larger than %d KiB.", most>>10)
+	case err != nil:
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "The form could not be read.")
 	}
 	for _, values := range r.PostForm {
 		for _, v := range values {

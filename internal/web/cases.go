@@ -411,5 +411,5 @@ const maxLongForm = 4 << 20
 
 // readLongForm reads such a form, bounded.
 func readLongForm(w http.ResponseWriter, r *http.Request) error {
-	return readFormUpTo(w, r, maxLongForm, "The form could not be read, or is larger than 4 MiB.")
+	return readFormUpTo(w, r, maxLongForm)
 }

@@ -222,3 +222,23 @@ func TestFieldsOfALineStayBesideEachOther(t *testing.T) {
 		t.Errorf("the fields are %v pixels apart", apart)
 	}
 }
+
+// The button that exports what is selected stands beside the format that it takes.
+func TestAnExportStandsBesideItsFormat(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	for _, width := range []int64{1440, 1024, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page(""))
+		c.until(lists(event))
+		c.click(".pick-box")
+		if apart := eval[float64](c, `(() => {
+			const [format, button] = ["#bulk-format", "[value=export]"].map((one) => document.querySelector("#bulk").querySelector(one).getBoundingClientRect());
+			return Math.abs((format.top + format.bottom - button.top - button.bottom) / 2);
+		})()`); apart > 4 {
+			t.Errorf("at %d pixels they are %v pixels apart", width, apart)
+		}
+		c.silent()
+	}
+}

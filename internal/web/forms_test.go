@@ -245,6 +245,16 @@ func TestAFormIsUTF8(t *testing.T) {
 	}
 }
 
+func TestAFormThatIsTooLargeSaysSo(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	id := s.hook(json(`{}`))
+	for path, most := range map[string]int{"/targets": 64, "/requests/" + string(id) + "/replay": 512, "/response": 4096} {
+		b.want(413, "POST", s.page(path), url.Values{"name": {strings.Repeat("a", most<<10)}}).holds(t, "The form is larger than "+strconv.Itoa(most)+" KiB.")
+	}
+	b.want(422, "POST", s.page("/targets?a=%zz"), url.Values{}).holds(t, "The form could not be read.")
+}
+
 // Two windows hold one thing: the second to save does not undo, without a word, what the first did.
 func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
 	s := newWorkshop(t)

@@ -35,6 +35,13 @@ func TestSchemasAndTheirBaseline(t *testing.T) {
 	b.want(303, "POST", base+"/unknown/-/accept", url.Values{})
 	b.want(200, "GET", base+"/unknown/-?done=accepted", nil).holds(t, "Accepted.", "departs from it")
 	b.want(404, "GET", base+"/unknown/other", nil)
+	c := s.chrome(390, 900)
+	c.open(s.link())
+	c.open(s.url + base)
+	c.until(`document.querySelector(".schemas time")`)
+	if height := eval[float64](c, `Math.max(...[...document.querySelectorAll(".schemas tr")].map((row) => row.getBoundingClientRect().height))`); height > 60 {
+		t.Errorf("a row is %v pixels high for what is out of sight", height)
+	}
 	eve := s.stranger()
 	eve.want(404, "GET", base, nil)
 	eve.want(404, "GET", base+"/unknown/-", nil)

@@ -311,7 +311,7 @@ func (a *app) readReplay(w http.ResponseWriter, r *http.Request) (v visitor, e h
 	if v, e, err = a.owner(r); err != nil {
 		return v, e, nil, ask, err
 	}
-	if err := readFormUpTo(w, r, maxReplayForm, "The form could not be read."); err != nil {
+	if err := readFormUpTo(w, r, maxReplayForm); err != nil {
 		return v, e, nil, ask, err
 	}
 	if event, err = a.event(r.Context(), v, e, r.PathValue("event")); err != nil {
