@@ -91,9 +91,10 @@ func (v *View) ForwardBacklogs(ref string, targets ...hookglass.ForwardingTarget
 	return all, nil
 }
 
-// forwardBacklog is what waits for a target.
+// forwardBacklog is what waits for a target. What is due and not being sent is pending; to ask for that word has
+// PostgreSQL expect so little, before it has analysed the table, that it would sort all of it.
 func (v *View) forwardBacklog(t hookglass.ForwardingTarget, floor int64) (b hookglass.ForwardBacklog, err error) {
-	const pending = "FROM forwards WHERE target = $1 AND due_at IS NOT NULL AND state = 'pending'"
+	const pending = "FROM forwards WHERE target = $1 AND due_at IS NOT NULL AND state <> 'sending'"
 	var last, next sql.NullInt64
 	err = v.queryRow("forwarding target", "SELECT (SELECT count(*) FROM (SELECT 1 "+pending+" AND event + 0 > $2 LIMIT $3) AS n), (SELECT due_at "+pending+
 		" ORDER BY due_at DESC, num DESC LIMIT 1), rate_next FROM forwarding_targets WHERE id = $1", []any{t.ID, floor, hookglass.MostPending}, &b.Pending, &last, &next)
