@@ -77,8 +77,8 @@ func TestTheContextOfAMail(t *testing.T) {
 	}
 }
 
-// What is not UTF-8 is Latin-1, as where it is shown and searched: conditions find it, and what templates send on has no
-// replacement character.
+// What is not UTF-8 is Latin-1, as where it is shown and searched: conditions find it, and what templates send on has
+// no replacement character.
 func TestWhatIsNotUTF8IsLatin1(t *testing.T) {
 	ev := &hookglass.Event{
 		ID: "req_1", Type: hookglass.EventWebhook, Method: "POST", Path: "/caf\xe9", RawQuery: "na%EFve=\xfc&x=%C3%BC", ContentType: "text/plain; x=\xe9",
