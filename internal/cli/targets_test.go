@@ -38,7 +38,7 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !regexp.MustCompile(`(?m)^Pending +1$`).MatchString(r.out) || !regexp.MustCompile(`(?m)^Pending until +-$`).MatchString(r.out) {
 		t.Errorf("get: %+v", r)
 	}
-	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !regexp.MustCompile(`AT MOST +PENDING +FAILURES.*\n.*paused +- +1 +0 `).MatchString(r.out) {
+	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !regexp.MustCompile(`AT MOST +GETS +PENDING +FAILURES.*\n.*paused +- +all +1 +0 `).MatchString(r.out) {
 		t.Errorf("list: %+v", r)
 	}
 	changed := object(t, "", "targets", "update", id, "-e", ep, "--url", "https://other.example.com/", "--timeout", "7", "--name", "Other")

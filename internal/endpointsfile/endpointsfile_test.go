@@ -147,9 +147,9 @@ func TestPathsOfTheAPIAreFoundInTheFile(t *testing.T) {
 	}
 	for path, line := range map[string]int{
 		"declaration.endpoints.0.forwarding_targets.0.url": 20,
-		"endpoints.0.actions.0.steps.0.config.tag":         30,
-		"endpoints.0.actions.0.steps.0.config.other.inner": 30, // the nearest around it
-		"endpoints.2.kind": 46,
+		"endpoints.0.actions.0.steps.0.config.tag":         31,
+		"endpoints.0.actions.0.steps.0.config.other.inner": 31, // the nearest around it
+		"endpoints.2.kind": 47,
 	} {
 		fault := f.Fault(path, "x")
 		if fault.Line != line {
