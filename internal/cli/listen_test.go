@@ -421,7 +421,7 @@ func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"endpoints:\n  - upstream: {url: 1}\n":                   "endpoint is missing",
 		"endpoints:\n  - endpoint: x\n    headers: {\"a b\": c}": "no header field",
 		"endpoints:\n  - endpoint: x\n    routes: [{events: a}]": "routes[0]",
-		"endpoints:\n  - endpoint: x\n    when: \"tag:x\"\n":     "endpoints[0]: when: a listener is not told",
+		"endpoints:\n  - endpoint: x\n    when: \"tag:x\"\n":     "endpoints[0]: when: may not ask for status, tag",
 		"version: 2\nendpoints: [{endpoint: x}]\n":               "version 2",
 		"recover: some\nendpoints: [{endpoint: x}]\n":            "recover is one of",
 		"endpoints: []\n":                                        "names none",

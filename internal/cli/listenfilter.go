@@ -20,8 +20,8 @@ func listenFilter(text string) (func(*hookglass.Event) bool, error) {
 		return nil, errors.New(coded.Details[0].Message)
 	case err != nil:
 		return nil, err
-	case !when.AtArrival() || slices.ContainsFunc(when.Terms(), func(t query.Term) bool { return slices.Contains(untold, t.Field) }):
-		return nil, errors.New("a listener is not told status, tag, note, ignored, delivery, the time, signature, from, to and subject of an event")
+	case slices.ContainsFunc(when.Terms(), func(t query.Term) bool { return slices.Contains(untold, t.Field) }):
+		return nil, errors.New("a listener is not told signature, from, to and subject of an event")
 	}
 	return when.Means, nil
 }

@@ -298,15 +298,13 @@ func ruleFaults(rules []hookglass.ResponseRule) (faults []hookglass.FieldError) 
 
 // conditionFault says what is wrong with a condition of what comes; nothing where it is one.
 func conditionFault(when string) string {
-	q, err := query.Parse(when, time.Time{})
+	_, err := query.ParseCondition(when)
 	var coded *hookglass.Error
 	switch {
 	case errors.As(err, &coded) && len(coded.Details) > 0:
 		return coded.Details[0].Message
 	case err != nil:
 		return err.Error()
-	case !q.AtArrival():
-		return "may not ask for status, tag, note, ignored, delivery or the time: it is asked before an event has them"
 	}
 	return ""
 }

@@ -5,36 +5,11 @@ package faults_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
-
-// replayed counts what a local handler got, by the number of the replay.
-type replayed struct {
-	*httptest.Server
-	mu    sync.Mutex
-	count map[string]int
-}
-
-func newReplayed(t *testing.T) *replayed {
-	h := &replayed{count: make(map[string]int)}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.mu.Lock()
-		h.count[r.Header.Get("X-Replay")]++
-		h.mu.Unlock()
-	}))
-	t.Cleanup(h.Close)
-	return h
-}
-
-func (h *replayed) of(number int) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.count[fmt.Sprint(number)]
-}
 
 // Of two listeners the newer one is at a node that is frozen, and then killed: a replay reaches the older one, at the
 // living node, in seconds. None is made twice, also not when the node goes on.
@@ -43,7 +18,7 @@ func TestAReplayReachesAListenerAtALivingNode(t *testing.T) {
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	event := b.event(l.endpoint)
-	older, newer := newReplayed(t), newReplayed(t)
+	older, newer := newHandledBy(t, "X-Replay"), newHandledBy(t, "X-Replay")
 	b.listen(l.endpoint, older.URL)
 	a.listen(l.endpoint, newer.URL)
 	var all sync.WaitGroup
@@ -57,7 +32,7 @@ func TestAReplayReachesAListenerAtALivingNode(t *testing.T) {
 			began := time.Now()
 			status, answer, err := b.call(b.token, http.MethodPost, "/endpoints/"+l.endpoint+"/requests/"+event+"/replay",
 				fmt.Sprintf(`{"target_url":"tunnel","overrides":{"headers":{"X-Replay":"%d"}}}`, n))
-			if got := older.of(n) + newer.of(n); err != nil || status != http.StatusOK || got != 1 {
+			if got := older.of(fmt.Sprint(n)) + newer.of(fmt.Sprint(n)); err != nil || status != http.StatusOK || got != 1 {
 				t.Errorf("replay %d: %d %s %v, made %d times", n, status, answer, err, got)
 			}
 			mu.Lock()
@@ -67,7 +42,7 @@ func TestAReplayReachesAListenerAtALivingNode(t *testing.T) {
 	}
 	replay()
 	all.Wait()
-	if newer.of(1) != 1 {
+	if newer.of("1") != 1 {
 		t.Error("the newest listener is not the one that replays go to")
 	}
 	for during := range pick(1, 4) {
@@ -88,7 +63,7 @@ func TestAReplayReachesAListenerAtALivingNode(t *testing.T) {
 		t.Errorf("the slowest replay took %v", slowest)
 	}
 	for n := range number {
-		if got := older.of(n+1) + newer.of(n+1); got != 1 {
+		if got := older.of(fmt.Sprint(n+1)) + newer.of(fmt.Sprint(n+1)); got != 1 {
 			t.Errorf("replay %d was made %d times", n+1, got)
 		}
 	}

@@ -109,15 +109,25 @@ type handled struct {
 	count map[string]int
 }
 
-func newHandled(t *testing.T) *handled {
+func newHandled(t *testing.T) *handled { return newHandledBy(t, "X-Service-Request-Id") }
+
+// newHandledBy counts by what another header says.
+func newHandledBy(t *testing.T, header string) *handled {
 	h := &handled{count: make(map[string]int)}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
-		h.count[r.Header.Get("X-Service-Request-Id")]++
+		h.count[r.Header.Get(header)]++
 		h.mu.Unlock()
 	}))
 	t.Cleanup(h.Close)
 	return h
+}
+
+// of is how many it got of one.
+func (h *handled) of(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count[name]
 }
 
 // lacks are the events that the handler did not get, and again is how many it got more than once.

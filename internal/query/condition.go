@@ -16,12 +16,17 @@ type Condition struct {
 	reads bool // the body
 }
 
-// ParseCondition reads a condition. Errors are those of [Parse]. Whether a query can be one says [Query.AtArrival].
+// ParseCondition reads a condition. It answers what [Parse] does, and validation_failed for a query that asks for what is
+// not known when an event comes ([Query.AtArrival]).
 func ParseCondition(when string) (c Condition, err error) {
-	if c.Query, err = Parse(when, time.Time{}); err == nil {
-		_, c.reads = c.Reads()
+	if c.Query, err = Parse(when, time.Time{}); err != nil {
+		return c, err
 	}
-	return c, err
+	if !c.AtArrival() {
+		return c, hookglass.Invalid("q", "may not ask for status, tag, note, ignored, delivery or the time: it is asked before an event has them")
+	}
+	_, c.reads = c.Reads()
+	return c, nil
 }
 
 // Means reports whether the condition means an event in the detail form. Of a body it looks into the first MaxLooked
