@@ -16,8 +16,8 @@ type Condition struct {
 	reads bool // the body
 }
 
-// ParseCondition reads a condition. It answers what [Parse] does, and validation_failed for a query that asks for what is
-// not known when an event comes ([Query.AtArrival]).
+// ParseCondition reads a condition. It answers what [Parse] does, and validation_failed for a query that asks for what
+// is not known when an event comes ([Query.AtArrival]).
 func ParseCondition(when string) (c Condition, err error) {
 	if c.Query, err = Parse(when, time.Time{}); err != nil {
 		return c, err

@@ -515,6 +515,9 @@ func TestWhatIsKnownWhenAnEventComes(t *testing.T) {
 		if q.AtArrival() != want {
 			t.Errorf("%q: %v", text, !want)
 		}
+		if _, err := query.ParseCondition(text); (err == nil) != want || err != nil && !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("%q as a condition: %v", text, err)
+		}
 	}
 }
 
