@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -302,23 +303,24 @@ func plain(v any) any {
 func (t *table) publish(mux *httpd.Mux) {
 	t.complete()
 	doc := t.api.OpenAPI()
-	asJSON, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		panic("the API can not be described: " + err.Error()) // a fault in the table, found by every test
-	}
-	asYAML, err := doc.YAML()
-	if err != nil {
-		panic("the API can not be described: " + err.Error())
-	}
-	mux.HandleFunc("GET "+Base+"/openapi.json", always(httpd.NewDocument("application/json", asJSON)))
-	mux.HandleFunc("GET "+Base+"/openapi.yaml", always(httpd.NewDocument("application/yaml", asYAML)))
+	mux.HandleFunc("GET "+Base+"/openapi.json", document("application/json", func() ([]byte, error) { return json.MarshalIndent(doc, "", "  ") }))
+	mux.HandleFunc("GET "+Base+"/openapi.yaml", document("application/yaml", doc.YAML))
 	t.serveDocs(mux)
 }
 
-// always serves a document that is asked for again each time, because the next version has it at the same address.
-func always(d httpd.Document) http.HandlerFunc {
+// document serves what write returns, with Cache-Control: no-cache because the next version has it at the same address.
+// write is called by the first request: most processes are never asked, and writing takes longer than the rest of
+// their start.
+func document(media string, write func() ([]byte, error)) http.HandlerFunc {
+	written := sync.OnceValue(func() httpd.Document {
+		content, err := write()
+		if err != nil {
+			panic("the API can not be described: " + err.Error()) // a fault in the table, which tests find
+		}
+		return httpd.NewDocument(media, content)
+	})
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")
-		d.ServeHTTP(w, r)
+		written().ServeHTTP(w, r)
 	}
 }
