@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"hookglass/internal/store"
@@ -18,6 +19,28 @@ var migrated = Template(func(dsn string) error {
 		return err
 	}
 	return errors.Join(db.Migrate(context.Background()), db.Close())
+})
+
+// embedded is the file of an embedded database that is migrated once for all tests of the process: parsing every
+// migration takes longer than most tests.
+var embedded = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "storetest")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "hookglass.db")
+	db, err := store.Open(context.Background(), store.Config{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(db.Migrate(context.Background()), db.Close()); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		return nil, errors.New("storetest: the template of the embedded database is not in one file")
+	}
+	return os.ReadFile(path)
 })
 
 // Each runs the test on a fresh, migrated database of each kind.
@@ -38,7 +61,15 @@ func SQLite(tb testing.TB) *store.DB {
 		}
 		tb.Cleanup(func() { os.RemoveAll(dir) })
 	}
-	return Open(tb, store.Config{Path: filepath.Join(dir, "hookglass.db")})
+	content, err := embedded()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(dir, "hookglass.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return Open(tb, store.Config{Path: path})
 }
 
 // Open opens and migrates a database and closes it when the test ends.
