@@ -294,8 +294,9 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 			event := s.arrive(string(e.ID), nil)
 			return target{string(e.ID), event, s.newSignatureConfig(string(e.ID)), s.newForwardingTarget(string(e.ID)), s.newReplayThings(string(e.ID), event), s.newTunnelThings(string(e.ID)), alertThings{"1", "chan_x", "alrt_x"}, actionThings{"act_x", "arun_x", "asec_x", strconv.FormatInt(s.owner.Workspace.ID, 10)}}, key
 		}
-		_, otherKey := temporary()
-		fixed := mine() // for calls that must fail
+		refusing, otherKey := temporary()
+		fixed := mine()    // for calls that must fail
+		readable := mine() // for calls that change nothing
 
 		for _, r := range s.routes() {
 			nested := strings.Contains(r.path, "{")
@@ -315,12 +316,16 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 					t.Errorf("%s %s (%s), %s: %d %s, want it to be let in", r.method, r.path, r.id, who, got, code)
 				}
 			}
+			fresh := mine
+			if r.method == http.MethodGet {
+				fresh = func() target { return readable }
+			}
 			if r.public {
 				for _, token := range []string{"", "junk"} {
 					if r.alone != "" {
 						expect("token "+token, token, fixed, 401, r.alone)
 					} else {
-						allowed("token "+token, token, mine())
+						allowed("token "+token, token, fresh())
 					}
 				}
 				continue
@@ -333,12 +338,12 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 			expect("expired", expired, fixed, 401, "unauthorized")
 			for _, scope := range every {
 				if r.scope == "" || scope == r.scope {
-					allowed("scope "+string(scope), scoped[scope], mine())
+					allowed("scope "+string(scope), scoped[scope], fresh())
 				} else {
 					expect("scope "+string(scope), scoped[scope], fixed, 403, "insufficient_scope")
 				}
 			}
-			allowed("its workspace's token", home, mine())
+			allowed("its workspace's token", home, fresh())
 			if nested {
 				expect("another account", foreign, fixed, 404, "not_found")
 				expect("a sibling workspace", sibling, fixed, 404, "not_found")
@@ -347,14 +352,14 @@ func TestEveryRouteLetsInWhoMayCallAndNobodyElse(t *testing.T) {
 					theirs := s.endpointOf(sibling)
 					expect("their endpoint, my event", sibling, target{theirs, fixed.event, fixed.config, fixed.forward, fixed.replayThings, fixed.tunnelThings, fixed.alertThings, fixed.actionThings}, 404, "not_found")
 				}
-				temp, key := temporary()
 				if r.key {
+					temp, key := temporary()
 					expect("another endpoint's key", otherKey, temp, 404, "not_found")
 					expect("a key, at an account's endpoint", key, fixed, 404, "not_found")
 					expect("an account, at a temporary endpoint", s.token, temp, 404, "not_found")
 					allowed("its own key", key, temp)
 				} else {
-					expect("its own key", key, temp, 403, "forbidden")
+					expect("its own key", otherKey, refusing, 403, "forbidden")
 				}
 			} else if r.key {
 				allowed("a temporary endpoint's key", otherKey, fixed)
