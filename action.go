@@ -176,7 +176,7 @@ const (
 // Why a step was skipped.
 const (
 	ReasonConditionFalse = "condition_false"
-	ReasonNotSent        = "request_not_sent" // in a preview: it looks at the answer to a request, which a preview does not send
+	ReasonNotSent        = "request_not_sent" // in a preview: it needs the answer to a request
 )
 
 // StepResult is what became of one step.
@@ -227,7 +227,7 @@ type StepReference struct {
 	Step       string // its reference key
 }
 
-// InUse is the error of a code that lists the steps for which a thing has to stay as it is; nil where there are none.
+// InUse returns an error with the given code that lists the steps that use a thing, or nil if there are none.
 func InUse(code Code, message string, by []StepReference) error {
 	if len(by) == 0 {
 		return nil
@@ -239,7 +239,7 @@ func InUse(code Code, message string, by []StepReference) error {
 	return &Error{Code: code, Message: message, Extra: map[string]any{"references": references}}
 }
 
-// Bounds of a secret: a value fits a header line many times over, and a description two lines.
+// Bounds of a secret. A value is many times larger than any header line needs; a description is two lines.
 const (
 	MaxSecretValue       = 16 << 10 // bytes
 	MaxSecretDescription = 500      // characters
@@ -263,13 +263,14 @@ type ActionRunJob struct{ RunID string }
 // Kind implements Job.
 func (ActionRunJob) Kind() string { return "action_run" }
 
-// ActionQueue is the queue of reruns: they wait for others' machines.
+// ActionQueue is the queue of reruns. They have one of their own because they wait for other machines.
 const ActionQueue = "action"
 
 // Queue implements Queued.
 func (ActionRunJob) Queue() string { return ActionQueue }
 
-// ActionTotals are figures on the runs of an endpoint's actions (spec, Actions rule 8). They hold no text of people.
+// ActionTotals are figures on the runs of an endpoint's actions (spec, Actions rule 8). They hold no text that people
+// wrote.
 type ActionTotals struct {
 	Runs            map[RunStatus]int64
 	Steps           map[StepType]map[StepStatus]int64

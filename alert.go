@@ -39,7 +39,7 @@ const (
 	MaxAlerts       = 100 // of an endpoint
 	MaxAlertTargets = 20  // channels of an alert
 
-	KeywordQuiet = 10 * time.Minute // without a match, until keyword_match is ok again
+	KeywordQuiet = 10 * time.Minute // keyword_match returns to ok after so long without a match
 )
 
 // The parts of an event that keyword_match looks into.
@@ -114,14 +114,14 @@ type AlertJob struct{}
 // Kind implements Job.
 func (AlertJob) Kind() string { return "alerts" }
 
-// RetagJob takes a name that a tag had off the events of a workspace, or puts the name that it has now in its place,
-// piece by piece.
+// RetagJob removes a tag from the events of a workspace that carry it under an old name, or renames it there. It
+// works in batches.
 type RetagJob struct {
 	WorkspaceID int64
-	TagID       int64 // 0: of an earlier version, which knew no more than the names
+	TagID       int64 // 0: enqueued by an earlier version, which knew only the names
 	From        string
-	To          string // as it was when the job was made; empty: none takes its place
-	After       int64  // the Seq of the last event that was looked at
+	To          string // the new name when the job was enqueued; empty: the tag is removed
+	After       int64  // the Seq of the last event that the job has visited
 }
 
 // Kind implements Job.

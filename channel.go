@@ -71,8 +71,8 @@ type ChannelHints struct {
 // Subscribable is the activity that webhook channels may follow: all of it.
 var Subscribable = []ActivityType{ActivityWebhookReceived, ActivityEmailReceived, ActivityForwardingFailed, ActivityAlertTriggered}
 
-// Disabled reports whether nothing is sent to the channel, by a person's will or because it failed. What waits for it
-// then is never sent: when it is enabled, it starts over.
+// Disabled reports whether nothing is sent to the channel, because a person disabled it or because it kept failing.
+// Messages that wait meanwhile are dropped: an enabled channel starts over.
 func (c Channel) Disabled() bool { return !c.Enabled || !c.DisabledAt.IsZero() }
 
 // FollowsCaptures reports whether captured events are pushed to the channel.

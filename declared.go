@@ -12,7 +12,7 @@ const (
 	DeclaredAlert     DeclaredKind = "alert"
 )
 
-// Declared remembers that a file declared something, so that it is known once the file no longer names it.
+// Declared records that a file declared something, so that the service notices when the file no longer names it.
 type Declared struct {
 	Num         int64
 	Set         string // the name of the set that the file holds
@@ -21,17 +21,17 @@ type Declared struct {
 	EndpointID  EndpointID
 	Ref         string // the id of the thing; "" for the endpoint itself
 	Name        string // what the file calls it
-	Made        bool   // it would not be there without the file
+	Made        bool   // the file created it
 }
 
-// The things that may happen to what a file declares, or did.
+// What a declaration does, or did, to one thing.
 const (
 	OpCreate    = "create"
 	OpUpdate    = "update"
 	OpUnchanged = "unchanged"
-	OpDelete    = "delete"  // no longer declared, and made by a declaration
-	OpKeep      = "keep"    // no longer declared; it would be deleted if that were asked for
-	OpRelease   = "release" // no longer declared, and made by hand: it stays
+	OpDelete    = "delete"  // no longer declared, and created by a declaration
+	OpKeep      = "keep"    // no longer declared; deleted only if deletion is asked for
+	OpRelease   = "release" // no longer declared, but created by hand: it stays
 )
 
 // DeclaredChange is what a declaration does to one thing.

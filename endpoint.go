@@ -43,13 +43,13 @@ type Response struct {
 	Delay   time.Duration
 }
 
-// ResponseRule is the custom answer to those webhooks that a condition means.
+// ResponseRule is a custom answer to the webhooks that match a condition.
 type ResponseRule struct {
-	When string // a query, of what is known when an event comes
+	When string // a query over what is known when an event arrives
 	Response
 }
 
-// MaxResponseRules bounds the rules of an endpoint. The first that means an event answers it.
+// MaxResponseRules bounds the rules of an endpoint. The first rule that matches an event answers it.
 const MaxResponseRules = 20
 
 // Endpoint is an address that catches webhooks or mail.
@@ -66,12 +66,12 @@ type Endpoint struct {
 	EmailLocalPart string
 	Enabled        bool
 	Response       *Response
-	ResponseRules  []ResponseRule // go before Response
+	ResponseRules  []ResponseRule // tried before Response
 	ResponseScript string         // as [ParseResponseScript] reads it; empty: none
-	SchemaTracking bool           // schemas are inferred of what it captures
+	SchemaTracking bool           // whether schemas are inferred from what it captures
 	TunnelActive   bool
 	EventCount     int64
-	RefusedCount   int64     // arrivals that were answered an error, whatever it was
+	RefusedCount   int64     // arrivals that were answered with an error of any kind
 	LastEventAt    time.Time // zero: never
 	ExpiresAt      time.Time // zero: permanent
 	CreatedAt      time.Time
@@ -83,8 +83,8 @@ var (
 	localPartPattern = regexp.MustCompile(`^[a-z0-9._-]{2,50}$`)
 )
 
-// ValidCustomID reports whether s may be a custom id (decisions, section 5). What reads as an
-// endpoint id is none: it could shadow a real one.
+// ValidCustomID reports whether s may be a custom id (decisions, section 5). A string of the form of an endpoint id
+// is refused: it could shadow a real one.
 func ValidCustomID(s string) bool { return customIDPattern.MatchString(s) && !IsEndpointID(s) }
 
 // ValidLocalPart reports whether s may be the local part of a generated address (spec, "Limits").

@@ -38,16 +38,16 @@ const (
 	CodeInternal              Code = "internal"
 	CodeUnavailable           Code = "unavailable"
 
-	// CodeUpgradeRequired is answered by the tunnel's socket alone, to what opens no WebSocket (RFC 9110, section
-	// 15.5.22).
+	// CodeUpgradeRequired comes from the tunnel's socket only, for requests that do not open a WebSocket (RFC 9110,
+	// section 15.5.22).
 	CodeUpgradeRequired Code = "upgrade_required"
 
-	// CodeGone is answered by reception alone, for a disabled endpoint (decisions, section 4).
+	// CodeGone comes from reception only, for a disabled endpoint (decisions, section 4).
 	CodeGone Code = "gone"
 )
 
-// Error is a failure that a caller may be told of. Anything else is internal: its text
-// goes to the log, never to an answer.
+// Error is a failure that the caller may see. Any other error is internal: its text goes to the log, never into an
+// answer.
 type Error struct {
 	Code       Code
 	Message    string         // one sentence for a person
@@ -92,13 +92,13 @@ func NotFound(kind string) *Error {
 	return Errorf(CodeNotFound, "There is no such %s.", kind)
 }
 
-// Invalid is a validation failure of one field.
+// Invalid returns a validation failure of one field.
 func Invalid(field, format string, args ...any) *Error {
 	return InvalidFields([]FieldError{{field, fmt.Sprintf(format, args...)}})
 }
 
-// InvalidFields is a validation failure of several fields. It returns nil when there is none,
-// so that a validator can end with it; compare the result, do not assign it to an error unchecked.
+// InvalidFields returns a validation failure of the given fields, or nil if there are none, so that a validator can
+// end with it. Check the result for nil before it becomes an error: a nil *Error in an error is not nil.
 func InvalidFields(fields []FieldError) *Error {
 	if len(fields) == 0 {
 		return nil
@@ -110,8 +110,8 @@ func InvalidFields(fields []FieldError) *Error {
 	return &Error{Code: CodeValidationFailed, Message: msg, Details: fields}
 }
 
-// Refusal is a validation failure of the fields that were found at fault and, where err is one as well, of those that
-// it names, with what it says besides; with no field at fault it is err.
+// Refusal joins the faults in fields with err. If err is a validation failure too, the result lists both and keeps
+// err's Extra; with any other err, the faults win. Without faults it returns err.
 func Refusal(fields []FieldError, err error) error {
 	if len(fields) == 0 {
 		return err

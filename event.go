@@ -55,7 +55,7 @@ type Reply struct {
 	Source  ResponseSource
 	Rule    *ReplyRule    // the rule of the endpoint whose answer it is; nil: none
 	Delay   time.Duration // waited before it is sent
-	Awaits  *Event        // nil, or the event whose answer by a local machine is waited for; this is what is sent where none comes
+	Awaits  *Event        // the event that a local machine is to answer; this reply is sent if it does not. nil: none
 }
 
 // ReplyRule is a rule of an endpoint as it was when it answered.
@@ -64,14 +64,14 @@ type ReplyRule struct {
 	When  string
 }
 
-// Unanswered reports whether the sender is given no answer at all: its connection is reset when the delay is over.
+// Unanswered reports whether the sender gets no answer: its connection is reset once the delay is over.
 func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCustom }
 
 // TimeLayout is how times in UTC are written wherever others read them (decisions, section 3).
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Readable makes bytes as a sender wrote them into text. What is not UTF-8 is taken for Latin-1, as HTTP's field
-// values once were (RFC 9110, section 5.5): every byte stays visible, and nothing is replaced.
+// Readable converts bytes from a sender to text. What is not valid UTF-8 is read as Latin-1, which HTTP field values
+// once were (RFC 9110, section 5.5), so that every byte stays visible and nothing is replaced.
 func Readable(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -83,8 +83,8 @@ func Readable(s string) string {
 	return b.String()
 }
 
-// Event is one captured webhook or mail. Text fields hold bytes as received and need not be valid UTF-8: [Readable]
-// makes text of them.
+// Event is one captured webhook or mail. Text fields hold the bytes as received and may be invalid UTF-8; [Readable]
+// converts them to text.
 type Event struct {
 	Seq         int64 // order of capture in the installation; never shown
 	ID          EventID
@@ -101,7 +101,7 @@ type Event struct {
 	ContentType string
 	IP          string
 	Size        int64 // bytes of the body; of the raw message for mail
-	Status      int   // that the sender was given, as stored; 0 for mail
+	Status      int   // of the stored reply to the sender; 0 for mail
 
 	Provider        string // detected; UnknownProvider when not recognised
 	EventType       string // the provider's; empty when not known
@@ -111,18 +111,18 @@ type Event struct {
 	SignatureReason string // a stable code, when failed
 	Ignored         string // the reason; empty: not ignored
 	Tags            []string
-	Note            string         // of people; empty: none
+	Note            string         // written by people; empty: none
 	From, To        string         // mail
 	Subject         string         // mail
 	Authentication  Authentication // mail
-	Deliveries      []ForwardState // to forwarding targets; read where a query asks for them alone
+	Deliveries      []ForwardState // to forwarding targets; loaded only for queries that ask for them
 
 	*Payload // nil in the list form
 }
 
-// Sent is the header of the answer to a webhook as it was written: behind the fields of the reply stand the length,
-// where the answer has one, and what the sender asked for its connection. 204 and 304 have no length (RFC 9110,
-// sections 15.3.5 and 15.4.5), and HEAD is told none where the body that GET would have had is not there (section 8.6).
+// Sent returns the header of the answer to a webhook as it was written: the fields of the reply, then Content-Length
+// if the answer has one, then Connection if the sender asked for it. 204 and 304 have no length (RFC 9110, sections
+// 15.3.5 and 15.4.5). Neither has the answer to HEAD when the body that GET would get is not known (section 8.6).
 func (e *Event) Sent() Headers {
 	r := e.Reply
 	sent := r.Headers[:len(r.Headers):len(r.Headers)]
@@ -138,8 +138,8 @@ func (e *Event) Sent() Headers {
 	return sent
 }
 
-// Pairs yields the names and values of a query string or a form in their order, decoded. Only an ampersand separates
-// them (WHATWG URL, section 5.1), and what a sender encoded wrongly is taken as it stands: nothing is lost.
+// Pairs yields the decoded names and values of a query string or a form in order. Only an ampersand separates pairs
+// (WHATWG URL, section 5.1). What a sender encoded wrongly is yielded as it stands, so nothing is lost.
 func Pairs(raw string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for pair := range strings.SplitSeq(raw, "&") {
@@ -165,15 +165,15 @@ type Payload struct {
 	Body     []byte
 	Reply    *Reply    // nil for mail
 	Envelope *Envelope // nil for webhooks
-	Verdict  []byte    // of mail: what its authentication rests on, as JSON; nil while it is pending
+	Verdict  []byte    // of mail: the evidence for Authentication, as JSON; nil while it is pending
 
-	Reports []*DeliveryReport // what connected machines made of it, newest first; read by whom it is shown to alone
+	Reports []*DeliveryReport // from connected machines, newest first; loaded only where they are shown
 }
 
 // Header is one field line as received.
 type Header struct{ Name, Value string }
 
-// IsToken reports whether s is a token, as methods and the names of fields are (RFC 9110, section 5.6.2).
+// IsToken reports whether s is a token in the sense of RFC 9110, section 5.6.2, as methods and field names are.
 func IsToken(s string) bool {
 	for i := range len(s) {
 		switch b := s[i]; {
@@ -186,8 +186,8 @@ func IsToken(s string) bool {
 	return s != ""
 }
 
-// IsFieldValue reports whether s can stand behind a name without ending its line: any byte but control characters, of
-// which a tab is none here (RFC 9110, section 5.5).
+// IsFieldValue reports whether s can be sent as a field value without ending its line: it holds no control characters
+// other than tabs (RFC 9110, section 5.5).
 func IsFieldValue(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
@@ -231,8 +231,9 @@ func (h Headers) Values(name string) []string {
 	return values
 }
 
-// Persistence is what the answer to a request says of its connection, given the values of the request's Connection
-// fields (RFC 9112, section 9.3); "" where it says nothing: HTTP/1.1 goes on by itself, and HTTP/2 has no such field.
+// Persistence returns the value of the Connection field of the answer to a request, given the request's Connection
+// fields (RFC 9112, section 9.3). It is "" if the answer needs none: HTTP/1.1 connections persist by default, and
+// HTTP/2 has no such field.
 func Persistence(proto string, asked []string) string {
 	old := proto == "HTTP/1.0"
 	if !old && proto != "HTTP/1.1" {
@@ -257,7 +258,7 @@ func Persistence(proto string, asked []string) string {
 	return ""
 }
 
-// Readable returns the fields as they are shown, see [Readable].
+// Readable returns the fields as they are shown; see [Readable].
 func (h Headers) Readable() Headers {
 	foreign := func(f Header) bool { return !utf8.ValidString(f.Name) || !utf8.ValidString(f.Value) }
 	if !slices.ContainsFunc(h, foreign) {
@@ -270,8 +271,8 @@ func (h Headers) Readable() Headers {
 	return shown
 }
 
-// AppendWire appends the fields in the form of HTTP/1.1 ("Name: value" CRLF). It is how headers are
-// stored: exact for any bytes, cheap to write and to read by eye.
+// AppendWire appends the fields in the form of HTTP/1.1 ("Name: value" CRLF). Headers are stored in this form: it is
+// exact for any bytes, cheap to write, and easy to read.
 func (h Headers) AppendWire(dst []byte) []byte {
 	for i := range h {
 		dst = append(dst, h[i].Name...)
@@ -296,6 +297,6 @@ func ParseWire(wire []byte) Headers {
 	return h
 }
 
-// IgnoreReasons are the reasons for which an event may be ignored (spec, "Step configurations"); the first is the
+// IgnoreReasons lists the reasons for which an event may be ignored (spec, "Step configurations"). The first is the
 // default.
 var IgnoreReasons = []string{"noise", "mistake", "resolved", "test"}

@@ -25,7 +25,7 @@ type Outcome struct {
 	At          time.Time
 	Took        time.Duration // 0: not known
 	StatusCode  int           // 0: no answer came
-	Earlier     bool          // an attempt of the same delivery was bad before, and is counted
+	Earlier     bool          // an earlier attempt of this delivery was bad, so the delivery is counted as bad already
 	Final       OutcomeEnd    // empty: it is tried again
 }
 
@@ -38,14 +38,14 @@ const (
 	OutcomeFailed    OutcomeEnd = "failed"
 )
 
-// Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts"). One that
-// was answered with a redirect failed too, where it is not tried again.
+// Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts"). A
+// redirect is bad if it ended the delivery.
 func (o Outcome) Bad() bool {
 	return o.StatusCode == 0 || o.StatusCode >= 400 || o.Final == OutcomeFailed
 }
 
-// Figures count what arrived at an endpoint in a time, also what was deleted later, and what was delivered. Times are
-// counted in buckets of TimeBucket, so that figures can be added up.
+// Figures count what arrived at an endpoint in a period, including events deleted since, and what was delivered.
+// Delivery times are counted in buckets (see TimeBucket), so that figures can be added up.
 type Figures struct {
 	Events     int64                 `json:"n,omitempty"` // all that arrived
 	Bytes      int64                 `json:"b,omitempty"`
@@ -57,10 +57,10 @@ type Figures struct {
 	Signatures map[string]int64      `json:"g,omitempty"`
 	Forged     int64                 `json:"f,omitempty"` // events that are not ignored and whose signature failed
 	Deliveries map[string]Deliveries `json:"d,omitempty"` // by OutcomeSource, of events that are not ignored
-	Erased     int64                 `json:"x,omitempty"` // of Events: rows that are gone, by the time at which they arrived
+	Erased     int64                 `json:"x,omitempty"` // of Events: rows deleted since, counted by when they arrived
 	Expired    int64                 `json:"y,omitempty"` // of Erased: those that a tunnel missed and never delivered
-	Refused    map[string]int64      `json:"r,omitempty"` // arrivals that were answered an error and not stored, by its code
-	Placed     int64                 `json:"k,omitempty"` // of Events: those whose Seqs are known to lie between Low and High
+	Refused    map[string]int64      `json:"r,omitempty"` // arrivals answered with an error and not stored, by its code
+	Placed     int64                 `json:"k,omitempty"` // of Events: those whose Seqs are known to be in Low..High
 	Low        int64                 `json:"l,omitempty"` // 0: none is placed
 	High       int64                 `json:"h,omitempty"`
 }
@@ -71,25 +71,25 @@ type Deliveries struct {
 	Delivered int64           `json:"d,omitempty"` // deliveries that ended well
 	Failed    int64           `json:"f,omitempty"` // deliveries that ended badly
 	Bad       int64           `json:"b,omitempty"` // deliveries with an attempt that failed or was answered with 400 or more
-	Times     map[int16]int64 `json:"t,omitempty"` // attempts by TimeBucket, those of which the time is known
+	Times     map[int16]int64 `json:"t,omitempty"` // attempts with a known duration, by TimeBucket
 }
 
-// Bounds of what senders can make figures grow by.
+// Bounds on how much senders can make figures grow.
 const (
-	maxFigureNames  = 200 // different names of one kind; what comes after is OtherName
+	maxFigureNames  = 200 // different names of one kind; further ones count as OtherName
 	maxFigureLength = 100 // bytes of a name
 )
 
-// OtherName stands for names that there is no room for.
+// OtherName counts the names beyond maxFigureNames.
 const OtherName = "(other)"
 
-// AddEvent counts an event in the list form, or with -1 takes it back.
+// AddEvent counts an event in list form; with by -1 it takes the event back.
 func (f *Figures) AddEvent(e *Event, by int64) {
 	f.AddEvents(e, by, by*e.Size)
 	f.Place(by, e.Seq, e.Seq)
 }
 
-// Place says between which Seqs events lie that were counted. What is taken back was there, so its bounds stay.
+// Place extends Low..High by the Seqs of counted events. The bounds stay when events are taken back.
 func (f *Figures) Place(by, low, high int64) {
 	f.Placed += by
 	if f.Low == 0 || low > 0 && low < f.Low {
@@ -98,7 +98,7 @@ func (f *Figures) Place(by, low, high int64) {
 	f.High = max(f.High, high)
 }
 
-// AddEvents counts events that are alike except for their sizes, which come to so many bytes.
+// AddEvents counts by events that differ only in their sizes, which sum up to bytes.
 func (f *Figures) AddEvents(e *Event, by, bytes int64) {
 	f.Events += by
 	f.Bytes += bytes
@@ -118,7 +118,7 @@ func (f *Figures) AddEvents(e *Event, by, bytes int64) {
 	}
 }
 
-// AddOutcome counts an attempt, or with -1 takes it back.
+// AddOutcome counts an attempt; with by -1 it takes the attempt back.
 func (f *Figures) AddOutcome(o Outcome, by int64) {
 	if f.Deliveries == nil {
 		f.Deliveries = map[string]Deliveries{}
@@ -143,7 +143,7 @@ func (f *Figures) AddOutcome(o Outcome, by int64) {
 	f.Deliveries[string(o.Source)] = d
 }
 
-// AddRefused counts arrivals that were answered an error and not stored.
+// AddRefused counts n arrivals that were answered with an error and not stored.
 func (f *Figures) AddRefused(code Code, n int64) { bump(&f.Refused, string(code), n) }
 
 // Add adds other figures.
@@ -182,7 +182,7 @@ func (f *Figures) Add(o Figures) {
 	}
 }
 
-// Counted is how many events count for health: those that are not ignored.
+// Counted returns how many events count for health: those that are not ignored.
 func (f *Figures) Counted() int64 { return f.Events - f.Ignored }
 
 func bump(m *map[string]int64, name string, by int64) {
@@ -200,10 +200,10 @@ func bump(m *map[string]int64, name string, by int64) {
 	}
 }
 
-// timeStep is the ratio of the bounds of a bucket of times: what is read from one is right to 2.5 %.
+// timeStep is the ratio between the bounds of a bucket. It makes a time read from a bucket accurate to 2.5 %.
 const timeStep = 1.05
 
-// TimeBucket is the bucket of a time; 0 is for up to 10 µs.
+// TimeBucket returns the bucket of a duration. Bucket 0 is for up to 10 µs.
 func TimeBucket(d time.Duration) int16 {
 	us := float64(d.Microseconds())
 	if us <= 10 {
@@ -212,7 +212,7 @@ func TimeBucket(d time.Duration) int16 {
 	return int16(math.Ceil(math.Log(us/10) / math.Log(timeStep)))
 }
 
-// Quantile is the time that a share q (0 to 1) of the times do not pass, 0 when there are none.
+// Quantile returns the duration that a share q (0 to 1) of the attempts did not exceed, or 0 if there are none.
 func (d Deliveries) Quantile(q float64) time.Duration {
 	var total int64
 	highest := int16(0)
@@ -229,7 +229,7 @@ func (d Deliveries) Quantile(q float64) time.Duration {
 			if bucket == 0 {
 				return 10 * time.Microsecond
 			}
-			// The middle of the bucket, in the same ratio to both its bounds.
+			// The geometric middle of the bucket: the ratio to both bounds is the same.
 			return time.Duration(10 * math.Pow(timeStep, float64(bucket)-0.5) * float64(time.Microsecond))
 		}
 	}

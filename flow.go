@@ -2,7 +2,7 @@ package hookglass
 
 import "time"
 
-// Flow is an expectation over the webhooks and the mail of a workspace: steps that events are to fulfil within a time.
+// Flow is an expectation over the events of a workspace: steps that arriving events are to fulfil in a given time.
 type Flow struct {
 	Num         int64 // the row; never shown
 	ID          string
@@ -12,7 +12,7 @@ type Flow struct {
 	State       FlowState
 	Progress    FlowProgress
 	Cursor      int64 // the Seq up to which events were judged
-	Version     int64 // counts what people see change
+	Version     int64 // counts changes that people can see
 	StartedAt   time.Time
 	DeadlineAt  time.Time
 	FinishedAt  time.Time // zero: it goes on
@@ -38,7 +38,7 @@ type FlowStep struct {
 	Query       string        `json:",omitempty"` // in the query language
 	Within      time.Duration `json:",omitempty"` // after the step before, or the start; 0: until the deadline
 	Count       int           // events that it takes
-	Exactly     bool          `json:",omitempty"` // and no more
+	Exactly     bool          `json:",omitempty"` // more than Count events fail the step
 	Never       bool          `json:",omitempty"` // no event may match
 	Where       []FlowWhere   `json:",omitempty"`
 	Extract     []FlowExtract `json:",omitempty"`
@@ -51,7 +51,7 @@ type FlowWhere struct {
 	Value    string // may hold {{steps.<key>.<name>}}
 }
 
-// FlowExtract takes a value from the event that a step is fulfilled by.
+// FlowExtract takes a value from the event that fulfilled a step.
 type FlowExtract struct {
 	Name   string
 	Source string // a JSON Pointer into the body, header.<name>, link, link:<text>, code or regex:<pattern>
@@ -78,7 +78,7 @@ type FlowState string
 const (
 	FlowPending FlowState = "pending"
 	FlowPassed  FlowState = "passed"
-	FlowFailed  FlowState = "failed"  // something came that may not come, or an endpoint is gone
+	FlowFailed  FlowState = "failed"  // an event came that must not come, or an endpoint is gone
 	FlowExpired FlowState = "expired" // something did not come in time
 )
 
@@ -92,7 +92,7 @@ type FlowStepState string
 const (
 	FlowStepWaiting  FlowStepState = "waiting"  // its turn has not come
 	FlowStepWatching FlowStepState = "watching" // for events that match
-	FlowStepHolding  FlowStepState = "holding"  // it has what it takes, and may get no more
+	FlowStepHolding  FlowStepState = "holding"  // it has its events, and must not get more
 	FlowStepPassed   FlowStepState = "passed"
 	FlowStepFailed   FlowStepState = "failed"
 	FlowStepExpired  FlowStepState = "expired"
@@ -124,7 +124,7 @@ type FlowMatch struct {
 	ReceivedAt time.Time
 }
 
-// FlowNearMiss is the event that came nearest to a step without counting for it.
+// FlowNearMiss is the event that came closest to matching a step.
 type FlowNearMiss struct {
 	FlowMatch
 	Held, Total int    // conditions

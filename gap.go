@@ -50,8 +50,8 @@ type GapCounts struct {
 	Expired   int64 // deleted before they were delivered
 }
 
-// AfterRecovery is the state of a gap once a client said that it has recovered what it could: what it claims does not
-// matter, what was reported does.
+// AfterRecovery returns the state of a gap after a client reported its recovery. It rests on the delivery reports
+// alone, not on what the client claims.
 func (g *Gap) AfterRecovery() GapState {
 	switch {
 	case g.State == GapOpen || g.State == GapRecovered:

@@ -35,8 +35,7 @@ var idEncoding = base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding)
 // idSuffixLen is the length of 16 bytes in base32 without padding.
 const idSuffixLen = 26
 
-// NewRandomID returns prefix_ and 128 random bits. It is for ids that are
-// capabilities: endpoints, tunnel keys, tickets.
+// NewRandomID returns prefix_ and 128 random bits. It is for ids that grant access: endpoints, tunnel keys, tickets.
 func NewRandomID(prefix string) string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
@@ -68,9 +67,10 @@ func NewEndpointID() EndpointID { return EndpointID(NewRandomID(PrefixEndpoint))
 
 var drawnEvents atomic.Uint64
 
-// NewEventID returns the id of an event of the given type that was received at the given time. Suffixes sort by that
-// time in whatever order they are drawn, because events that come at once are stamped in one order and get here in
-// another: 48 bits of milliseconds, 10 of microseconds, a 22-bit counter for those that share one, and 48 random bits.
+// NewEventID returns an id for an event of the given type. Its suffix sorts by the time of reception, not by the
+// order of the calls: events that arrive at once are stamped in one order and reach this function in another. The
+// suffix holds 48 bits of milliseconds, 10 of microseconds, a 22-bit counter for events that share a microsecond, and
+// 48 random bits.
 func NewEventID(t EventType, received time.Time) EventID {
 	us := uint64(received.UnixMicro())
 	n := drawnEvents.Add(1)
@@ -85,9 +85,8 @@ func NewEventID(t EventType, received time.Time) EventID {
 	return EventID(prefix + "_" + idEncoding.EncodeToString(b[:]))
 }
 
-// ParseEventID accepts the ids that name an event, including the wr_ form of older
-// clients, which stands for req_ (decisions, section 3). It answers not_found for
-// anything else, because an id that cannot exist is a thing that does not.
+// ParseEventID parses the id of an event. It accepts the wr_ form of older clients, which stands for req_ (decisions,
+// section 3). Anything else is not_found: what cannot be an id cannot exist.
 func ParseEventID(s string) (EventID, error) {
 	if rest, ok := strings.CutPrefix(s, "wr_"); ok {
 		s = PrefixWebhookEvent + "_" + rest
@@ -98,7 +97,7 @@ func ParseEventID(s string) (EventID, error) {
 	return EventID(s), nil
 }
 
-// Time is when the event was captured, in milliseconds, as its id tells it.
+// Time returns when the event was received, to the millisecond, as encoded in its id.
 func (id EventID) Time() time.Time {
 	_, suffix, _ := strings.Cut(string(id), "_")
 	b, err := idEncoding.DecodeString(suffix)

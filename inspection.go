@@ -13,10 +13,10 @@ const (
 	SeverityProblem Severity = "problem" // something failed
 )
 
-// Area is the part of an event's way that a finding is about.
+// Area is the stage of an event's path that a finding is about.
 type Area string
 
-// The areas, in the order of an event's way.
+// The areas, in the order of the path.
 const (
 	AreaSignature      Area = "signature"
 	AreaAuthentication Area = "authentication" // of mail
@@ -25,7 +25,7 @@ const (
 	AreaAction         Area = "action"
 )
 
-// Finding is one thing that can be said of an event. Message and Next hold no captured text but names of headers.
+// Finding is one statement about an event. Message and Next hold no captured text except names of headers.
 type Finding struct {
 	Area     Area
 	Severity Severity
@@ -34,7 +34,7 @@ type Finding struct {
 	Next     string // what to do; empty: nothing
 }
 
-// Attempted is one way by which an event was or is to be delivered, and how far it came.
+// Attempted is one way in which an event was or will be delivered, and its outcome so far.
 type Attempted struct {
 	Via        string // target, tunnel or replay
 	To         string // the target's name or URL
@@ -47,7 +47,7 @@ type Attempted struct {
 	Verdict    Verdict   // of replays
 }
 
-// SenderFacts are what is known of how a provider sends, in its own documentation's terms.
+// SenderFacts say how a provider sends, according to its own documentation.
 type SenderFacts struct {
 	Provider string
 	Expects  string  // which answer; empty: not known

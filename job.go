@@ -2,15 +2,15 @@ package hookglass
 
 import "time"
 
-// Job is the argument of one piece of background work. It is enqueued in the transaction of the data that
-// it is about, and its worker lives in internal/job.
+// Job is the argument of one piece of background work. It is enqueued in the transaction that writes the data it is
+// about; its worker is in internal/job.
 type Job interface {
 	// Kind names the worker; stable, because it is stored.
 	Kind() string
 }
 
-// Queued is a job that is worked in a queue of its own: it waits for others' machines, and what waits behind it does so
-// too.
+// Queued is a job with a queue of its own. Jobs that wait for other machines are queued apart, so that they delay
+// only one another.
 type Queued interface {
 	Job
 	// Queue names the queue; stable, because it is stored.
@@ -23,7 +23,7 @@ type PurgeJob struct{}
 // Kind implements Job.
 func (PurgeJob) Kind() string { return "purge" }
 
-// EraseJob deletes the events of a deleted endpoint, or a range of one that lives, piece by piece.
+// EraseJob deletes, in batches, the events of a deleted endpoint or a range of events of a live one.
 type EraseJob struct {
 	EndpointNum int64
 }
@@ -31,7 +31,8 @@ type EraseJob struct {
 // Kind implements Job.
 func (EraseJob) Kind() string { return "erase" }
 
-// NoteJob has a server log what `hookglass admin` changed, which runs beside the servers.
+// NoteJob makes a server log a change that `hookglass admin` made. The command runs beside the servers and has no
+// log.
 type NoteJob struct {
 	At    time.Time
 	Text  string

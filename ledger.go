@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Ledger is what became of all that arrived at one endpoint in a time. Its sums are added up from different books, so
-// that they can disagree: figures, which count each event once when it arrives and once when it is erased; the events
-// that are there; and what each consumer wrote down.
+// Ledger is what became of everything that arrived at one endpoint in a period. Its sums come from independent
+// sources and so can disagree: figures, which count each event when it arrives and when it is erased; the events that
+// are stored; and what each consumer recorded.
 type Ledger struct {
 	From, To time.Time // whole minutes, or hours; To is not included
-	Since    time.Time // from when on erased and refused arrivals are in the books; zero: always
+	Since    time.Time // since when erased and refused arrivals are counted; zero: always
 
-	Refused   map[string]int64 // answered an error and not stored, by its code
+	Refused   map[string]int64 // answered with an error and not stored, by its code
 	Stored    int64            // committed, by the figures
-	Kept      int64            // of those: there now, by the events
-	Deleted   int64            // erased, by people or for their age, or about to be
+	Kept      int64            // of Stored: there now, by the events
+	Deleted   int64            // erased or about to be, by people or by retention
 	Ignored   int64            // of Kept
 	Answers   map[string]int64 // of Kept: the status that the sender was answered, or one of the words below
 	Replays   LedgerReplays    // of Kept
@@ -31,7 +31,7 @@ const (
 // LedgerReplays count what people sent again.
 type LedgerReplays struct{ Delivered, Failed, Pending int64 }
 
-// ConsumerKind is what is to get every event.
+// ConsumerKind is a kind of consumer: something that is to get every event.
 type ConsumerKind string
 
 // The kinds of consumers.
@@ -42,22 +42,22 @@ const (
 	ConsumerVerdict ConsumerKind = "mail_verdict"
 )
 
-// LedgerConsumer is where the events stand with one consumer. Each stored event is in one of the counts.
+// LedgerConsumer counts the events by their state at one consumer. Each stored event is in exactly one of the counts.
 type LedgerConsumer struct {
 	Kind      ConsumerKind
 	ID, Name  string // of a target or an action; empty else
-	Gone      bool   // it was deleted, and what it did is still there
+	Gone      bool   // it was deleted, but its records are still there
 	Delivered int64  // done well: answered with a 2xx, completed, reported with a 2xx, judged
 	Failed    int64  // given up
 	Skipped   int64  // not owed: the consumer was not there or disabled, its conditions did not match, nobody was connected
 	Pending   int64  // still to be done
 	Expired   int64  // of the tunnel: missed, and erased before they were fetched
-	Deleted   int64  // erased; where they stood is not kept
-	Owed      int64  // of Skipped: should have been handed over, and nothing shows that they were
-	Stuck     int64  // of Pending: nothing would ever go on with them
+	Deleted   int64  // erased; their state at this consumer is not kept
+	Owed      int64  // of Skipped: should have been handed over, but there is no record of it
+	Stuck     int64  // of Pending: nothing would ever process them
 }
 
-// Received is how many arrivals were answered or stored.
+// Received returns how many arrivals were answered with an error or stored.
 func (l Ledger) Received() int64 {
 	n := l.Stored
 	for _, refused := range l.Refused {
@@ -66,19 +66,19 @@ func (l Ledger) Received() int64 {
 	return n
 }
 
-// Sum is how many events a consumer accounts for.
+// Sum returns how many events the consumer accounts for.
 func (c LedgerConsumer) Sum() int64 {
 	return c.Delivered + c.Failed + c.Skipped + c.Pending + c.Expired + c.Deleted
 }
 
-// LedgerDifference is a sum that does not hold.
+// LedgerDifference is a sum that does not add up.
 type LedgerDifference struct {
 	Name             string // stable, for example stored or forwarding_target:7
 	Expected, Actual int64
 	Message          string
 }
 
-// Differences lists the sums that do not hold; none means that the ledger balances.
+// Differences lists the sums that do not add up; none means that the ledger balances.
 func (l Ledger) Differences() []LedgerDifference {
 	found := []LedgerDifference{}
 	check := func(name string, expected, actual int64, format string, args ...any) {
@@ -111,7 +111,7 @@ type LedgerLine struct {
 	Source  ResponseSource
 	Verdict ConsumerState // of mail; empty for webhooks
 	Tunnel  ConsumerState
-	// Attempts are in the order of their making; of the tunnel's and the replays the newest.
+	// Oldest first. Of Reports and Replays only the newest are listed.
 	Forwards []Forward
 	Runs     []ActionRun // without their traces
 	Waiting  bool        // actions are still to be chosen
@@ -119,7 +119,7 @@ type LedgerLine struct {
 	Replays  []ReplayAttempt
 }
 
-// ConsumerState is where one event stands with one consumer.
+// ConsumerState is the state of one event at one consumer.
 type ConsumerState string
 
 // The states.
@@ -130,7 +130,7 @@ const (
 	StatePending   ConsumerState = "pending"
 )
 
-// TunnelAttempt is one report of the tunnel's other end.
+// TunnelAttempt is one delivery that a tunnel client reported.
 type TunnelAttempt struct {
 	EventSeq   int64
 	At         time.Time

@@ -9,8 +9,8 @@ import (
 // MaxNoteLength bounds a note, in characters. What is longer belongs where work is tracked.
 const MaxNoteLength = 2000
 
-// Note makes of what somebody wrote on an event what is kept: lines end with a line feed, and what is blank around it
-// is left out, so that a note of blanks is none. It answers validation_failed for what is no text or too long.
+// Note normalizes a note on an event as it is stored: lines end with a line feed, and white space around it is
+// trimmed, so that a blank note is none. It answers validation_failed for what is not text or too long.
 func Note(written string) (string, error) {
 	note := strings.TrimSpace(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(written))
 	switch {

@@ -29,8 +29,8 @@ var (
 	Subscriptions = []Subscription{SubscriptionNone, SubscriptionTrialing, SubscriptionActive, SubscriptionPastDue, SubscriptionCanceled}
 )
 
-// Entitlements answers what an account may do. It is a view of the account, so that each
-// rule of the specification ("Plan limits", Actions rule 3, Replay rules 3 and 4) stands here once.
+// Entitlements answers what an account may do. Each rule of the specification about plans and payment ("Plan limits",
+// Actions rule 3, Replay rules 3 and 4) is here and nowhere else.
 type Entitlements struct {
 	plan         Plan
 	subscription Subscription
@@ -42,12 +42,12 @@ func (a Account) Entitlements() Entitlements {
 	return Entitlements{a.Plan, a.Subscription, a.PaymentMethod}
 }
 
-// paid reports whether the plan is above free; one that does not exist is not.
+// paid reports whether the plan is above free. An unknown plan is not.
 func (e Entitlements) paid() bool {
 	return e.plan == PlanPro || e.plan == PlanTeam || e.plan == PlanBusiness
 }
 
-// ActionsPerEndpoint is the greatest number of actions on one endpoint; -1 is without limit, 0 none.
+// ActionsPerEndpoint returns how many actions an endpoint may have; -1 is no limit.
 func (e Entitlements) ActionsPerEndpoint() int {
 	switch e.plan {
 	case PlanPro:
@@ -60,7 +60,7 @@ func (e Entitlements) ActionsPerEndpoint() int {
 	return 0
 }
 
-// StepsPerAction is the greatest number of steps in one action; 0 is none.
+// StepsPerAction returns how many steps an action may have.
 func (e Entitlements) StepsPerAction() int {
 	switch e.plan {
 	case PlanPro:
@@ -97,8 +97,8 @@ func (e Entitlements) MayTransform() error {
 	return nil
 }
 
-// MayCompose answers plan_required below Business (spec, "Plan limits"): steps that go by what an earlier one made or
-// became.
+// MayCompose answers plan_required below Business (spec, "Plan limits"). It is for steps that use the result or the
+// status of an earlier step.
 func (e Entitlements) MayCompose() error {
 	if e.plan != PlanBusiness {
 		return Errorf(CodePlanRequired, "Steps that look at earlier steps need the Business plan.")

@@ -12,11 +12,10 @@ const (
 	ScopeTunnel Scope = "tunnel"
 )
 
-// Principal is who asks. The store shows a principal only what is theirs: rows of
-// others do not exist for it.
+// Principal is who asks. The store shows a principal only its own rows: those of others do not exist for it.
 //
-// Exactly one of these holds: System; Endpoint set (a temporary endpoint's key);
-// Account set, with Workspace 0 for all its workspaces.
+// Exactly one of these holds: System is set; Endpoint is set (the key of a temporary endpoint); Account is set, and
+// Workspace is 0 for all its workspaces.
 type Principal struct {
 	System    bool
 	Account   int64
@@ -38,8 +37,8 @@ func (p Principal) May(s Scope) error {
 	return Errorf(CodeInsufficientScope, "This token lacks the scope %q.", s)
 }
 
-// MayManage answers forbidden to the key of a temporary endpoint, which reads and deletes its events and does nothing
-// else (decisions, section 13).
+// MayManage answers forbidden to the key of a temporary endpoint, which may only read and delete its events
+// (decisions, section 13).
 func (p Principal) MayManage() error {
 	if p.Endpoint != "" {
 		return Errorf(CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")

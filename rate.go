@@ -2,23 +2,23 @@ package hookglass
 
 import "time"
 
-// Rate bounds how fast a forwarding target is sent to: Limit requests in Period. The zero Rate is no bound.
+// Rate bounds how fast a forwarding target is sent to: Limit requests per Period. The zero Rate is no bound.
 //
-// Each request takes a turn, and there is a turn every Period/Limit. A turn that nothing used can be taken for a while
-// longer, so that a node that looks a little late does not lose it. Together with the time between a turn and its
-// request, that allows a burst of the requests of one second, or of one request when the rate is below one a second.
+// A request needs a turn; a new turn comes every Period/Limit. An unused turn stays valid for a while (see Slack), so
+// that a node that looks a little late does not lose it. Together with the time between a turn and its request, this
+// allows bursts: of as many requests as one second has turns, or of one request at rates below one a second.
 type Rate struct {
 	Limit  int
 	Period time.Duration
 }
 
-// What a bound may be counted in, as people write it.
+// The periods of a bound, as people write them.
 const (
 	PeriodSecond = "second"
 	PeriodMinute = "minute"
 )
 
-// PeriodName is Period as people write it; empty: there is no bound.
+// PeriodName returns Period as people write it, or "" if there is no bound.
 func (r Rate) PeriodName() string {
 	switch {
 	case !r.Bounded():
@@ -29,32 +29,32 @@ func (r Rate) PeriodName() string {
 	return PeriodSecond
 }
 
-// MaxRateLimit is the most requests that a bound can allow in its period. A higher bound would never slow anything.
+// MaxRateLimit is the highest Limit. Anything above it would never slow a delivery down.
 const MaxRateLimit = 1000
 
 const (
-	// rateBurst is how much a target may get at once: the turns of this time.
+	// rateBurst bounds a burst: a target gets at most the turns of this time at once.
 	rateBurst = time.Second
-	// rateLook is what is worth a look: turns that come closer together are used together.
+	// rateLook is how long turns are collected to be used together, so that the queue is not read for each of them.
 	rateLook = 50 * time.Millisecond
-	// rateClocks is by how much clocks may differ before a time that is too far ahead is taken for a clock's that went
-	// back since.
+	// rateClocks is the tolerated clock skew between nodes. A turn further ahead than this was written before a clock
+	// was set back.
 	rateClocks = 5 * time.Second
 )
 
 // Bounded reports whether there is a bound.
 func (r Rate) Bounded() bool { return r.Limit > 0 && r.Period > 0 }
 
-// Every is the time from one turn to the next. It is in whole microseconds, as times are stored, and never short.
+// Every returns the interval between turns. It is rounded up to whole microseconds, the precision of stored times.
 func (r Rate) Every() time.Duration {
 	limit := time.Duration(r.Limit)
 	return ((r.Period/time.Microsecond + limit - 1) / limit) * time.Microsecond
 }
 
-// Slack is for how long a turn that nothing used is good, and how late its request may go.
+// Slack returns how long an unused turn stays valid, and how late its request may go.
 func (r Rate) Slack() time.Duration { return max(0, (rateBurst-r.Every())/2) }
 
-// Turns is how many requests may go now, where next is the next turn as After said it.
+// Turns returns how many requests may go now. next is the next turn, as returned by After.
 func (r Rate) Turns(next, now time.Time) int {
 	if next = r.from(next, now); next.After(now) {
 		return 0
@@ -62,12 +62,12 @@ func (r Rate) Turns(next, now time.Time) int {
 	return 1 + int(now.Sub(next)/r.Every())
 }
 
-// After is the next turn when n requests go now.
+// After returns the next turn once n requests go now.
 func (r Rate) After(next, now time.Time, n int) time.Time {
 	return r.from(next, now).Add(time.Duration(n) * r.Every())
 }
 
-// Last is when the last of n requests goes that wait now for one turn each.
+// Last returns when the last of n requests that wait now goes.
 func (r Rate) Last(next, now time.Time, n int) time.Time {
 	if last := r.After(next, now, n-1); last.After(now) {
 		return last
@@ -75,7 +75,7 @@ func (r Rate) Last(next, now time.Time, n int) time.Time {
 	return now
 }
 
-// Ready is when to look for what waits: when the turns of rateLook can be used together.
+// Ready returns when to look for waiting requests: when the turns of rateLook can be used together.
 func (r Rate) Ready(next, now time.Time) time.Time {
 	if next.After(r.furthest(now)) {
 		return now
@@ -83,10 +83,10 @@ func (r Rate) Ready(next, now time.Time) time.Time {
 	return next.Add(min(rateLook, r.Slack()) / r.Every() * r.Every())
 }
 
-// furthest is how far ahead a turn can be, but after a clock went back.
+// furthest returns how far ahead a turn can be unless a clock was set back.
 func (r Rate) furthest(now time.Time) time.Time { return now.Add(r.Every() + rateClocks) }
 
-// from is the first turn that can still be used.
+// from returns the first turn that is still valid.
 func (r Rate) from(next, now time.Time) time.Time {
 	if next.After(r.furthest(now)) {
 		return now

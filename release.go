@@ -2,7 +2,7 @@ package hookglass
 
 import "time"
 
-// Release is a caught mail that was sent on, on request of a person, through the mail relay of the installation.
+// Release is a caught mail that a person had sent on through the installation's mail relay.
 type Release struct {
 	Num         int64 // the row; never shown
 	ID          string
@@ -12,28 +12,28 @@ type Release struct {
 	To          []string
 	Relayed
 	CreatedAt  time.Time
-	FinishedAt time.Time // zero: under way, or its process died
+	FinishedAt time.Time // zero: under way, or its process died meanwhile
 }
 
-// Relayed is what came of handing a mail to a relay.
+// Relayed is the outcome of handing a mail to a relay.
 type Relayed struct {
 	Status  ReleaseStatus
 	Code    int      // of the relay's last answer; 0: there was none
-	Message string   // of that answer, one line, bounded and clean; empty: none that may be told
+	Message string   // of that answer: one sanitized line of bounded length; empty: there is none to show
 	Failure *Failure // nil for what was sent
 }
 
 // ReleaseStatus says whether a relay took a mail.
 type ReleaseStatus string
 
-// The statuses. A mail that may have been taken is unknown, for good: it is never sent again by itself.
+// The statuses. A mail that the relay may have taken stays unknown: it is never sent again automatically.
 const (
 	ReleaseSent    ReleaseStatus = "sent"
 	ReleaseFailed  ReleaseStatus = "failed"
 	ReleaseUnknown ReleaseStatus = "unknown"
 )
 
-// PrefixRelease is of ids of releases.
+// PrefixRelease is the prefix of ids of releases.
 const PrefixRelease = "rel"
 
 // MaxReleaseRecipients bounds the addresses of one release.

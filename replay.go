@@ -11,7 +11,7 @@ const (
 	IdentityRegenerate IdentityMode = "regenerate"
 )
 
-// SignatureMode says what becomes of a replayed webhook's signature (spec, "Replay").
+// SignatureMode says what happens to a replayed webhook's signature (spec, "Replay").
 type SignatureMode string
 
 // The signature modes.
@@ -21,7 +21,7 @@ const (
 	SignatureResign   SignatureMode = "resign"
 )
 
-// DefaultSignatureMode is used where a caller names none. The specification leaves it open; decisions, section 7,
+// DefaultSignatureMode applies where a caller names no mode. The specification leaves it open; decisions, section 7,
 // settles it.
 const DefaultSignatureMode = SignaturePreserve
 
@@ -31,7 +31,7 @@ type ReplayOptions struct {
 	Signature SignatureMode
 }
 
-// ParseReplayOptions reads the modes, "" being the default of each. prefix stands before the names of fields in errors.
+// ParseReplayOptions parses the modes; "" is the default of each. prefix is put before the field names in errors.
 func ParseReplayOptions(prefix, identity, signature string) (ReplayOptions, []FieldError) {
 	o := ReplayOptions{IdentityMode(identity), SignatureMode(signature)}
 	var faults []FieldError
@@ -52,13 +52,13 @@ func ParseReplayOptions(prefix, identity, signature string) (ReplayOptions, []Fi
 	return o, faults
 }
 
-// Plain reports whether the modes need no right of the account's.
+// Plain reports whether the modes need no entitlement.
 func (o ReplayOptions) Plain() bool {
 	return o.Identity != IdentityRegenerate && o.Signature != SignatureResign
 }
 
-// Permitted answers payment_method_required where a mode needs a right that the account lacks (spec, Replay rules 3 and
-// 4).
+// Permitted answers payment_method_required if a mode needs an entitlement that the account lacks (spec, Replay rules
+// 3 and 4).
 func (o ReplayOptions) Permitted(e Entitlements) error {
 	if o.Plain() {
 		return nil
@@ -66,10 +66,10 @@ func (o ReplayOptions) Permitted(e Entitlements) error {
 	return e.MayRegenerateOrResign()
 }
 
-// TunnelTarget is the word that names the connected local machine where a target URL stands (decisions, section 7).
+// TunnelTarget stands in place of a target URL for the connected local machine (decisions, section 7).
 const TunnelTarget = "tunnel"
 
-// Failure says why no complete answer came: a stable word and a sentence for a person.
+// Failure says why there was no complete answer: a stable code and a sentence for a person.
 type Failure struct{ Code, Message string }
 
 // SentRequest is a request as it went out.
@@ -100,7 +100,7 @@ const (
 	VerdictStillPassing Verdict = "still_passing"
 )
 
-// Compare is the verdict on an attempt that follows another.
+// Compare returns the verdict on an attempt, given whether the one before it and this one passed.
 func Compare(before, now bool) Verdict {
 	switch {
 	case before && now:
@@ -131,9 +131,9 @@ type Replay struct {
 	Warnings      []string // sentences for a person
 	Verdict       Verdict  // empty: the first attempt at this target
 	BatchID       string   // empty: made by itself
-	TimeShifted   bool     // times were asked to be moved; TimeChanges are those that were. Known to whoever asked for it alone
+	TimeShifted   bool     // times were to be moved; TimeChanges lists those that were. Not stored
 	TimeChanges   []TimeChange
-	DryRun        bool // it was only made, and not sent
+	DryRun        bool // it was built but not sent
 }
 
 // Passed reports whether the target took the event.

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// ReplayCase is a saved replay with what its answer must be (spec, "Replay case"). What people wrote into it is sealed
-// at rest together with the event it was made of, which it outlives.
+// ReplayCase is a saved replay with assertions on its answer (spec, "Replay case"). Its configuration and the
+// snapshot of its event are sealed at rest; the case outlives the event.
 type ReplayCase struct {
 	Num             int64 // the row; never shown
 	ID              string
@@ -49,7 +49,7 @@ const (
 	maxJSONSubset      = 64 << 10
 )
 
-// Faults lists what is wrong with a case's own fields; targets and JSON are judged elsewhere.
+// Faults lists what is wrong with the fields of a case. Targets and JSON are checked elsewhere.
 func (c ReplayCaseConfig) Faults() (faults []FieldError) {
 	fault := func(field, message string) { faults = append(faults, FieldError{"replay_case." + field, message}) }
 	if strings.TrimSpace(c.Name) == "" || utf8.RuneCountInString(c.Name) > maxCaseName {
@@ -93,7 +93,7 @@ const (
 // Final reports whether the state is never left.
 func (s RunState) Final() bool { return s != RunQueued && s != RunRunning }
 
-// ReplayCaseRun is one run of a case, at most once sent.
+// ReplayCaseRun is one run of a case. It sends at most once.
 type ReplayCaseRun struct {
 	Num             int64 // the row; never shown
 	ID              string
@@ -107,13 +107,13 @@ type ReplayCaseRun struct {
 	Sealed          []byte // the case's configuration as of CaseLockVersion
 	SealedResult    []byte // the RunResult, which holds parts of the configuration; nil: none yet
 	CreatedAt       time.Time
-	StartedAt       time.Time // zero: not yet; the marker that it may have been sent
+	StartedAt       time.Time // zero: not yet; once it is set, the request may have been sent
 	FinishedAt      time.Time // zero: not yet
 
 	RunResult
 }
 
-// RunResult is what a run brought. Secrets are redacted before it is stored.
+// RunResult is the outcome of a run. Secrets are redacted before it is stored.
 type RunResult struct {
 	Duration   time.Duration
 	Request    *SentRequest // without its body
@@ -122,7 +122,7 @@ type RunResult struct {
 	Failure    *Failure
 }
 
-// AssertionResult is what became of one thing that was asserted.
+// AssertionResult is the outcome of one assertion.
 type AssertionResult struct {
 	Kind     string // status or json_subset
 	Path     string // an RFC 6901 pointer into the answer; empty for its root and for the status
@@ -146,7 +146,7 @@ const (
 // Final reports whether the state is never left.
 func (s BatchState) Final() bool { return s != BatchRunning && s != BatchPaused }
 
-// ReplayBatch replays the events that a query means, oldest first.
+// ReplayBatch replays the events that match a query, oldest first.
 type ReplayBatch struct {
 	Num           int64 // the row; never shown
 	ID            string
@@ -159,7 +159,7 @@ type ReplayBatch struct {
 	State         BatchState
 	Total         int64
 	Passed        int64 // the target answered 2xx
-	Failed        int64 // another status, no answer, or not known
+	Failed        int64 // another status, no answer, or an unknown outcome
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	FinishedAt    time.Time
@@ -171,7 +171,7 @@ type ItemState string
 // The states of an event in a bulk replay. Nothing leaves the last three.
 const (
 	ItemPending ItemState = "pending"
-	ItemSending ItemState = "sending" // the marker that it may have been sent
+	ItemSending ItemState = "sending" // the request may have been sent
 	ItemPassed  ItemState = "passed"
 	ItemFailed  ItemState = "failed"
 	ItemUnknown ItemState = "unknown" // its worker died with it
@@ -201,7 +201,7 @@ const ReplayQueue = "replay"
 // Queue implements Queued.
 func (ReplayRunJob) Queue() string { return ReplayQueue }
 
-// ReplayBatchJob goes on with one bulk replay.
+// ReplayBatchJob continues one bulk replay.
 type ReplayBatchJob struct{ BatchID string }
 
 // Kind implements Job.

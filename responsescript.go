@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// ResponseScript is a sequence of answers that an endpoint gives to one delivery after another attempt of it: the first
-// attempt the first answer, and so on. The last one answers all attempts that follow.
+// ResponseScript is the sequence of answers that an endpoint gives to the attempts of one delivery: the first answer
+// to the first attempt, and so on. The last one answers all further attempts.
 type ResponseScript []ScriptedAnswer
 
 // ScriptedAnswer is an entry of a script.
 type ScriptedAnswer struct {
-	Status     int           // 0: none, the connection is reset
-	Delay      time.Duration // before the answer or, without one, before the reset
-	RetryAfter time.Duration // told the sender in whole seconds; 0: not
-	Times      int           // attempts that it answers in a row, 1 or more
+	Status     int           // 0: no answer, the connection is reset
+	Delay      time.Duration // before the answer or the reset
+	RetryAfter time.Duration // sent in whole seconds; 0: not sent
+	Times      int           // attempts in a row that it answers, at least 1
 }
 
-// Bounds of a script. A delay is that of a custom answer (decisions, section 4); the slowest senders known wait for a
-// minute or two.
+// Bounds of a script. MaxScriptDelay is the bound of a custom answer's delay (decisions, section 4). MaxScriptHold is
+// how long the most patient senders wait: a minute or two.
 const (
 	MaxScript        = 1000 // characters
 	MaxScriptEntries = 100
@@ -33,11 +33,11 @@ const (
 	DefaultHold = 60 * time.Second
 )
 
-// ParseResponseScript reads a script: entries separated by commas, each a status from 200 to 599, "reset" (the
-// connection is closed at once, without an answer) or "timeout" (it is held, then closed), and behind it, in this order
-// and each at most once, "+2s" (a delay, or the time of a timeout), "@30s" (Retry-After, behind a status) and "*3" (so
-// many attempts in a row). It answers validation_failed for the field response_script, and says which entry is at
-// fault.
+// ParseResponseScript parses a script: entries separated by commas. An entry is a status from 200 to 599, "reset"
+// (the connection is closed at once, without an answer) or "timeout" (it is held, then closed). These may follow, in
+// this order and each at most once: "+2s" (a delay, or the duration of a timeout), "@30s" (Retry-After, with a status
+// only) and "*3" (the number of attempts that the entry answers). It answers validation_failed for response_script
+// and names the entry at fault.
 func ParseResponseScript(text string) (ResponseScript, error) {
 	if len(text) > MaxScript {
 		return nil, Invalid("response_script", "may have %d characters at most", MaxScript)
@@ -119,7 +119,7 @@ func digits(s string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// scriptUnits are spelled the longest first where one is the end of another.
+// scriptUnits lists "ms" before "s" and "m": a suffix of another unit must come after it.
 var scriptUnits = []struct {
 	name string
 	unit time.Duration
@@ -145,7 +145,7 @@ func scriptTime(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
 }
 
-// At is the answer to the n-th attempt, from 1 on.
+// At returns the answer to the n-th attempt, counted from 1.
 func (s ResponseScript) At(n int64) ScriptedAnswer {
 	for _, a := range s {
 		if n -= int64(a.Times); n <= 0 {
@@ -155,7 +155,7 @@ func (s ResponseScript) At(n int64) ScriptedAnswer {
 	return s[len(s)-1]
 }
 
-// String is the script in its one spelling, which [ParseResponseScript] reads.
+// String returns the script in canonical form, which [ParseResponseScript] reads.
 func (s ResponseScript) String() string {
 	entries := make([]string, len(s))
 	for i, a := range s {
@@ -164,7 +164,7 @@ func (s ResponseScript) String() string {
 	return strings.Join(entries, ",")
 }
 
-// String is the entry as a script spells it.
+// String returns the entry as a script spells it.
 func (a ScriptedAnswer) String() string {
 	var b strings.Builder
 	switch {

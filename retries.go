@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// IdentityKind says by what the attempts of one delivery are told to belong together.
+// IdentityKind says what identifies the attempts of one delivery.
 type IdentityKind string
 
 // The kinds, in the order in which they are tried.
@@ -15,14 +15,14 @@ const (
 	IdentityBody     IdentityKind = "body"        // the body's bytes, and the event type
 )
 
-// DeliveryKey tells the deliveries of one endpoint apart without holding anything of them.
+// DeliveryKey identifies a delivery within its endpoint. It is a hash, so that it reveals no content.
 type DeliveryKey [16]byte
 
-// DeliveryIdentity is what the attempts of one delivery have in common. The event has its headers and its body.
+// DeliveryIdentity returns what the attempts of one delivery have in common. The event needs its headers and body.
 func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	id := e.DeliveryID
 	if id == "" && e.Payload != nil {
-		id = e.Headers.Get("Webhook-Id") // Standard Webhooks, whoever sends by it
+		id = e.Headers.Get("Webhook-Id") // Standard Webhooks, which senders of any provider may use
 	}
 	switch {
 	case id != "":
@@ -48,25 +48,24 @@ func deliveryKey(kind IdentityKind, provider, eventType string, what []byte) (k 
 	return k
 }
 
-// RetryProfile is how senders attempted what an endpoint captured: deliveries, each with its attempts, and what they
-// have in common.
+// RetryProfile describes how senders retried what an endpoint captured: the deliveries with their attempts, and a
+// summary.
 type RetryProfile struct {
-	Events    int // that were looked at, the newest that were asked for
+	Events    int // how many of the newest events were examined
 	More      bool
 	Groups    []AttemptGroup // the newest first, those with several attempts before the others
 	Summary   RetrySummary
-	Providers []SenderFacts // what the senders among them document, in the order of their names
+	Providers []SenderFacts // what their providers document, ordered by name
 }
 
 // GroupState is what became of a delivery.
 type GroupState string
 
-// The states. Whether a sender has given up can only be supposed: it has when it was silent for three times as long as
-// ever before.
+// The states. That a sender gave up can only be inferred: it was silent for three times its longest gap.
 const (
 	GroupDelivered GroupState = "delivered" // an attempt was answered with 2xx
 	GroupWaiting   GroupState = "waiting"   // none was, and another attempt may come
-	GroupGivenUp   GroupState = "given_up"  // none was, and none came for long
+	GroupGivenUp   GroupState = "given_up"  // none was, and no attempt came for a long time
 )
 
 // AttemptGroup is a delivery with its attempts, oldest first.
@@ -78,7 +77,7 @@ type AttemptGroup struct {
 	DeliveryID   string // of the last attempt; empty: none
 	State        GroupState
 	Attempts     []Attempt
-	Total        int // attempts; more than are listed where these are too many
+	Total        int // attempts, including those beyond the bound of Attempts
 	AfterSuccess int // attempts after one that was answered with 2xx
 }
 
@@ -94,7 +93,7 @@ type Attempt struct {
 	MoreChange bool // there may be more than are listed
 }
 
-// Answer names what the attempt was answered, as a response script spells it.
+// Answer returns what the attempt was answered, as a response script spells it.
 func (a Attempt) Answer() string {
 	return ScriptedAnswer{Status: a.Status, Delay: a.held(), Times: 1}.String()
 }
@@ -109,7 +108,7 @@ func (a Attempt) held() time.Duration {
 // Success reports whether the attempt was answered with 2xx.
 func (a Attempt) Success() bool { return a.Status >= 200 && a.Status <= 299 }
 
-// AttemptChange is a part in which an attempt differs from the one before. It holds names, no values.
+// AttemptChange is a part in which an attempt differs from the one before it. It holds names, never values.
 type AttemptChange struct {
 	Part string // header, query, body
 	Name string // the header, or the JSON Pointer into the body; empty: the whole
@@ -117,7 +116,7 @@ type AttemptChange struct {
 	Role ChangeRole
 }
 
-// ChangeRole is what a part that changes is for, as far as its name and value tell.
+// ChangeRole is the purpose of a part that changes, as far as its name and value tell.
 type ChangeRole string
 
 // The roles.
@@ -164,10 +163,10 @@ type AnswerFigure struct {
 	Retried  int    // of them, those that another attempt followed
 }
 
-// RetryAfterFigure is what senders made of Retry-After.
+// RetryAfterFigure counts how senders followed Retry-After.
 type RetryAfterFigure struct {
 	Given    int // answers with it
-	Honoured int // the next attempt came no earlier, half a second aside
+	Honoured int // the next attempt came no earlier, give or take half a second
 	Early    int // it came earlier
 	None     int // no other attempt came
 }

@@ -2,14 +2,14 @@ package hookglass
 
 import "time"
 
-// Share is a link by which anybody may read one event, without what is secret in it, until it expires or is revoked.
-// Its text exists only in the answer that created it; the store keeps a hash.
+// Share is a link that lets anybody read one event, with its secrets removed, until it expires or is revoked. The
+// link is shown only in the answer that created it; the store keeps a hash.
 type Share struct {
 	ID          int64
 	EndpointNum int64
 	EventSeq    int64
 	EventID     EventID
-	CreatedBy   int64 // the user; 0: nobody's
+	CreatedBy   int64 // the user; 0: none
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
 }
@@ -25,8 +25,8 @@ type SavedSearch struct {
 
 // BrowserSession is a browser that a user is signed in with.
 type BrowserSession struct {
-	ID        string // tells sessions of a user apart, and is no secret
-	Client    string // what the browser said of itself
+	ID        string // identifies the session among those of its user; not a secret
+	Client    string // how the browser described itself
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }

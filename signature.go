@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SignatureConfig says with which secrets deliveries of a provider to an endpoint are checked.
-// Secrets are sealed; in the clear they exist only where a check or a signature is made.
+// SignatureConfig holds the secrets that check the deliveries of one provider to an endpoint. The secrets are sealed;
+// they are opened only to check or to make a signature.
 type SignatureConfig struct {
 	ID          int64
 	EndpointNum int64
@@ -35,7 +35,7 @@ type GenericOptions struct {
 // DefaultTolerance is how many seconds a generic_hmac timestamp may be off where a config does not say.
 const DefaultTolerance = 300
 
-// SignsTime reports whether a timestamp is part of what is signed, or stands beside it.
+// SignsTime reports whether a timestamp is part of what is signed, or sent beside the signature.
 func (o GenericOptions) SignsTime() bool {
 	return o.TimestampHeader != "" || strings.Contains(o.PayloadTemplate, "{timestamp}")
 }

@@ -8,19 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of tags. Longer names cannot be told apart in a list, and more tags than that are data, not marks.
+// Bounds of tags. Longer names could not be told apart in a list; more tags per event would be data rather than
+// marks.
 const (
 	MaxTagLength = 64 // characters
 	MaxEventTags = 50 // on one event
 )
 
-// ValidTag reports whether s may name a tag: 1 to MaxTagLength printable characters, none of the outer ones a space.
+// ValidTag reports whether s may name a tag: 1 to MaxTagLength printable characters, without spaces at either end.
 func ValidTag(s string) bool {
 	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= MaxTagLength && strings.TrimSpace(s) == s &&
 		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Tag is a mark of a workspace that its events may have. Events carry its name.
+// Tag is a mark that events of a workspace can carry. Events store its name.
 type Tag struct {
 	ID          int64
 	WorkspaceID int64

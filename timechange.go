@@ -1,8 +1,8 @@
 package hookglass
 
-// TimeChange is a time in a request that a time-shifted replay moved. One of Pointer and Header says where it stands.
+// TimeChange is a time that a time-shifted replay changed. Exactly one of Pointer and Header says where it is.
 type TimeChange struct {
-	Pointer string // into the body (RFC 6901); of a form, /field; what follows a ! stands in JSON within the text before it
+	Pointer string // into the body (RFC 6901), or /field of a form; after a !, into JSON within that text
 	Header  string
 	From    string // as spelled
 	To      string

@@ -2,7 +2,7 @@ package hookglass
 
 import "time"
 
-// Prefixes of ids of the tunnel. Tickets, credentials and result tokens are secrets that are kept hashed.
+// Prefixes of ids of the tunnel. Tickets, credentials and result tokens are secrets and stored as hashes.
 const (
 	PrefixTunnelTicket     = "tt"
 	PrefixTunnelClient     = "tcl"
@@ -12,14 +12,14 @@ const (
 	PrefixResultToken      = "trt"
 )
 
-// What a client may announce that it can do (decisions, section 10).
+// Capabilities that a client may announce (decisions, section 10).
 const (
 	CapabilityEvidence = "delivery_response_evidence_v2"
 	CapabilityReplay   = "tunnel_replay_v1"
 )
 
-// Bounds of what a delivery report carries, in bytes except for the number of header fields. That of the body is told
-// to clients (decisions, section 10); the others are more than answers have, and a client leaves out what goes beyond.
+// Bounds of a delivery report, in bytes except for EvidenceFields. EvidenceLimit is announced to clients (decisions,
+// section 10); the others exceed what real answers need, and a client cuts what goes beyond.
 const (
 	EvidenceLimit       = 64 << 10
 	EvidenceFields      = 100
@@ -29,13 +29,13 @@ const (
 	AddressLimit        = 8 << 10 // of target_url and resolved_url
 )
 
-// FailureCategories are why a delivery to a local machine had no good answer (decisions, section 10).
+// FailureCategories classify why a local machine gave no good answer (decisions, section 10).
 var FailureCategories = []string{"connection_refused", "timeout", "dns_error", "tls_error", "http_error", "unknown_error"}
 
-// NoTunnel is the failure of a request to a local machine where none is connected (decisions, section 14).
+// NoTunnel is the failure of a request to a local machine when none is connected (decisions, section 14).
 var NoTunnel = Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
 
-// TunnelClient is the program at the other end of a tunnel. All but the ID is as it describes itself.
+// TunnelClient is the program at the other end of a tunnel. All fields but ID are as the client describes itself.
 type TunnelClient struct {
 	ID             string
 	InstallationID string
@@ -48,8 +48,8 @@ type TunnelClient struct {
 
 // TunnelTicket lets one client open one socket, once.
 type TunnelTicket struct {
-	EndpointNum int64     // that it was asked for
-	Who         Principal // as whom the socket acts; an anonymous one is its endpoint's key
+	EndpointNum int64     // the endpoint it was requested for
+	Who         Principal // the socket's principal; for an anonymous one, its endpoint's key
 	Client      TunnelClient
 	ExpiresAt   time.Time
 }
@@ -63,21 +63,21 @@ type TunnelSession struct {
 	ConnectedAt time.Time
 }
 
-// TunnelSubscription is the wish of a session to be sent the events of one endpoint.
+// TunnelSubscription is a session's request for the events of one endpoint.
 type TunnelSubscription struct {
 	Num         int64 // the row; never shown
 	SessionNum  int64
 	EndpointNum int64
 	EndpointID  EndpointID
-	Begins      int64 // the Seq behind which its events are
-	Received    int64 // the Seq up to which the other side is known to have received events
+	Begins      int64 // it gets the events with a greater Seq
+	Received    int64 // the client has confirmed the events up to this Seq
 	TargetURL   string
 	Hostname    string
 	Reports     bool // the client says that it reports what became of each event
 	Replays     bool // the client says that it can replay
 }
 
-// TunnelConnection is a subscription with the session that it belongs to, for who looks at it.
+// TunnelConnection is a subscription and its session, as shown to people.
 type TunnelConnection struct {
 	Session   TunnelSession // its ID, Client and ConnectedAt
 	Since     time.Time
@@ -87,13 +87,13 @@ type TunnelConnection struct {
 	Replays   bool // it can make requests for replays
 }
 
-// DeliveryReport is what a client says of one delivery to its local machine.
+// DeliveryReport is what a client reports of one delivery to its local machine.
 type DeliveryReport struct {
 	Num             int64 // the row; never shown
 	EndpointNum     int64
 	EventSeq        int64
 	EventID         EventID
-	AttemptID       string // empty: none; two reports with the same are one
+	AttemptID       string // empty: none; reports with the same id are one
 	ClientID        string // empty: none
 	Version         int    // 1 or 2
 	TargetURL       string
@@ -109,7 +109,7 @@ type DeliveryReport struct {
 // Delivered reports whether the local machine took the event.
 func (r *DeliveryReport) Delivered() bool { return r.StatusCode >= 200 && r.StatusCode <= 299 }
 
-// DeliveryEvidence is the answer of the local machine as far as the client kept it.
+// DeliveryEvidence is the part of the local machine's answer that the client kept.
 type DeliveryEvidence struct {
 	ContentType      string
 	Headers          Headers
@@ -121,7 +121,7 @@ type DeliveryEvidence struct {
 	TruncationReason string
 }
 
-// TunnelCommand is a request that a connected client makes for a replay.
+// TunnelCommand is a request that a connected client is to make for a replay.
 type TunnelCommand struct {
 	Num         int64 // the row; never shown
 	ID          string
@@ -132,26 +132,26 @@ type TunnelCommand struct {
 	Timeout     time.Duration
 	ResultToken string
 	ExpiresAt   time.Time
-	SentAt      time.Time // zero: the client cannot have it
+	SentAt      time.Time // zero: no client can have received it
 	Result      *TunnelResult
 }
 
-// TunnelResult is what a client says of a command.
+// TunnelResult is what a client reports of a command.
 type TunnelResult struct {
 	StatusCode      int // 0: no answer came
 	Message         string
 	ResponseTime    time.Duration
 	Error           string
 	FailureCategory string
-	MaySent         bool // the local machine may have got the request although no answer came
+	MaySent         bool // the local machine may have received the request although no answer came
 	Evidence        *DeliveryEvidence
 }
 
-// TunnelOutcome is what came of a request that a connected client was to make.
+// TunnelOutcome is the outcome of a request that a connected client was to make.
 type TunnelOutcome struct {
 	Response *TargetResponse // nil: no complete answer came
 	Failure  *Failure        // set when Response is nil
 	Duration time.Duration
-	Blocked  bool // no client can have had it
-	MaySent  bool // with Failure: the local machine may have got it all the same
+	Blocked  bool // no client can have received it
+	MaySent  bool // with Failure: the local machine may have received it all the same
 }

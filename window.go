@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Window is the time that figures are of, in steps that begin at whole multiples of their length in UTC. The last one
-// goes on.
+// Window is the period that figures cover, divided into steps that begin at whole multiples of their length in UTC.
+// The last step is still running.
 type Window struct {
 	Length, Step string // as they are spelled
 	From, To     time.Time
@@ -21,15 +21,15 @@ type WindowFigures struct {
 	Actions  ActionTotals
 }
 
-// Bounds of a window: figures by hours are kept longer than any retention that is usual, those by minutes for two days.
+// Bounds of a window. Figures by hour are kept longer than any usual retention, figures by minute for two days.
 const (
 	maxWindow       = 90 * 24 * time.Hour
 	maxMinuteWindow = 24 * time.Hour
 	maxSteps        = 2_000
 )
 
-// ParseWindow reads a window that ends now and its step, each a number and m, h or d; without a step it is one that
-// gives about 24. It answers validation_failed.
+// ParseWindow parses a window that ends now, and its step; each is a number and m, h or d. Without a step it chooses
+// one that gives about 24 steps. It answers validation_failed.
 func ParseWindow(window, step string, now time.Time) (Window, error) {
 	length, each, err := span(window, step)
 	if err != nil {
@@ -75,7 +75,7 @@ func span(window, step string) (w, each time.Duration, err error) {
 	return w, each, nil
 }
 
-// usualStep is the shortest step that divides a window into 30 or fewer.
+// usualStep returns the shortest usual step that divides a window into 30 steps or fewer.
 func usualStep(w time.Duration) time.Duration {
 	for _, minutes := range []time.Duration{1, 2, 3, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440} {
 		each := minutes * time.Minute
@@ -94,7 +94,7 @@ func usualStep(w time.Duration) time.Duration {
 	return time.Minute
 }
 
-// lengthOf reads a whole number of minutes, hours or days.
+// lengthOf parses a whole number of minutes, hours or days.
 func lengthOf(field, text string) (time.Duration, error) {
 	fault := Invalid(field, "must be a number and m, h or d, such as 30m, 24h or 7d")
 	if len(text) < 2 || len(text) > 6 {
