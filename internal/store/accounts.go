@@ -9,8 +9,8 @@ import (
 	"hookglass"
 )
 
-// accountScope is the condition that rows belong to the principal. account and workspace name the columns
-// that say whose a row is; an empty workspace means that the rows are above workspaces.
+// accountScope returns the condition that rows belong to the principal. account and workspace name the columns of their
+// owner; an empty workspace means that the rows belong to an account as a whole.
 func (v *View) accountScope(a *args, account, workspace string) string {
 	switch {
 	case v.who.System:
@@ -33,7 +33,7 @@ func scanUser(scan func(...any) error) (u hookglass.User, err error) {
 	return u, err
 }
 
-// userScope is the condition that the principal shares an account with user u.
+// userScope returns the condition that user u shares an account with the principal.
 func (v *View) userScope(a *args) string {
 	if v.who.System {
 		return "1 = 1"
@@ -53,7 +53,7 @@ func (v *View) UserByEmail(email string) (hookglass.User, error) {
 	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u.email = "+a.add(email)+" AND "+v.userScope(&a), &a)
 }
 
-// HasUsers reports whether there is a user that the principal may know of.
+// HasUsers reports whether there is a user whom the principal may see.
 func (v *View) HasUsers() (has bool, err error) {
 	var a args
 	err = v.queryRow("user", "SELECT EXISTS (SELECT 1 FROM users u WHERE "+v.userScope(&a)+")", a.values, &has)
@@ -69,7 +69,7 @@ func (v *View) PasswordHash(user int64) (string, error) {
 	return hash.String, err
 }
 
-// PasswordHashToChange is PasswordHash, and keeps others from setting it until the transaction ends.
+// PasswordHashToChange is PasswordHash with a lock: nobody else can change it until the transaction ends.
 func (tx *Tx) PasswordHashToChange(user int64) (string, error) {
 	var a args
 	var hash sql.NullString
@@ -111,14 +111,14 @@ func (v *View) Account(id int64) (hookglass.Account, error) {
 	return one(v, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+" AND "+v.accountScope(&a, "c.id", ""), &a)
 }
 
-// AccountToChange is Account, and keeps others from changing it until the transaction ends.
+// AccountToChange is Account with a lock: nobody else can change it until the transaction ends.
 func (tx *Tx) AccountToChange(id int64) (hookglass.Account, error) {
 	var a args
 	return one(&tx.View, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+
 		" AND "+tx.accountScope(&a, "c.id", "")+tx.dialect.forUpdateOf("c"), &a)
 }
 
-// Accounts lists what the principal sees, oldest first.
+// Accounts lists the accounts that the principal may see, oldest first.
 func (v *View) Accounts() ([]hookglass.Account, error) {
 	var a args
 	query := "SELECT " + accountColumns + " FROM accounts c WHERE " + v.accountScope(&a, "c.id", "") + " ORDER BY c.id"
@@ -153,13 +153,13 @@ func (tx *Tx) CreateAccount(c *hookglass.Account, owner int64) error {
 	return tx.AddMember(c.ID, owner)
 }
 
-// AddMember makes a user a member of an account. All members have the same rights: they are all its owners.
+// AddMember makes a user a member of an account. All members have the same rights, those of an owner.
 func (tx *Tx) AddMember(account, user int64) error {
 	_, err := tx.exec("INSERT INTO members (account_id, user_id, role) VALUES ($1, $2, 'owner')", account, user)
 	return err
 }
 
-// UpdateAccount stores all of an account but when it was created.
+// UpdateAccount stores all fields of an account except CreatedAt.
 func (tx *Tx) UpdateAccount(c hookglass.Account) error {
 	var a args
 	query := "UPDATE accounts SET name = " + a.add(c.Name) + ", plan = " + a.add(string(c.Plan)) + ", subscription = " + a.add(string(c.Subscription)) +
@@ -185,7 +185,7 @@ func (v *View) Workspace(id int64) (hookglass.Workspace, error) {
 		" AND "+v.accountScope(&a, "w.account_id", "w.id"), &a)
 }
 
-// Workspaces lists those of an account that the principal sees, oldest first.
+// Workspaces lists the workspaces of an account that the principal may see, oldest first.
 func (v *View) Workspaces(account int64) ([]hookglass.Workspace, error) {
 	var a args
 	query := "SELECT " + workspaceColumns + " FROM workspaces w WHERE w.account_id = " + a.add(account) +
@@ -203,8 +203,8 @@ func (tx *Tx) CreateWorkspace(w *hookglass.Workspace) error {
 		[]any{w.AccountID, w.Name, micros(w.CreatedAt)}, &w.ID)
 }
 
-// one scans the only row of a query; kind names what is missing when there is none. There is none where a text has a
-// NUL or is not UTF-8, which no row has: PostgreSQL would call it an error.
+// one scans the only row of a query; kind names what is missing if there is none. Text with a NUL or invalid UTF-8
+// matches no row, so the query is not run: PostgreSQL would report it as an error.
 func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), query string, a *args) (T, error) {
 	for _, value := range a.values {
 		if text, ok := value.(string); ok && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
@@ -215,7 +215,7 @@ func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), 
 	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.values, dest...) })
 }
 
-// change runs a statement that must meet a row; kind names what is missing when it meets none.
+// change runs a statement that must affect a row; kind names what is missing if it affects none.
 func (tx *Tx) change(kind, query string, values ...any) error {
 	n, err := tx.exec(query, values...)
 	if err == nil && n == 0 {

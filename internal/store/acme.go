@@ -1,6 +1,6 @@
 package store
 
-// ACME returns what is kept under a name for the certificates of this installation, sealed. It answers not_found.
+// ACME returns the sealed data stored under a name for the installation's certificates. It answers not_found.
 func (v *View) ACME(name string) (sealed []byte, err error) {
 	return one(v, "entry", func(scan func(...any) error) (sealed []byte, err error) {
 		err = scan(&sealed)
@@ -8,14 +8,14 @@ func (v *View) ACME(name string) (sealed []byte, err error) {
 	}, "SELECT sealed FROM acme WHERE name = $1", &args{[]any{name}})
 }
 
-// PutACME keeps it, in place of what was there.
+// PutACME stores sealed data under a name, replacing what was there.
 func (tx *Tx) PutACME(name string, sealed []byte) error {
 	_, err := tx.exec(`INSERT INTO acme (name, sealed, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at`, name, sealed, micros(tx.Now))
 	return err
 }
 
-// DeleteACME forgets it; there may be nothing.
+// DeleteACME deletes what is stored under a name, if anything.
 func (tx *Tx) DeleteACME(name string) error {
 	_, err := tx.exec("DELETE FROM acme WHERE name = $1", name)
 	return err

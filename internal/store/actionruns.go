@@ -9,8 +9,8 @@ import (
 	"hookglass"
 )
 
-// A rerun that named no parent is the child of the first run. That may be stored after it, being written down when it
-// has ended.
+// A rerun without a parent is a child of the first run. The parent is looked up on reading: the first run is stored
+// when it has ended, which may be after the rerun was.
 const actionRunColumns = `r.num, r.id, r.endpoint, e.id, r.action, r.action_id, r.event, r.event_id, CASE WHEN r.rerun = 0 THEN NULL ELSE
 	coalesce(r.parent_id, (SELECT f.id FROM action_runs f WHERE f.event = r.event AND f.action = r.action AND f.rerun = 0)) END, r.rerun, r.status, r.trace,
 	r.created_at, r.started_at, r.finished_at`
@@ -33,7 +33,7 @@ func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
 	return r, err
 }
 
-// readTrace reads the column of that name.
+// readTrace decodes the trace column.
 func readTrace(r *hookglass.ActionRun, trace []byte) error {
 	r.Trace = hookglass.Trace{}
 	if len(trace) == 0 {
@@ -45,8 +45,8 @@ func readTrace(r *hookglass.ActionRun, trace []byte) error {
 	return nil
 }
 
-// ActionRuns lists the runs of an action, also of one that is deleted, newest first, those with a Num below before
-// where it is not 0. It answers not_found.
+// ActionRuns lists the runs of an action, deleted or not, newest first. If before is not 0, only those with a smaller
+// Num are listed. It answers not_found.
 func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hookglass.ActionRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hook
 	return queryAll(v, scanActionRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// EndpointActionRuns lists the runs of all actions of an endpoint, also of those that are deleted, newest first.
+// EndpointActionRuns lists the runs of all actions of an endpoint, deleted ones included, newest first.
 func (v *View) EndpointActionRuns(ref string, before int64, limit int) ([]hookglass.ActionRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -82,7 +82,7 @@ func (v *View) EndpointActionRuns(ref string, before int64, limit int) ([]hookgl
 	return queryAll(v, scanActionRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// ActionRun returns one run of an endpoint, also one whose action is deleted. It answers not_found.
+// ActionRun returns one run of an endpoint; its action may be deleted. It answers not_found.
 func (v *View) ActionRun(ref, id string) (r hookglass.ActionRun, err error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -95,16 +95,16 @@ func (v *View) actionRun(condition string, values ...any) (hookglass.ActionRun, 
 	return one(v, "action run", scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE "+condition, &args{values})
 }
 
-// FirstActionRun returns the run of an action on an event that is no rerun. It answers not_found.
+// FirstActionRun returns the run of an action on an event that is not a rerun. It answers not_found.
 func (v *View) FirstActionRun(actionNum, eventSeq int64) (hookglass.ActionRun, error) {
 	return v.actionRun("r.action = $1 AND r.event = $2 AND r.rerun = 0", actionNum, eventSeq)
 }
 
-// HeldRun is a run that its holder may go on with: Claim is the right to write.
+// HeldRun is a run and the lease on it. Claim is a fencing token: a save with an older one is refused.
 type HeldRun struct {
 	hookglass.ActionRun
 	Claim      int64
-	Checkpoint []byte // what it takes to go on, sealed; nil: not begun
+	Checkpoint []byte // sealed state from which the run can continue; nil: not begun
 }
 
 func scanHeldRun(scan func(...any) error) (h HeldRun, err error) {
@@ -112,20 +112,20 @@ func scanHeldRun(scan func(...any) error) (h HeldRun, err error) {
 	return h, err
 }
 
-// FirstActionRuns lists the runs on an event that are no reruns.
+// FirstActionRuns lists the runs on an event that are not reruns.
 func (v *View) FirstActionRuns(eventSeq int64) ([]HeldRun, error) {
 	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+" WHERE r.event = $1 AND r.rerun = 0", eventSeq)
 }
 
-// HeldActionRun returns a run by its id, with what it takes to go on. It answers not_found.
+// HeldActionRun returns a run by its id, with its claim and checkpoint. It answers not_found.
 func (v *View) HeldActionRun(id string) (HeldRun, error) {
 	a := &args{}
 	query := "SELECT " + actionRunColumns + ", r.claim, r.checkpoint" + actionRunTables + " WHERE r.id = " + a.add(id) + " AND" + v.endpointScope(a)
 	return one(v, "action run", scanHeldRun, query, a)
 }
 
-// InsertActionRun stores a new run. Where it is not final it is held for as long as the lease. It reports false where
-// the action has run on the event already, or the event is deleted: then nothing is stored.
+// InsertActionRun stores a new run and, unless it is final, leases it to the caller. It reports false, and stores
+// nothing, if the action has run on the event already or the event is deleted.
 func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	trace, err := json.Marshal(h.Trace)
 	if err != nil {
@@ -154,12 +154,12 @@ func (tx *Tx) InsertActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// eventLives is the condition that the event of a row of an input i is not deleted: a run goes with its event, also one
-// that was under way at the time. It is looked up for each row by itself: a join that PostgreSQL plans while there are
-// few events goes through all of them, also when they are many.
+// eventLives is the condition that the event of an input row i is not deleted. A run is deleted with its event, even
+// one in progress. The event is looked up for each row in a subquery: a join that PostgreSQL plans while there are few
+// events scans all of them, also once there are many.
 const eventLives = "(SELECT v.seq FROM events v WHERE v.endpoint = i.endpoint AND v.seq = i.event) > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = i.endpoint)"
 
-// leaseOf is for how long a run is held, in microseconds: one that is final is not.
+// leaseOf returns the lease of a run in microseconds, or nil for a final run, which needs none.
 func leaseOf(h *HeldRun, lease time.Duration) any {
 	if h.Status.Final() {
 		return nil
@@ -167,7 +167,7 @@ func leaseOf(h *HeldRun, lease time.Duration) any {
 	return lease.Microseconds()
 }
 
-// createdAt is when a run came to be: one that is stored when it has begun was there then.
+// createdAt returns the creation time of a run: its start if it is first stored after it began.
 func (tx *Tx) createdAt(h *HeldRun) time.Time {
 	if !h.StartedAt.IsZero() && h.StartedAt.Before(tx.Now) {
 		return h.StartedAt
@@ -175,7 +175,7 @@ func (tx *Tx) createdAt(h *HeldRun) time.Time {
 	return tx.Now
 }
 
-// checkpoint is the column of that name.
+// checkpoint returns the value of the checkpoint column.
 func checkpoint(h *HeldRun) any {
 	if h.Status.Final() || h.Checkpoint == nil {
 		return nil
@@ -183,7 +183,7 @@ func checkpoint(h *HeldRun) any {
 	return h.Checkpoint
 }
 
-// due is when a run counts as nobody's.
+// due returns the expression for when the run's lease ends.
 func (tx *Tx) due(a *args, h *HeldRun, lease time.Duration) string {
 	if h.Status.Final() {
 		return "NULL"
@@ -191,9 +191,9 @@ func (tx *Tx) due(a *args, h *HeldRun, lease time.Duration) string {
 	return tx.dialect.clock() + " + cast(" + a.add(lease.Microseconds()) + " AS bigint)"
 }
 
-// TakeActionRun makes the caller who holds a run that is not final: only its Claim may write from then on. Unless by
-// force, that takes that nobody else holds it. h is made what the run is by then: who held it since it was read may
-// have sent more. It reports false otherwise.
+// TakeActionRun takes over the lease of a run that is not final: from then on only the new Claim may save it. Without
+// force it does so only if the lease has expired. It updates h with the stored state, because the previous holder may
+// have made progress since h was read. It reports false if it could not take the lease.
 func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, error) {
 	a := &args{}
 	query := "UPDATE action_runs SET claim = claim + 1, due_at = " + tx.due(a, h, lease) + " WHERE num = " + a.add(h.Num) + " AND finished_at IS NULL"
@@ -213,9 +213,9 @@ func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, 
 	return true, readTrace(&h.ActionRun, trace)
 }
 
-// SaveActionRun stores how far a held run is and, where it is not final, holds it for as long as the lease from now. It
-// reports false where somebody else holds it, or it is final or gone: then nothing is stored. One that goes on is gone
-// with its endpoint, whose rows are erased later.
+// SaveActionRun stores the progress of a leased run and, unless the run is final now, renews the lease. It reports
+// false, and stores nothing, if the claim is no longer valid, or the run is final or deleted. A run in progress counts
+// as deleted with its endpoint, whose rows are erased later.
 func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	trace, err := json.Marshal(h.Trace)
 	if err != nil {
@@ -232,7 +232,7 @@ func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	return n > 0, err
 }
 
-// BeginQueuedRun makes the caller who holds a rerun that nobody has begun. It reports false otherwise.
+// BeginQueuedRun leases a rerun that nobody has begun. It reports false if it could not.
 func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 	a := &args{}
 	now := "cast(" + a.add(tx.Now.UnixMicro()) + " AS bigint)"
@@ -245,8 +245,8 @@ func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// RequeueActionRun gives a rerun another job that nobody has held for a while and that has none: not one that has
-// ended, or that somebody has gone on with since it was listed.
+// RequeueActionRun enqueues a job for a rerun whose lease expired at least since ago and that has no job. It does
+// nothing if the run has ended or was resumed after it was listed.
 func (tx *Tx) RequeueActionRun(num int64, id string, since time.Duration) error {
 	n, err := tx.exec("UPDATE action_runs SET due_at = "+tx.dialect.clock()+" WHERE num = $1 AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+" - cast($2 AS bigint) AND NOT "+
 		tx.dialect.hasRunJob("id"), num, since.Microseconds())
@@ -256,14 +256,14 @@ func (tx *Tx) RequeueActionRun(num int64, id string, since time.Duration) error 
 	return err
 }
 
-// QueuedActionRuns lists the reruns of an action that nobody has begun.
+// QueuedActionRuns lists the reruns of an action that have not begun.
 func (v *View) QueuedActionRuns(actionNum int64) ([]HeldRun, error) {
 	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
 		" WHERE r.due_at IS NOT NULL AND r.action = $1 AND r.status = 'queued' ORDER BY r.num", actionNum)
 }
 
-// LostActionRuns lists runs that are not final and that nobody has held for a while. A first run is among them only
-// when no task of its event is left to go on with it, and a rerun only when it has no job.
+// LostActionRuns lists runs that are not final and whose lease expired at least since ago. A first run is lost only if
+// its event has no task left that would continue it, a rerun only if it has no job.
 func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error) {
 	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
 		" WHERE r.due_at <= "+v.dialect.clock()+" - cast($1 AS bigint) AND CASE WHEN r.rerun = 1 THEN NOT "+v.dialect.hasRunJob("r.id")+" ELSE NOT EXISTS "+

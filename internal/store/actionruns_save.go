@@ -10,22 +10,22 @@ import (
 	"hookglass"
 )
 
-// RunSave is how far a run is, to be stored with what its steps change.
+// RunSave is the progress of a run, to be stored together with what its steps change.
 type RunSave struct {
 	*HeldRun
-	New     bool              // there is no row of it yet
-	Lease   time.Duration     // how long it is held from now, where it is not final
-	Effects []func(*Tx) error // what else belongs to it; they must not lock events, figures or counters
+	New     bool              // the run has no row yet
+	Lease   time.Duration     // how long to hold it from now, unless it is final
+	Effects []func(*Tx) error // further changes; they must not lock events, figures or counters
 	Mark    EventMark
 
-	// Ours is set to false where somebody else holds the run, or it is final or gone, or the action has run on the
-	// event already, or the event is deleted: then nothing of it is stored.
+	// Ours is the result. It is false, and nothing of the save is stored, if somebody else holds the run, it is final
+	// or deleted, the action has run on the event already, or the event is deleted.
 	Ours bool
 }
 
-// SaveActionRuns stores many runs at once, and counts those that have ended.
+// SaveActionRuns stores many runs at once and counts those that have ended.
 func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
-	// In one order, so that no two transactions wait for each other.
+	// A fixed lock order, so that transactions do not deadlock.
 	saves = slices.Clone(saves)
 	slices.SortStableFunc(saves, func(a, b *RunSave) int {
 		return cmp.Or(cmp.Compare(a.EventSeq, b.EventSeq), cmp.Compare(a.ActionNum, b.ActionNum))
@@ -72,11 +72,11 @@ func (tx *Tx) SaveActionRuns(saves []*RunSave) error {
 	if err := tx.CountActionRuns(counted...); err != nil {
 		return err
 	}
-	return tx.MarkEvents(marks) // locks the counters, so last
+	return tx.MarkEvents(marks) // last, because it locks the counters
 }
 
-// lockMarked locks the events that are to be marked, where a run of them has a row already: who deletes an event locks
-// it before its runs.
+// lockMarked locks the events that are to be marked if one of their runs has a row already: deleting an event locks it
+// before its runs, so a save must do the same.
 func (tx *Tx) lockMarked(saves []*RunSave) error {
 	var seqs []int64
 	stored := false
@@ -93,12 +93,12 @@ func (tx *Tx) lockMarked(saves []*RunSave) error {
 	return err
 }
 
-// marks reports whether the event is changed with the run.
+// marks reports whether the save changes the event.
 func (s *RunSave) marks() bool { return len(s.Mark.Tags) > 0 || s.Mark.Ignore != "" }
 
-// DeleteOrphanRuns looks at the next runs with a Num above one, and deletes those whose event is gone: on PostgreSQL a
-// run may be stored in the moment in which another transaction deletes its event, and neither sees the other. It
-// returns where it has come to, 0 at the end.
+// DeleteOrphanRuns examines up to limit runs with a Num above the given one and deletes those whose event is gone. On
+// PostgreSQL a run can be stored while another transaction deletes its event, because neither sees the other. It
+// returns the last Num examined, or 0 at the end.
 func (tx *Tx) DeleteOrphanRuns(above int64, limit int) (reached int64, err error) {
 	type row struct{ num, event int64 }
 	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
@@ -127,7 +127,7 @@ func (tx *Tx) DeleteOrphanRuns(above int64, limit int) (reached int64, err error
 	return rows[limit-1].num, nil
 }
 
-// insertEnded stores runs that have ended and of which nothing was stored before, by one statement.
+// insertEnded stores, in one statement, ended runs that have no row yet.
 func (tx *Tx) insertEnded(saves []*RunSave) error {
 	if len(saves) == 0 {
 		return nil

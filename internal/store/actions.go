@@ -30,8 +30,8 @@ func scanAction(scan func(...any) error) (a hookglass.Action, err error) {
 	return a, nil
 }
 
-// Actions lists the actions of an endpoint by position, from a place that [NextAction] told; 0 is the beginning, limit
-// 0 is all.
+// Actions lists the actions of an endpoint by position, starting at a place that [NextAction] returned; 0 is the
+// beginning. Limit 0 is all.
 func (v *View) Actions(ref string, from int64, limit int) ([]hookglass.Action, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -40,12 +40,12 @@ func (v *View) Actions(ref string, from int64, limit int) ([]hookglass.Action, e
 	return v.actions(e.Num, from, limit)
 }
 
-// positionBits are those of a place that hold a position.
+// positionBits is how many bits of a place hold the position.
 const positionBits = 20
 
-// NextAction tells where a list goes on behind one of the actions that were found: at the action that comes next,
-// wherever that is by then, because positions close up when actions are deleted. When it is gone itself, the list goes
-// on where it was.
+// NextAction returns a function that gives the place where a list continues after one of the found actions. The place
+// names the following action, because positions close up when actions are deleted. If that action is deleted itself,
+// the list continues at its former position.
 func NextAction(found []hookglass.Action) func(hookglass.Action) int64 {
 	return func(last hookglass.Action) int64 {
 		next := found[1+slices.IndexFunc(found, func(a hookglass.Action) bool { return a.Num == last.Num })]
@@ -88,15 +88,15 @@ func (v *View) action(endpointNum int64, id string) (hookglass.Action, error) {
 	return one(v, "action", scanAction, "SELECT "+actionColumns+actionTables+" WHERE a.endpoint = $1 AND a.id = $2", &args{[]any{endpointNum, id}})
 }
 
-// ActionByNum returns the action of a row. It answers not_found.
+// ActionByNum returns an action by its Num. It answers not_found.
 func (v *View) ActionByNum(num int64) (hookglass.Action, error) {
 	a := &args{}
 	query := "SELECT " + actionColumns + actionTables + " WHERE a.num = " + a.add(num) + " AND" + v.endpointScope(a)
 	return one(v, "action", scanAction, query, a)
 }
 
-// LockActions keeps others from changing the actions of an endpoint until the transaction ends, and lists them by
-// position. It answers not_found.
+// LockActions lists the actions of an endpoint by position and locks them: nobody else can change them until the
+// transaction ends. It answers not_found.
 func (tx *Tx) LockActions(endpointNum int64) ([]hookglass.Action, error) {
 	var num int64
 	err := tx.queryRow("endpoint", "SELECT num FROM endpoints WHERE num = $1 AND deleted_at IS NULL"+tx.dialect.forUpdate(), []any{endpointNum}, &num)
@@ -136,7 +136,7 @@ func (tx *Tx) CreateAction(a *hookglass.Action, refs []ActionRef) error {
 	return tx.setActionRefs(a.Num, refs)
 }
 
-// SaveAction stores what may change of an action, and what its steps refer to; nil refs stay as they are.
+// SaveAction stores what can change of an action and its references; if refs is nil, those stay as they are.
 func (tx *Tx) SaveAction(a *hookglass.Action, refs []ActionRef) error {
 	conditions, steps, err := actionJSON(a)
 	if err != nil {
@@ -187,8 +187,8 @@ func (v *View) ActionReferences(kind string, target int64) ([]hookglass.StepRefe
 		WHERE r.kind = $1 AND r.target = $2 AND e.deleted_at IS NULL ORDER BY a.num, r.step`, kind, target)
 }
 
-// ChannelReferences lists the steps of a workspace that name a channel by one of its names: its id is one too. The
-// steps themselves tell: a channel may have gone from under a step, and another come by that name.
+// ChannelReferences lists the steps of a workspace that name a channel by one of the given names; its id counts as a
+// name. It reads the steps themselves: a channel may have been deleted under a step and another created by that name.
 func (v *View) ChannelReferences(workspaceID int64, names ...string) (by []hookglass.StepReference, err error) {
 	actions, err := queryAll(v, scanAction, "SELECT "+actionColumns+actionTables+
 		` WHERE e.workspace_id = $1 AND e.deleted_at IS NULL AND a.steps LIKE '%"Type":"notify"%' ORDER BY a.num`, workspaceID)
@@ -214,9 +214,9 @@ func (v *View) ChannelReferences(workspaceID int64, names ...string) (by []hookg
 	return by, nil
 }
 
-// RequireTag returns the id of a workspace's tag, which is made when there is none, and keeps it from being deleted
-// meanwhile. The one statement writes a tag that is there as it is: one that is only read may be gone between its being
-// found and its being locked.
+// RequireTag returns the id of a workspace's tag, creating it if necessary, and keeps it from being deleted until the
+// transaction ends. An existing tag is rewritten in the same statement: if it were only read, it could be gone before
+// it was locked.
 func (tx *Tx) RequireTag(workspaceID int64, name string) (id int64, err error) {
 	err = tx.queryRow("tag", "INSERT INTO tags (workspace_id, name, created_at) VALUES ($1, $2, $3)"+
 		" ON CONFLICT (workspace_id, name) DO UPDATE SET name = excluded.name RETURNING id", []any{workspaceID, name, tx.Now.UnixMicro()}, &id)

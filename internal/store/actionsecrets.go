@@ -17,8 +17,8 @@ func scanActionSecret(scan func(...any) error) (s hookglass.ActionSecret, err er
 	return s, err
 }
 
-// ActionSecrets lists the secrets of a workspace, oldest first, those with a Num above after; limit 0 is all. Their
-// values are sealed. It answers not_found for a workspace of others.
+// ActionSecrets lists the secrets of a workspace with a Num above after, oldest first; limit 0 is all. Values are
+// sealed. It answers not_found for a workspace that is not the principal's.
 func (v *View) ActionSecrets(workspaceID, after int64, limit int) ([]hookglass.ActionSecret, error) {
 	if _, err := v.Workspace(workspaceID); err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func (v *View) actionSecret(condition string, values ...any) (hookglass.ActionSe
 	return one(v, "action secret", scanActionSecret, "SELECT "+secretColumns+" FROM action_secrets s WHERE "+condition, &args{values})
 }
 
-// LockActionSecret is ActionSecret and keeps others from changing, deleting or referring to it until the transaction
-// ends.
+// LockActionSecret is ActionSecret with a lock: nobody else can change, delete or refer to the secret until the
+// transaction ends.
 func (tx *Tx) LockActionSecret(workspaceID int64, id string) (s hookglass.ActionSecret, err error) {
 	if _, err := tx.Workspace(workspaceID); err != nil {
 		return s, err
@@ -52,8 +52,8 @@ func (tx *Tx) LockActionSecret(workspaceID int64, id string) (s hookglass.Action
 	return tx.actionSecret("s.workspace_id = $1 AND s.id = $2"+tx.dialect.forUpdate(), workspaceID, id)
 }
 
-// RequireActionSecrets returns the Nums of a workspace's secrets of the given names, those that there are, and keeps
-// them from being deleted meanwhile.
+// RequireActionSecrets returns the Nums of the secrets of the given names that exist in a workspace, and keeps these
+// from being deleted until the transaction ends.
 func (tx *Tx) RequireActionSecrets(workspaceID int64, names []string) (map[string]int64, error) {
 	found, err := tx.namedSecrets(workspaceID, names, tx.dialect.forUpdate())
 	nums := make(map[string]int64, len(found))
@@ -63,7 +63,7 @@ func (tx *Tx) RequireActionSecrets(workspaceID int64, names []string) (map[strin
 	return nums, err
 }
 
-// NamedActionSecrets returns a workspace's secrets of the given names, those that there are.
+// NamedActionSecrets returns the secrets of the given names that exist in a workspace.
 func (v *View) NamedActionSecrets(workspaceID int64, names []string) ([]hookglass.ActionSecret, error) {
 	return v.namedSecrets(workspaceID, names, "")
 }
@@ -73,7 +73,7 @@ func (v *View) WorkspaceActionSecrets(workspaceID int64) ([]hookglass.ActionSecr
 	return queryAll(v, scanActionSecret, "SELECT "+secretColumns+" FROM action_secrets s WHERE s.workspace_id = $1 ORDER BY s.num", workspaceID)
 }
 
-// namedSecrets reads, and locks, in one order, so that no two transactions wait for each other.
+// namedSecrets reads and locks the secrets in a fixed order, so that transactions do not deadlock.
 func (v *View) namedSecrets(workspaceID int64, names []string, lock string) ([]hookglass.ActionSecret, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -89,7 +89,7 @@ func (v *View) namedSecrets(workspaceID int64, names []string, lock string) ([]h
 	return queryAll(v, scanActionSecret, query+") ORDER BY s.num"+lock, a.values...)
 }
 
-// CreateActionSecret stores a new secret and sets its Num and times. A name in use is validation_failed.
+// CreateActionSecret stores a new secret and sets its Num and times. It answers validation_failed for a name in use.
 func (tx *Tx) CreateActionSecret(s *hookglass.ActionSecret) error {
 	s.CreatedAt, s.UpdatedAt = tx.Now, tx.Now
 	tx.AnnounceAtOnce(TopicSecrets)
@@ -116,7 +116,7 @@ func (tx *Tx) DeleteActionSecret(num int64) error {
 	return tx.change("action secret", "DELETE FROM action_secrets WHERE num = $1", num)
 }
 
-// UseActionSecret notes that a secret was used at a time, unless it is noted already that it was later.
+// UseActionSecret records when a secret was last used; an earlier time than the recorded one is ignored.
 func (tx *Tx) UseActionSecret(num int64, at time.Time) error {
 	_, err := tx.exec("UPDATE action_secrets SET last_used_at = cast($2 AS bigint) WHERE num = $1 AND (last_used_at IS NULL OR last_used_at < cast($2 AS bigint))",
 		num, at.UnixMicro())

@@ -8,7 +8,7 @@ import (
 	"hookglass"
 )
 
-// Names of totals. What stands behind the first word is a status, a type or a code: never text of people.
+// Names of totals. After the slash stands a status, a type or a code, never text that people wrote.
 const (
 	totalRuns      = "run/"     // run/<status>
 	totalSteps     = "step/"    // step/<type>/<status>
@@ -19,16 +19,15 @@ const (
 	totalTime      = "step_time" // microseconds
 )
 
-// ActionCount is what is added to the totals of an endpoint for the hour of a time.
+// ActionCount is an addition to the totals of an endpoint, in the hour of At.
 type ActionCount struct {
 	EndpointNum int64
 	At          time.Time
 	hookglass.ActionTotals
 }
 
-// CountActionRuns adds runs that have ended to the totals of their endpoints. It belongs into the transaction that
-// stores them, so that what a dead process or a storage that was away did not store counts nowhere, and what is stored
-// twice counts once. It comes before what locks counters.
+// CountActionRuns adds ended runs to the totals of their endpoints. It belongs in the transaction that stores the runs,
+// so that each is counted exactly once. Call it before anything that locks counters.
 func (tx *Tx) CountActionRuns(runs ...*hookglass.ActionRun) error {
 	type of struct{ endpointNum, hour int64 }
 	places := make(map[of]int)
@@ -46,7 +45,7 @@ func (tx *Tx) CountActionRuns(runs ...*hookglass.ActionRun) error {
 	return tx.AddActionTotals(counts...)
 }
 
-// AddActionTotals adds figures to those of endpoints.
+// AddActionTotals adds to the totals of endpoints.
 func (tx *Tx) AddActionTotals(counts ...ActionCount) error {
 	in := input{columns: []inputColumn{{"endpoint", inputInteger}, {"hour", inputInteger}, {"name", inputText}, {"n", inputInteger}}}
 	for _, c := range counts {
@@ -62,7 +61,7 @@ func (tx *Tx) AddActionTotals(counts ...ActionCount) error {
 	if err != nil {
 		return err
 	}
-	// In one order, so that no two transactions wait for each other.
+	// A fixed lock order, so that transactions do not deadlock.
 	_, err = tx.exec("INSERT INTO action_totals (endpoint, hour, name, n) SELECT endpoint, hour, name, n FROM "+from+" WHERE true ORDER BY endpoint, hour, name"+
 		" ON CONFLICT (endpoint, hour, name) DO UPDATE SET n = action_totals.n + excluded.n", args...)
 	return err
@@ -84,7 +83,7 @@ func namedTotals(t hookglass.ActionTotals) map[string]int64 {
 	return named
 }
 
-// WindowFigures returns what is known of an endpoint in a window. It answers not_found.
+// WindowFigures returns the figures of an endpoint in a window. It answers not_found.
 func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.WindowFigures, err error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -94,12 +93,11 @@ func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.Window
 	if f.Steps, err = v.FiguresByStep(e.Num, w.From, w.To, w.Each); err != nil {
 		return f, err
 	}
-	f.Actions, err = v.actionTotals(e.Num, w.From, w.To.Add(-time.Second)) // whose hour is the last of the window
+	f.Actions, err = v.actionTotals(e.Num, w.From, w.To.Add(-time.Second)) // a second before To: the last hour of the window
 	return f, err
 }
 
-// actionTotals returns the figures on the runs of an endpoint's actions that ended from the hour of one time to that of
-// another.
+// actionTotals returns the totals of an endpoint's action runs that ended in the hours of from to to, both included.
 func (v *View) actionTotals(endpointNum int64, from, to time.Time) (t hookglass.ActionTotals, err error) {
 	t.Runs, t.Steps, t.Failures = map[hookglass.RunStatus]int64{}, map[hookglass.StepType]map[hookglass.StepStatus]int64{}, map[string]int64{}
 	type row struct {
@@ -138,7 +136,7 @@ func (v *View) actionTotals(endpointNum int64, from, to time.Time) (t hookglass.
 	return t, err
 }
 
-// sortedNames are the names of counts that are not zero.
+// sortedNames returns the sorted names whose count is not zero.
 func sortedNames(counts map[string]int64) []string {
 	names := make([]string, 0, len(counts))
 	for name, n := range counts {

@@ -11,9 +11,8 @@ import (
 	"hookglass"
 )
 
-// Activity returns what happened since a time at the endpoints that the principal sees, newest first, at most limit;
-// kind narrows it to one type, empty is all. Captures are read from the events themselves, so a deleted event leaves
-// the feed.
+// Activity returns what happened since a time at the endpoints that the principal may see, newest first, limit at most.
+// kind selects one type; empty is all. Captures are read from the events, so a deleted event leaves the feed.
 func (v *View) Activity(kind hookglass.ActivityType, since time.Time, limit int) ([]hookglass.Activity, error) {
 	feed := []hookglass.Activity{}
 	var err error
@@ -38,8 +37,8 @@ func (v *View) Activity(kind hookglass.ActivityType, since time.Time, limit int)
 	return newest(feed, limit), nil
 }
 
-// received reads the newest captures. The endpoints come in the order of their last one, so those that were quiet
-// longer than the feed reaches back are not looked at.
+// received reads the newest captures. It visits endpoints by their last event, newest first, and stops at the first
+// that was quiet for longer than the feed reaches back.
 func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int) ([]hookglass.Activity, error) {
 	type source struct {
 		num, floor, last int64
@@ -80,7 +79,7 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 	return feed, nil
 }
 
-// capture is the line of a captured event (spec, "Events").
+// capture returns the feed's line for a captured event (spec, "Events").
 func capture(e *hookglass.Event) hookglass.Activity {
 	line := hookglass.Activity{Type: hookglass.ActivityWebhookReceived, OccurredAt: e.ReceivedAt, EndpointID: e.EndpointID, EventID: e.ID}
 	if e.Type == hookglass.EventEmail {
@@ -95,8 +94,8 @@ func capture(e *hookglass.Event) hookglass.Activity {
 	return line
 }
 
-// activityBefore returns an id behind which all lines of an account are that happened since a time. There is no index
-// on times, and lines are nearly in the order of theirs: a search by halves finds the place, give or take clockError.
+// activityBefore returns an id that is below those of all lines of an account since a time. Times have no index, but
+// lines are nearly in their order, so a binary search finds the place, within clockError.
 func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
 	newest, err := queryAll(v, scanNum, "SELECT id FROM activities WHERE account_id = $1 ORDER BY account_id DESC, id DESC LIMIT 1", account)
 	if err != nil || len(newest) == 0 {
@@ -137,8 +136,8 @@ func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int)
 	}, text, a.values...)
 }
 
-// AddActivity adds a line to the feed of the endpoint's account, and pushes it to the channels that follow its type.
-// Captures have theirs already.
+// AddActivity adds a line to the feed of the endpoint's account and pushes it to the channels that follow its type.
+// Captures need no line: the feed reads the events.
 func (tx *Tx) AddActivity(line hookglass.Activity) error {
 	e, err := tx.Endpoint(string(line.EndpointID))
 	if err != nil {
@@ -159,15 +158,15 @@ func (tx *Tx) AddActivity(line hookglass.Activity) error {
 	return tx.notifyFollowers(e, line)
 }
 
-// activityRows bounds how many lines of the feed one transaction purges.
+// activityRows bounds the lines of the feed that one transaction purges.
 const activityRows = 500
 
-// PurgeActivity deletes some lines of the feed that are older than the retention of their account, or the
-// installation's where it has none, as lines of captures leave it with their events. It reports whether there may be
-// more.
+// PurgeActivity deletes some of the lines of the feed that are past the retention of their account, or past the given
+// one of the installation if the account has none. Lines of captures go with their events. It reports whether there may
+// be more.
 func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, err error) {
 	type due struct{ account, cutoff int64 }
-	// It looks at one line of each account, the oldest.
+	// Only the oldest line of each account is examined.
 	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { err = scan(&d.account, &d.cutoff); return d, err },
 		`SELECT account, cutoff FROM (
 			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts

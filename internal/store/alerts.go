@@ -68,7 +68,7 @@ func (v *View) alert(endpointNum int64, id, lock string) (hookglass.Alert, error
 	return all[0], err
 }
 
-// AlertsEnabled lists alerts that watch, those with a Num above after.
+// AlertsEnabled lists the enabled alerts with a Num above after.
 func (v *View) AlertsEnabled(after int64, limit int) ([]hookglass.Alert, error) {
 	a := &args{}
 	query := "SELECT " + alertColumns + alertTables + " WHERE a.enabled = 1 AND a.num > " + a.add(after) + " AND" + v.endpointScope(a) + " ORDER BY a.num LIMIT " + a.add(limit)
@@ -100,7 +100,7 @@ func (v *View) CountAlerts(endpointNum int64) (n int64, err error) {
 	return n, err
 }
 
-// CreateAlert stores a new alert that tells the channels, and sets its Num and times. It watches from now on.
+// CreateAlert stores a new alert with its channels and sets its Num and times. It watches what comes from now on.
 func (tx *Tx) CreateAlert(a *hookglass.Alert, channels []int64) error {
 	config, err := json.Marshal(a.Config)
 	if err != nil {
@@ -116,9 +116,8 @@ func (tx *Tx) CreateAlert(a *hookglass.Alert, channels []int64) error {
 	return tx.setAlertChannels(a.Num, channels)
 }
 
-// ChangeAlert lets change set what people set on an alert, and stores it; channels that are nil stay. Where rearm is
-// true afterwards it watches from now on, and an incident that goes on is resolved for the reason. It answers
-// not_found.
+// ChangeAlert loads an alert, applies change and stores the result; nil channels stay as they are. If rearm is true,
+// the alert watches from now on and an open incident is resolved with the reason. It answers not_found.
 func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.Alert) (channels []int64, rearm bool, reason string, err error)) (a hookglass.Alert, err error) {
 	if a, err = tx.alert(endpointNum, id, tx.dialect.forUpdateOf("a")); err != nil {
 		return a, err
@@ -181,8 +180,8 @@ func (tx *Tx) DeleteAlert(endpointNum int64, id string) error {
 	return nil
 }
 
-// TurnAlert moves an alert to the other state, with its incident, unless another did so or it was changed since it was
-// read: then it reports false and nothing is stored. It returns the channels to be told.
+// TurnAlert moves an alert to the other state and opens or resolves its incident. It reports false, and stores nothing,
+// if the alert was turned or changed since it was read. It returns the channels to notify.
 func (tx *Tx) TurnAlert(a hookglass.Alert, incident hookglass.Incident) (turned bool, channels []hookglass.Channel, err error) {
 	to, from := hookglass.AlertTriggered, hookglass.AlertOK
 	if a.State == hookglass.AlertTriggered {
@@ -211,15 +210,15 @@ func (tx *Tx) resolveIncident(alertNum int64, reason string) error {
 	return err
 }
 
-// MoveAlert notes how far a keyword alert has read, and when the last match was received, unless another did so or it
-// was changed meanwhile: then it reports false.
+// MoveAlert records how far a keyword alert has read and when its last match was received. It reports false if the
+// alert was moved or changed since it was read.
 func (tx *Tx) MoveAlert(a hookglass.Alert, cursor int64, matched time.Time) (bool, error) {
 	n, err := tx.exec("UPDATE alerts SET cursor = $3, matched_at = $4 WHERE num = $1 AND version = $2 AND cursor = $5", a.Num, a.Version, cursor, micros(matched), a.Cursor)
 	return n > 0, err
 }
 
-// Incidents lists the times in which an alert was triggered, newest first, those with a Num below before where it is
-// not 0. It answers not_found.
+// Incidents lists the incidents of an alert, newest first. If before is not 0, only those with a smaller Num are
+// listed. It answers not_found.
 func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.Incident, error) {
 	alert, err := v.Alert(ref, id)
 	if err != nil {
@@ -241,11 +240,12 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 	}, query+" ORDER BY num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// oldIncidents is how many incidents of an alert one purge looks at, the oldest.
+// oldIncidents is how many of an alert's oldest incidents one purge examines.
 const oldIncidents = 20
 
-// PurgeIncidents deletes some incidents that were resolved before the retention of their account, or the installation's
-// where it has none, as the lines of the feed that tell of them go. It reports whether there may be more.
+// PurgeIncidents deletes some incidents that were resolved longer ago than the retention of their account, or the given
+// one of the installation if the account has none, so that they leave with their lines in the feed. It reports whether
+// there may be more.
 func (tx *Tx) PurgeIncidents(at time.Time, retention time.Duration) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM alert_incidents WHERE "+tx.dialect.picked("num", "SELECT x.num FROM alerts a JOIN endpoints e ON e.num = a.endpoint LEFT JOIN accounts c ON c.id = e.account_id"+
 		tx.dialect.each("alert_incidents", "x.num IN (SELECT o.num FROM alert_incidents o WHERE o.alert = a.num ORDER BY o.num LIMIT $3)"+
@@ -254,12 +254,12 @@ func (tx *Tx) PurgeIncidents(at time.Time, retention time.Duration) (more bool, 
 	return n > 0, err
 }
 
-// countedLooks is how many of an endpoint's newest events are looked at for one that is not ignored.
+// countedLooks is how many of an endpoint's newest events are searched for one that is not ignored.
 const countedLooks = 200
 
-// ReceivedSince reports whether an endpoint received an event since a time that is not ignored. Where its newest events
-// are ignored to the last, the figures are asked, which know minutes: the answer may then be true for up to a minute
-// longer.
+// ReceivedSince reports whether an endpoint received an event that is not ignored since a time. If the newest events
+// are all ignored, it asks the figures. These have a resolution of a minute, so the answer may stay true for up to a
+// minute too long.
 func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil || e.LastEventAt.Before(since) {
@@ -280,8 +280,8 @@ func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 	return f.Counted() > 0, err
 }
 
-// FiguresOf adds up the figures of an endpoint from the minute of one time to that of another, which is included. The
-// middle of a long time is read by hours.
+// FiguresOf adds up the figures of an endpoint from the minute of from to the minute of to, both included. It reads
+// whole hours by the hour.
 func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.Figures, err error) {
 	first, end := from.Truncate(time.Minute), to.Truncate(time.Minute).Add(time.Minute)
 	wholeFrom, wholeTo := first.Add(time.Hour-1).Truncate(time.Hour), end.Truncate(time.Hour)
@@ -310,9 +310,9 @@ func (v *View) FiguresOf(endpointNum int64, from, to time.Time) (all hookglass.F
 	return all, nil
 }
 
-// CountedSince counts the events of an endpoint from one time to another that are not ignored, also those that were
-// deleted since: of the minute in which it begins the events themselves, and the figures of those behind it. When in
-// that minute the deleted ones arrived is not known any more; they are taken to be spread over it.
+// CountedSince counts the events of an endpoint in a period that are not ignored, including those deleted since. It
+// counts the first minute from the events and the rest from the figures. Deleted events of the first minute are taken
+// to be spread evenly over it, because their times are gone.
 func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, err error) {
 	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
@@ -354,34 +354,34 @@ func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, e
 	return n + f.Counted(), err
 }
 
-// BadDeliveries counts deliveries of an endpoint since a time that failed or were answered with 400 or more, up to a
-// bound; those of ignored events do not count.
+// BadDeliveries counts the deliveries of an endpoint since a time that failed or were answered with 400 or more, up to
+// most. Deliveries of ignored events do not count.
 func (v *View) BadDeliveries(endpointNum int64, since time.Time, most int64) (n int64, err error) {
 	err = v.queryRow("endpoint", `SELECT count(*) FROM (SELECT 1 FROM outcomes o LEFT JOIN events v ON v.seq = o.event
 		WHERE o.endpoint = $1 AND o.at >= $2 AND o.bad = 1 AND v.ignored IS NULL LIMIT $3) AS bad`, []any{endpointNum, since.UnixMicro(), most}, &n)
 	return n, err
 }
 
-// settling is how long an event may wait for its actions, which may ignore and tag it, before an alert or a flow reads
-// it all the same.
+// settling bounds how long alerts and flows leave an event unread because its actions, which may ignore or tag it, have
+// not run.
 const settling = time.Minute
 
-// unsettled reports whether an event may still wait for its actions.
+// unsettled reports whether alerts and flows still wait for the event's actions.
 func (v *View) unsettled(e *hookglass.Event) bool { return v.Now.Sub(e.ReceivedAt) < settling }
 
-// awaitingActions is the Seq of the first event of an endpoint behind a Seq whose actions are still to run,
-// math.MaxInt64 where there is none. An event that is not [View.unsettled] is not meant.
+// awaitingActions returns the Seq of the endpoint's first event after a Seq whose actions have not run, or
+// math.MaxInt64. It may leave out events that are no longer [View.unsettled].
 func (v *View) awaitingActions(endpointNum, after int64) (seq int64, err error) {
-	// Which task is due first tells nothing: one that is under way, or failed, is due later than what arrived behind
-	// it. None is due before its event arrived, so that few are looked at where many wait; and those of what was read
-	// before, which may be tried again for days, hold up nothing.
+	// The order of due times is not that of the events: a task that is running or failed is due later than those of
+	// newer events. But no task is due before its event arrived, so the bound on due_at keeps the scan short; and old
+	// tasks, which may be retried for days, hold nothing up.
 	err = v.queryRow("task", "SELECT coalesce(min(event), $4) FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at >= $3 AND event > $5",
 		[]any{string(TaskActions), endpointNum, v.Now.Add(-2 * settling).UnixMicro(), int64(math.MaxInt64), after}, &seq)
 	return seq, err
 }
 
-// Unread returns the next events of an endpoint behind a seq, oldest first, that are not ignored, with their payloads,
-// and the seq up to which it has looked. Events whose actions are still to run are left for later.
+// Unread returns the next events of an endpoint after a Seq that are not ignored, oldest first, with payloads, and the
+// Seq up to which it has read. It stops at events whose actions have not run.
 func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.Event, upTo int64, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate takes room on the disk behind what a file has.
+// allocate reserves disk space after the end of a file.
 func allocate(f *os.File, from, size int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, from, size)

@@ -4,5 +4,5 @@ package store
 
 import "os"
 
-// allocate takes room on the disk behind what a file has.
+// allocate reserves disk space after the end of a file.
 func allocate(f *os.File, from, size int64) error { return fillUp(f, from, size) }

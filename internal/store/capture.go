@@ -8,10 +8,10 @@ import (
 	"hookglass"
 )
 
-// Work is what follows a captured event. It is stored in the event's own transaction.
+// Work is what is to be done about a captured event. It is stored in the transaction of the event.
 type Work struct {
-	Forward bool       // to each target of the endpoint that is enabled
-	But     []int64    // and is not one of these, by their ids in order
+	Forward bool       // to each enabled target of the endpoint,
+	But     []int64    // except for these: ids, sorted
 	Tasks   []TaskKind // one of each
 }
 
@@ -25,23 +25,23 @@ type captureOp struct {
 	tasks    []offered[Task] // for each of work.Tasks; nil: none
 }
 
-// Capture stores the event with its payload, durably, and sets its Seq. Events of one node are
-// in the order of their Seq; a reader never sees an event before one with a smaller Seq.
+// Capture stores the event with its payload, durably, and sets its Seq. The order of Seqs is the order of capture on
+// one node, and a reader never sees an event before one with a smaller Seq.
 //
-// It answers not_found when the endpoint was deleted meanwhile, and unavailable when the storage cannot
-// take it now. When the context ends first the answer is unavailable and, rarely, the event is stored all
-// the same: the sender will try again, and an event more is better than one less.
+// It answers not_found if the endpoint was deleted meanwhile, and unavailable if the storage cannot take the event now.
+// If the context ends first, the answer is unavailable too, but the event may, rarely, be stored all the same: the
+// sender will retry, and a duplicate is better than a loss.
 func (db *DB) Capture(ctx context.Context, account int64, event *hookglass.Event) error {
 	return db.CaptureWith(ctx, account, event, Work{})
 }
 
-// CaptureWith is Capture, and with the event it stores the work that follows.
+// CaptureWith is Capture that also stores the work that follows from the event.
 func (db *DB) CaptureWith(ctx context.Context, account int64, event *hookglass.Event, work Work) error {
 	return classify(db.engine.capture(ctx, &captureOp{event: event, account: account, work: work}))
 }
 
-// The statements of the hot path. bumpStats finds out as well whether the endpoint still lives: what
-// deletes an endpoint deletes this row first.
+// The statements of the hot path. bumpStats also tells whether the endpoint still exists: deleting an endpoint deletes
+// this row first.
 const (
 	bumpStats = `UPDATE endpoint_stats SET event_count = event_count + cast($2 AS bigint),
 		last_event_at = CASE WHEN last_event_at > cast($3 AS bigint) THEN last_event_at ELSE cast($3 AS bigint) END
@@ -85,7 +85,7 @@ func appendPayloadArgs(values []any, e *hookglass.Event) []any {
 	return append(values, nil, nil, nil, nil, nil, nil, nullString(encodeEnvelope(p.Envelope)))
 }
 
-// encodeReplyRule is a rule as a column: its index, a space and its condition.
+// encodeReplyRule encodes a rule as a column: its index, a space and its condition.
 func encodeReplyRule(r *hookglass.ReplyRule) string {
 	if r == nil {
 		return ""
@@ -102,7 +102,7 @@ func decodeReplyRule(column string) (*hookglass.ReplyRule, error) {
 	return &hookglass.ReplyRule{Index: n, When: decodeText(when)}, err
 }
 
-// wire is headers as a column, never NULL.
+// wire encodes headers as a column. It is never NULL.
 func wire(h hookglass.Headers) []byte {
 	size := 0
 	for i := range h {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// ColumnType is what a column holds, in terms that both databases share.
+// ColumnType is the type of a column, in terms that both databases share.
 type ColumnType string
 
 // The column types.
@@ -33,14 +33,14 @@ type Table struct {
 	Columns []Column `json:"columns"`
 }
 
-// queueTable stands for the job queue in a dump. The queue's own tables differ between the databases and
-// between versions of its library; what is to be done does not.
+// queueTable stands for the job queue in a dump. The queue's own tables differ between the databases and between
+// versions of its library; the jobs do not.
 var queueTable = Table{"queue", []Column{
 	{"kind", TextColumn}, {"args", TextColumn}, {"queue", TextColumn}, {"priority", IntColumn}, {"max_attempts", IntColumn}, {"scheduled_at", IntColumn},
 }}
 
-// catalog lists the tables that hold data of ours, each after those that it refers to. Being read from the
-// database, it knows the tables of any migration.
+// catalog lists our tables, each after those that it refers to. It reads them from the database, so that it works at
+// any version of the schema.
 func (d dialect) catalog(ctx context.Context, q querier) ([]Table, error) {
 	columns := `SELECT t.name, c.name, c.type FROM pragma_table_list t, pragma_table_info(t.name) c
 		WHERE t.schema = 'main' AND t.type = 'table' ORDER BY t.name, c.cid`
@@ -91,24 +91,23 @@ var columnTypes = map[string]ColumnType{
 	"integer": IntColumn, "bigint": IntColumn, "text": TextColumn, "blob": BytesColumn, "bytea": BytesColumn, "real": RealColumn, "double precision": RealColumn,
 }
 
-// ours reports whether a table is one that our migrations make, rather than one of the database, of a library or of
-// whoever made something beside it: what is not ours is neither dumped nor emptied. How far this very database has been
-// filled is no data of ours.
+// ours reports whether our migrations create the table and it holds data. Tables of the database, of libraries and of
+// other users are neither dumped nor emptied, and neither are the two that record how this very database was filled.
 func ours(table string) bool { return made()[table] && table != "moves" && table != "move_tables" }
 
-// The names by which a database is known to be one of ours: how far its schema is, which others that use the same
-// library call theirs by as well, and a table of the first migration that no other has.
+// A database is recognised as ours by these two tables: the schema version, a name that others who use the same library
+// have too, and a table of the first migration that nobody else has.
 const (
 	versionTable = "goose_db_version"
 	firstTable   = "endpoint_stats"
 )
 
-// ofLibraries reports whether a table is one that a library of ours makes.
+// ofLibraries reports whether the table is created by a library that we use.
 func ofLibraries(table string) bool {
 	return table == versionTable || strings.HasPrefix(table, "river_")
 }
 
-// made are the names of all tables that a migration makes.
+// made returns the names of all tables that any migration creates.
 var made = sync.OnceValue(func() map[string]bool {
 	names := make(map[string]bool)
 	statement := regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
@@ -130,8 +129,7 @@ var made = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// tablesOf lists what there is in the database or schema that we use: tables and views, except for what an extension
-// brought and the parts of tables.
+// tablesOf lists the tables and views in our database or schema, except those of extensions and partitions.
 func (d dialect) tablesOf(ctx context.Context, q querier) (names []string, err error) {
 	query := "SELECT name, '' FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name"
 	if d == postgres {
@@ -188,8 +186,8 @@ func eachTriple(ctx context.Context, q querier, query string, fn func(a, b, c st
 	return rows.Err()
 }
 
-// counters returns the last id that each table with ids of its own has given away. Ids are never given
-// twice, also not after their rows are gone, because cursors hold them.
+// counters returns the last id that each table with generated ids has assigned. Ids are never assigned twice, even
+// after their rows are gone, because cursors hold them.
 func (d dialect) counters(ctx context.Context, q querier) (map[string]int64, error) {
 	counters := make(map[string]int64)
 	if d == sqliteDialect {
@@ -227,7 +225,7 @@ func (d dialect) counters(ctx context.Context, q querier) (map[string]int64, err
 	return counters, nil
 }
 
-// identitySequences names the PostgreSQL sequence behind each table's identity column.
+// identitySequences returns the PostgreSQL sequence behind each table's identity column.
 func identitySequences(ctx context.Context, q querier) (map[string]string, error) {
 	sequences := make(map[string]string)
 	err := eachTriple(ctx, q, `SELECT table_name, pg_get_serial_sequence(quote_ident(table_name), column_name) FROM information_schema.columns
@@ -240,7 +238,7 @@ func identitySequences(ctx context.Context, q querier) (map[string]string, error
 	return sequences, err
 }
 
-// setCounter makes a table go on after the last id given away.
+// setCounter makes a table continue after the last id that was assigned.
 func (d dialect) setCounter(ctx context.Context, q querier, table string, last int64) error {
 	if d == sqliteDialect {
 		_, err := q.ExecContext(ctx, "DELETE FROM sqlite_sequence WHERE name = $1", table)

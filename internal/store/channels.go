@@ -39,8 +39,8 @@ func scanChannel(scan func(...any) error) (c hookglass.Channel, err error) {
 	return c, nil
 }
 
-// Channels lists notification channels, oldest first, those with a Num above after, of one workspace where it is not 0;
-// limit 0 is all.
+// Channels lists notification channels with a Num above after, oldest first, of one workspace unless workspaceID is 0.
+// Limit 0 is all.
 func (v *View) Channels(workspaceID, after int64, limit int) ([]hookglass.Channel, error) {
 	a := &args{}
 	query := "SELECT " + channelColumns + channelTables + " WHERE c.num > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
@@ -63,12 +63,12 @@ func (v *View) channel(column string, value any, lock string) (hookglass.Channel
 	return one(v, "notification channel", scanChannel, query, a)
 }
 
-// ChannelIn returns the channel of a workspace with the id or, else, the name. It answers not_found.
+// ChannelIn returns the channel of a workspace by its id or else by its name. It answers not_found.
 func (v *View) ChannelIn(workspaceID int64, ref string) (hookglass.Channel, error) {
 	return v.channelIn(workspaceID, ref, "")
 }
 
-// RequireChannel is ChannelIn, and keeps the channel from being renamed until the transaction ends.
+// RequireChannel is ChannelIn with a lock: the channel cannot be renamed until the transaction ends.
 func (tx *Tx) RequireChannel(workspaceID int64, ref string) (hookglass.Channel, error) {
 	return tx.channelIn(workspaceID, ref, tx.dialect.forChangeOf("c"))
 }
@@ -80,7 +80,7 @@ func (v *View) channelIn(workspaceID int64, ref, lock string) (hookglass.Channel
 	return one(v, "notification channel", scanChannel, query, a)
 }
 
-// LockChannels makes those who create channels in a workspace come one after another, and returns how many it has.
+// LockChannels makes the creation of channels in a workspace sequential and returns how many it has.
 func (tx *Tx) LockChannels(workspaceID int64) (n int64, err error) {
 	if lock := tx.dialect.forUpdate(); lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM workspaces WHERE id = $1"+lock, workspaceID); err != nil {
@@ -91,8 +91,8 @@ func (tx *Tx) LockChannels(workspaceID int64) (n int64, err error) {
 	return n, err
 }
 
-// CreateChannel stores a new channel and sets its Num and times. It follows what is captured from now on. A name that
-// the workspace has is validation_failed.
+// CreateChannel stores a new channel and sets its Num and times. It follows what is captured from now on. It answers
+// validation_failed for a name in use.
 func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 	shown, events, err := channelJSON(c)
 	if err != nil {
@@ -106,9 +106,9 @@ func (tx *Tx) CreateChannel(c *hookglass.Channel) error {
 	return channelConflict(err)
 }
 
-// ChangeChannel lets change set what people set on a channel, and stores it. Where fresh is true afterwards the channel
-// starts over: it has not failed, waits for nothing, and follows what is captured from now on. Where much waits
-// [Tx.ForgetMessages] goes before. It answers not_found.
+// ChangeChannel loads a channel, applies change and stores the result. If change returns fresh, the channel starts
+// over: its failures are reset, waiting messages are deleted, and it follows what is captured from now on. If many
+// messages may wait, call [Tx.ForgetMessages] first. It answers not_found.
 func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bool, err error)) (c hookglass.Channel, err error) {
 	if c, err = tx.channel("c.id", id, tx.dialect.forUpdateOf("c")); err != nil {
 		return c, err
@@ -126,7 +126,7 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 	query := "UPDATE notification_channels SET name = $2, enabled = $3, sealed = $4, shown = $5, events = $6, follows = $7, updated_at = $8"
 	if fresh {
 		query += ", due_at = 0, tries = 0, failures = 0, failing_from = NULL, disabled_at = NULL, disable_reason = NULL, last_error = NULL"
-		query += ", leased_until = 0, claim = claim + 1" // who has it from before says nothing of it any more
+		query += ", leased_until = 0, claim = claim + 1" // the previous holder's result no longer counts
 		c.Failures, c.FailingFrom, c.DisabledAt, c.DisableReason, c.LastError = 0, time.Time{}, time.Time{}, "", ""
 	}
 	if fresh || !followed {
@@ -141,11 +141,11 @@ func (tx *Tx) ChangeChannel(id string, change func(*hookglass.Channel) (fresh bo
 	return c, channelConflict(err)
 }
 
-// forgetAtOnce bounds the messages that one transaction forgets: captures stand behind it, and of a channel that failed
-// for a day hundreds of thousands may wait.
+// forgetAtOnce bounds the messages that one transaction deletes: captures wait behind it, and a channel that failed for
+// a day can have hundreds of thousands.
 const forgetAtOnce = 1_000
 
-// ForgetMessages deletes some of what waits for a channel that is disabled, or for any where it is to be deleted, and
+// ForgetMessages deletes some of the messages that wait for a channel, if it is disabled or about to be deleted, and
 // reports whether there may be more. It answers not_found.
 func (tx *Tx) ForgetMessages(id string, deleting bool) (more bool, err error) {
 	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
@@ -156,8 +156,8 @@ func (tx *Tx) ForgetMessages(id string, deleting bool) (more bool, err error) {
 	return n == forgetAtOnce, err
 }
 
-// DeleteChannel deletes a channel, what waits for it, and its place in alerts. Where much waits [Tx.ForgetMessages]
-// goes before. It returns the steps that name it, which fail from now on. It answers not_found.
+// DeleteChannel deletes a channel, its waiting messages and its place in alerts. If many messages may wait, call
+// [Tx.ForgetMessages] first. It returns the steps that name the channel, which fail from now on. It answers not_found.
 func (tx *Tx) DeleteChannel(id string) ([]hookglass.StepReference, error) {
 	c, err := tx.channel("c.id", id, tx.dialect.forUpdateOf("c"))
 	if err != nil {
@@ -196,8 +196,7 @@ func channelConflict(err error) error {
 	return err
 }
 
-// Notify queues a message for a channel. One with a key that is queued already is not queued twice; an empty key is
-// none.
+// Notify queues a message for a channel. A message whose key is queued already is dropped; an empty key is none.
 func (tx *Tx) Notify(channelNum int64, key string, m hookglass.Message) error {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -209,7 +208,7 @@ func (tx *Tx) Notify(channelNum int64, key string, m hookglass.Message) error {
 	return err
 }
 
-// notifyFollowers queues a line of activity for the channels of a workspace that follow its type.
+// notifyFollowers queues a line of activity for the channels of the workspace that follow its type.
 func (tx *Tx) notifyFollowers(e hookglass.Endpoint, line hookglass.Activity) error {
 	if e.WorkspaceID == 0 {
 		return nil
@@ -227,20 +226,20 @@ func (tx *Tx) notifyFollowers(e hookglass.Endpoint, line hookglass.Activity) err
 	return nil
 }
 
-// pushed is the message about a line of activity.
+// pushed returns the message about a line of activity.
 func pushed(id string, line hookglass.Activity) hookglass.Message {
 	return hookglass.Message{ID: id, Type: string(line.Type), At: line.OccurredAt, EndpointID: line.EndpointID, EventID: line.EventID, Data: line.Data}
 }
 
-// ChannelDue is a channel that something waits for.
+// ChannelDue is a channel that has messages to send.
 type ChannelDue struct{ Num, AccountID int64 }
 
-// channelWait is longer than a channel is ever put off or held: what is later than that was stored before the clock
-// went back.
+// channelWait is longer than any lease or delay of a channel. A later time was stored before the clock was set back,
+// and is ignored.
 const channelWait = 2 * time.Hour
 
-// channelFree is the condition that a channel may be sent to at a time, in microseconds, as far as those before and the
-// failures it met allow. One that met none waits for nothing.
+// channelFree returns the condition that a channel may be sent to at a time in microseconds: it is enabled, not leased,
+// and, after failures, its delay is over.
 func channelFree(at string) string {
 	passed := func(column string) string {
 		return fmt.Sprintf("(%s <= %s OR %s > %s + %d)", column, at, column, at, channelWait.Microseconds())
@@ -248,9 +247,9 @@ func channelFree(at string) string {
 	return "enabled = 1 AND disabled_at IS NULL AND (failures = 0 OR " + passed("due_at") + ") AND " + passed("leased_until")
 }
 
-// ChannelsDue lists channels with something to send at a time, that nobody has: the first of each account, then the
-// second of each, and so on. Those of one account come in the order of how long ago they had their turn, also where
-// nothing was to be sent: all that follow captures are looked at when something is captured anywhere.
+// ChannelsDue lists channels that have something to send and are not leased: the first of each account, then the second
+// of each, and so on. Within an account the one that waited longest since its last turn comes first. Turns in which
+// nothing was sent count too, because every capture makes all channels that follow captures due.
 func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil {
@@ -266,16 +265,15 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), newest, limit)
 }
 
-// HeldChannel is a channel that its holder sends to. Claim is the right to say what came of it.
+// HeldChannel is a leased channel. Claim is a fencing token: a result with an older one is refused.
 type HeldChannel struct {
 	hookglass.Channel
 	Claim  int64
 	Cursor int64
-	Tries  int // at what is first in line
+	Tries  int // at the message that is first in line
 }
 
-// HoldChannel takes a channel for as long as a lease. It answers not_found where another has it, or nothing may be
-// sent.
+// HoldChannel leases a channel. It answers not_found if another holds it or nothing may be sent.
 func (tx *Tx) HoldChannel(num int64, at time.Time, lease time.Duration) (h HeldChannel, err error) {
 	err = tx.queryRow("notification channel", `UPDATE notification_channels SET leased_until = $3, claim = claim + 1
 		WHERE num = $1 AND `+channelFree("cast($2 AS bigint)")+` RETURNING claim, cursor, tries`,
@@ -287,13 +285,13 @@ func (tx *Tx) HoldChannel(num int64, at time.Time, lease time.Duration) (h HeldC
 	return h, err
 }
 
-// Pending is a message on its way. Num is 0 for a captured event, of which Seq tells the place.
+// Pending is a message to be sent. For a captured event Num is 0 and Seq is the event's.
 type Pending struct {
 	Num, Seq int64
 	hookglass.Message
 }
 
-// Waiting returns what a channel is to be sent next, at most limit, and the seq up to which captures were looked at.
+// Waiting returns the next messages of a channel, limit at most, and the Seq up to which it has read captures.
 func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64, err error) {
 	waiting, err = queryAll(v, func(scan func(...any) error) (p Pending, err error) {
 		var body []byte
@@ -312,7 +310,7 @@ func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64,
 	if err != nil {
 		return nil, 0, err
 	}
-	// What was captured and what came of it are told in the order of their times, each of the two in its own order.
+	// Merge captures and other messages by time; each of the two keeps its own order.
 	merged := make([]Pending, 0, limit)
 	for _, e := range captures {
 		line := capture(e)
@@ -333,7 +331,7 @@ func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64,
 	return merged, upTo, nil
 }
 
-// lastSeq is the seq of the last capture among messages, or the cursor where there is none.
+// lastSeq returns the Seq of the last capture among the messages, or the cursor if there is none.
 func lastSeq(messages []Pending, cursor int64) int64 {
 	for _, m := range messages {
 		cursor = max(cursor, m.Seq)
@@ -341,8 +339,8 @@ func lastSeq(messages []Pending, cursor int64) int64 {
 	return cursor
 }
 
-// capturesIn returns the first events behind a seq of those of a workspace's endpoints that capture what is followed,
-// and the seq up to which there are no others.
+// capturesIn returns the first events after a Seq of the workspace's endpoints of the followed kinds, and the Seq up to
+// which it has read.
 func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, after int64, limit int) ([]*hookglass.Event, int64, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil || newest <= after {
@@ -388,7 +386,7 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 	return found, newest, nil
 }
 
-// ChannelProgress is what came of sending to a channel.
+// ChannelProgress is the outcome of sending to a channel.
 type ChannelProgress struct {
 	Done        []int64 // Nums of messages that are not to be sent again
 	Cursor      int64
@@ -398,15 +396,15 @@ type ChannelProgress struct {
 	DueAt       time.Time // when it may be sent to again; zero: at once
 	LastError   string
 	DeliveredAt time.Time // zero: nothing was delivered
-	Disable     string    // the reason to disable it, after which what waits is to be forgotten; empty: none
+	Disable     string    // the reason to disable it; the caller then deletes what waits. Empty: it stays enabled
 }
 
-// ReleaseChannel stores what came of sending, and lets go of the channel. It reports false where the claim was lost:
-// then nothing is stored.
+// ReleaseChannel stores the outcome of sending and ends the lease. It reports false, and stores nothing, if the claim
+// was lost.
 func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
 	a := &args{}
 	dueAt := p.DueAt
-	if dueAt.IsZero() { // at once by any node's clock, and behind those that had their turn before
+	if dueAt.IsZero() { // at once by any node's clock, but after channels whose last turn is longer ago
 		dueAt = tx.Now.Add(-2 * clockAgrees)
 	}
 	query := "UPDATE notification_channels SET leased_until = 0, cursor = " + a.add(p.Cursor) + ", tries = " + a.add(p.Tries) + ", failures = " + a.add(p.Failures) +

@@ -11,8 +11,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Verify reads an embedded database from end to end and answers what is damaged in it. PostgreSQL checks its
-// pages itself when they carry checksums.
+// Verify reads an embedded database from end to end and returns an error if it is damaged. PostgreSQL checks its pages
+// itself if they carry checksums.
 func (db *DB) Verify(ctx context.Context) error {
 	if db.dialect == postgres {
 		return nil
@@ -27,10 +27,10 @@ func (db *DB) Verify(ctx context.Context) error {
 	return nil
 }
 
-// errDamaged is what Verify found.
+// errDamaged is the error of Verify.
 var errDamaged = errors.New("the database file is damaged")
 
-// Damaged reports whether the file of an embedded database is, or is none.
+// Damaged reports whether the file of an embedded database is damaged, or is not a database.
 func Damaged(err error) bool {
 	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		return lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB
@@ -38,7 +38,7 @@ func Damaged(err error) bool {
 	return errors.Is(err, errDamaged)
 }
 
-// Clock is the time by the database, and the time at which its newest event came, zero when there is none.
+// Clock returns the database's time and when its newest event was received, zero if there is none.
 func (db *DB) Clock(ctx context.Context) (clock, newest time.Time, err error) {
 	clock = now()
 	if db.dialect == postgres {
@@ -56,14 +56,14 @@ func (db *DB) Clock(ctx context.Context) (clock, newest time.Time, err error) {
 	return clock, fromMicros(us), classify(err)
 }
 
-// SealedSecret is a secret as it is stored. Where names its row, and is what internal/seal binds it to.
+// SealedSecret is a secret as it is stored. Where names its row; internal/seal binds the secret to it.
 type SealedSecret struct {
 	Where  string
 	Sealed []byte
 }
 
-// SealedSecrets returns up to limit secrets of every kind, the newest of each, for finding out whether a keyset
-// opens them. Whoever seals a new kind adds it here.
+// SealedSecrets returns the newest secrets of each kind, up to limit, to find out whether a keyset opens them. A new
+// kind of secret must be added here.
 func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 	var all []SealedSecret
 	for _, kind := range []struct{ where, key, from, account, workspace, age string }{

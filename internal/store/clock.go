@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Nodes that share a database compare times with one another: leases, what is due, what began too long ago. Their own
-// clocks may be an hour apart, so they go by the database's, which each compares with its own now and then.
+// Nodes that share a database compare times: leases, due times, timeouts. Their own clocks may be an hour apart, so
+// they use the database's clock, with which each node compares its own regularly.
 
 const (
-	// clockEvery is how often a node looks at the database's clock.
+	// clockEvery is how often a node reads the database's clock.
 	clockEvery = 2 * time.Second
-	// clockAgrees is up to where two clocks are taken to show the same: the way to the database takes some of it, and
-	// all that is compared has more patience.
+	// clockAgrees is the difference up to which two clocks count as equal. Part of it is the round trip to the
+	// database, and all comparisons tolerate more.
 	clockAgrees = time.Second
 )
 
-// clock is the time of the database as this process knows it: what was seen of it, and how long ago. That is told by
-// the monotonic reading of own, so that a clock which somebody puts right, or wrong, moves nothing. It stands still
-// while some machines sleep, which cannot be told from that: where the two disagree the database is asked at once.
+// clock is the database's time as this process knows it: the time last read, plus what has passed since by the
+// monotonic clock, which does not change when somebody sets the clock. On some machines the monotonic clock stops
+// during sleep, so if it disagrees with the wall clock, the database is asked at once.
 type clock struct {
 	own   func() time.Time // of this machine
 	seen  atomic.Pointer[sight]
-	doubt chan struct{} // a hint that own has jumped
+	doubt chan struct{} // signals that own has jumped
 }
 
-// sight is what two clocks showed at one moment. A database of this machine alone has none.
+// sight is what the two clocks showed at one moment. An embedded database has none.
 type sight struct{ own, database time.Time }
 
 func (c *clock) now() time.Time {
@@ -40,9 +40,9 @@ func (c *clock) now() time.Time {
 	return c.stamp(own).UTC().Truncate(time.Microsecond)
 }
 
-// jumped reports whether the clock that shows own now went otherwise than time did.
+// jumped reports whether the wall clock and the monotonic clock have moved apart since s.
 func (s *sight) jumped(own time.Time) bool {
-	return (own.Round(0).Sub(s.own.Round(0)) - own.Sub(s.own)).Abs() >= clockAgrees // Round takes the monotonic reading off
+	return (own.Round(0).Sub(s.own.Round(0)) - own.Sub(s.own)).Abs() >= clockAgrees // Round strips the monotonic reading
 }
 
 func (c *clock) stamp(t time.Time) time.Time {
@@ -53,7 +53,7 @@ func (c *clock) stamp(t time.Time) time.Time {
 	return s.database.Add(t.Sub(s.own))
 }
 
-// set notes what the database's clock shows.
+// set records what the database's clock shows.
 func (c *clock) set(at time.Time) {
 	own := c.own()
 	if at.Sub(own).Abs() < clockAgrees {
@@ -62,10 +62,10 @@ func (c *clock) set(at time.Time) {
 	c.seen.Store(&sight{own: own, database: at})
 }
 
-// Now is the time by the database, which is the same on all nodes. It does not wait for it.
+// Now returns the database's time, which is the same on all nodes. It does not wait for the database.
 func (db *DB) Now() time.Time { return db.clock.now() }
 
-// Stamp is the time by the database when this machine's clock showed t.
+// Stamp returns the database's time at which this machine's clock showed t.
 func (db *DB) Stamp(t time.Time) time.Time { return db.clock.stamp(t) }
 
 // look reads the database's clock.
@@ -80,7 +80,7 @@ func (e *postgresEngine) look(ctx context.Context) error {
 	return nil
 }
 
-// runClock looks until ctx ends. While the database does not answer, what was seen last counts.
+// runClock reads the database's clock until ctx ends. While the database does not answer, the last reading counts.
 func (e *postgresEngine) runClock(ctx context.Context) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
@@ -93,8 +93,8 @@ func (e *postgresEngine) runClock(ctx context.Context) {
 			return
 		}
 		doubt = e.db.clock.doubt
-		if err := e.look(ctx); err != nil { // its failures are those of all else, and told there
-			doubt = nil // which lasts
+		if err := e.look(ctx); err != nil { // reported elsewhere: other queries fail too
+			doubt = nil // wait for the tick: the doubt would be raised again at once
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"hookglass"
 )
 
-// Declared lists what files have declared in a workspace, in the order in which it was.
+// Declared lists what files have declared in a workspace, in the order of declaration.
 func (v *View) Declared(workspaceID int64) ([]hookglass.Declared, error) {
 	a := &args{}
 	query := `SELECT d.num, d.file_set, d.kind, d.endpoint, e.id, d.ref, d.name, d.made FROM declared d JOIN endpoints e ON e.num = d.endpoint AND e.deleted_at IS NULL
@@ -15,7 +15,7 @@ func (v *View) Declared(workspaceID int64) ([]hookglass.Declared, error) {
 	}, query, a.values...)
 }
 
-// SaveDeclared remembers that a file declared something. What is remembered already stays as it is except for its name.
+// SaveDeclared records that a file declared something. Of an existing record only the name changes.
 func (tx *Tx) SaveDeclared(workspaceID int64, d hookglass.Declared) error {
 	_, err := tx.exec(`INSERT INTO declared (workspace_id, file_set, kind, endpoint, ref, name, made, declared_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (endpoint, kind, ref) DO UPDATE SET name = excluded.name WHERE declared.name <> excluded.name`,
@@ -23,7 +23,7 @@ func (tx *Tx) SaveDeclared(workspaceID int64, d hookglass.Declared) error {
 	return err
 }
 
-// ForgetDeclared forgets that something was declared.
+// ForgetDeclared deletes the record of a declaration.
 func (tx *Tx) ForgetDeclared(num int64) error {
 	_, err := tx.exec("DELETE FROM declared WHERE num = $1", num)
 	return err

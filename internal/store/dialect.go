@@ -17,8 +17,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// dialect bends what differs between the two databases; the SQL is one text in their common subset
-// with $N placeholders. A parameter that is used twice or in arithmetic is cast to bigint.
+// dialect covers the differences between the two databases. The SQL is one text in their common subset, with $N
+// placeholders. A parameter that is used twice or in arithmetic is cast to bigint.
 type dialect int
 
 const (
@@ -48,7 +48,7 @@ func (d dialect) forUpdate() string {
 	return ""
 }
 
-// forShare locks the rows of a SELECT against those who would change them, and not against one another.
+// forShare locks the rows of a SELECT against changes, but not against other shared locks.
 func (d dialect) forShare() string {
 	if d == postgres {
 		return " FOR SHARE"
@@ -64,8 +64,8 @@ func (d dialect) forUpdateOf(table string) string {
 	return ""
 }
 
-// forChangeOf locks the rows of one table of a SELECT against those who would change them, and not against those who
-// store what belongs to them.
+// forChangeOf locks the rows of one table of a SELECT against changes, but not against inserts of rows that refer to
+// them.
 func (d dialect) forChangeOf(table string) string {
 	if d == postgres {
 		return " FOR NO KEY UPDATE OF " + table
@@ -73,7 +73,7 @@ func (d dialect) forChangeOf(table string) string {
 	return ""
 }
 
-// uniqueViolation reports whether err says that a row with a value of the named column exists already.
+// uniqueViolation reports whether err says that a row with this value of the column exists.
 func uniqueViolation(err error, column string) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -88,11 +88,11 @@ func uniqueViolation(err error, column string) bool {
 	return false
 }
 
-// storageTrouble reports whether err is about the storage (full, unreachable, busy) rather than about
-// the statement, so that the same request may succeed later.
+// storageTrouble reports whether err is about the storage (full, unreachable, busy) rather than about the statement, so
+// that a retry may succeed.
 func storageTrouble(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return true // whatever the server says then: it may let the next in
+		return true // whatever the server says: the next attempt may succeed
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -117,7 +117,7 @@ func storageTrouble(err error) bool {
 		strings.Contains(err.Error(), "conn closed")
 }
 
-// NoRoom reports whether a disk that is full, or does not work, is why the storage did not take something.
+// NoRoom reports whether err is due to a disk that is full or fails.
 func NoRoom(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "53100" || pg.Code == "58030" // disk_full, io_error
@@ -128,8 +128,8 @@ func NoRoom(err error) bool {
 	return isFull(err)
 }
 
-// NotLet reports whether an embedded database may not be written to, or not be opened, because of who its files and
-// their directory belong to.
+// NotLet reports whether an embedded database cannot be opened or written because of the permissions of its files or
+// their directory.
 func NotLet(err error) bool {
 	lite, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (lite.Code()&0xff == sqlite3.SQLITE_READONLY || lite.Code()&0xff == sqlite3.SQLITE_CANTOPEN)
@@ -141,7 +141,7 @@ func Crowded(err error) bool {
 	return ok && pg.Code == "53300" // too_many_connections
 }
 
-// among is the condition that a column holds one of the integers of a list, in one text whatever their number.
+// among returns the condition that a column is in a list of integers. Its text does not depend on their number.
 func (d dialect) among(column, placeholder string) string {
 	if d == postgres {
 		return column + " = ANY(" + placeholder + ")"
@@ -149,9 +149,9 @@ func (d dialect) among(column, placeholder string) string {
 	return column + " IN (SELECT value FROM json_each(" + placeholder + "))"
 }
 
-// picked is the condition that a column holds one of the few integers that a query picks. PostgreSQL plans a statement
-// once for many times, often while its tables are nearly empty, and may then read all of a table for each time, also
-// when it has grown. An array it looks up in an index whatever it knows.
+// picked returns the condition that a column is one of the few integers that a query returns. PostgreSQL caches plans,
+// often made while its tables are nearly empty, and may then scan a whole table on each use, also once it has grown.
+// For an array it always uses the index.
 func (d dialect) picked(column, query string) string {
 	if d == postgres {
 		return column + " = ANY(ARRAY(" + query + "))"
@@ -159,8 +159,8 @@ func (d dialect) picked(column, query string) string {
 	return column + " IN (" + query + ")"
 }
 
-// each joins to the rows before it those of a table x that a condition on both picks, by one look into an index for
-// each of the rows before. Left to themselves both databases go through all of x, which has more rows with every day.
+// each joins the rows so far to the rows of a table x that meet a condition on both, with one index look-up per row. By
+// themselves both databases would scan all of x, which keeps growing.
 func (d dialect) each(table, condition string) string {
 	if d == postgres {
 		return " CROSS JOIN LATERAL (SELECT x.* FROM " + table + " x WHERE " + condition + " OFFSET 0) AS x WHERE true"
@@ -188,8 +188,8 @@ func (d dialect) bytes() string {
 	return "blob"
 }
 
-// clock is the time of the database in microseconds. What several nodes compare is measured by it: their own clocks
-// differ.
+// clock returns the expression for the database's time in microseconds. Times that several nodes compare use it,
+// because their own clocks differ.
 func (d dialect) clock() string {
 	if d == postgres {
 		return postgresClock
@@ -202,7 +202,7 @@ const (
 	sqliteClock   = "cast(unixepoch('subsec') * 1000000 AS integer)"
 )
 
-// jobTime is a while ago by the database's clock, as the queue keeps times.
+// jobTime returns the expression for a time that long ago by the database's clock, in the queue's type.
 func (d dialect) jobTime(ago time.Duration) string {
 	if d == postgres {
 		return fmt.Sprintf("(clock_timestamp() - interval '%d milliseconds')", ago.Milliseconds())
@@ -218,7 +218,7 @@ func (d dialect) jobState() string {
 	return "text"
 }
 
-// lower makes the ASCII letters of a text small, and leaves all others.
+// lower returns the expression for a text with its ASCII letters in lower case and all others unchanged.
 func (d dialect) lower(text string) string {
 	if d == postgres {
 		return `lower((` + text + `) COLLATE "C")`
@@ -226,7 +226,7 @@ func (d dialect) lower(text string) string {
 	return "lower(" + text + ")"
 }
 
-// byBytes is a column of text as it is sorted by its bytes, whatever the locale of the database.
+// byBytes returns a text column that sorts by its bytes, whatever the locale of the database.
 func (d dialect) byBytes(column string) string {
 	if d == postgres {
 		return column + ` COLLATE "C"`

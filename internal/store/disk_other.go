@@ -4,5 +4,5 @@ package store
 
 import "errors"
 
-// DiskSpace is not known here.
+// DiskSpace is not supported here.
 func DiskSpace(string) (size, free int64, err error) { return 0, 0, errors.ErrUnsupported }

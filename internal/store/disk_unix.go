@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// DiskSpace is the size of the file system that a path is on, and how many bytes of it this user can still write.
+// DiskSpace returns the size of the file system of a path and how many bytes this user can still write.
 func DiskSpace(path string) (size, free int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
@@ -15,7 +15,7 @@ func DiskSpace(path string) (size, free int64, err error) {
 	}
 	blocks := int64(s.Bavail)
 	if os.Geteuid() == 0 {
-		blocks = int64(s.Bfree) // some are kept for root
+		blocks = int64(s.Bfree) // includes those reserved for root
 	}
 	return int64(s.Blocks) * int64(s.Bsize), blocks * int64(s.Bsize), nil
 }

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Sink takes a dump: for each table its shape and then its rows, and at the end the counters of ids. Values
-// are nil, int64, string, []byte or float64 and belong to the sink until the next call.
+// Sink receives a dump: for each table its shape and then its rows, and finally the id counters. Values are nil, int64,
+// string, []byte or float64, and valid until the next call returns.
 type Sink interface {
 	Table(Table) error
 	Row(values []any) error
 	Counters(map[string]int64) error
 }
 
-// Dump gives the sink everything that is stored, as it was at one moment, while writing goes on. It returns
-// the version of the schema. Jobs that have ended are left out. A schema that a newer program made is refused: this one
-// does not know what of it belongs into a dump, and that program might not load it.
+// Dump writes a consistent snapshot of everything stored to the sink, while writing goes on, and returns the version of
+// the schema. Finished jobs are left out. It refuses a schema of a newer program: this one cannot know what of it
+// belongs in a dump.
 func (db *DB) Dump(ctx context.Context, sink Sink) (schema int64, err error) {
 	schema, need, err := db.SchemaVersion(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (db *DB) Dump(ctx context.Context, sink Sink) (schema int64, err error) {
 	}
 	defer tx.Rollback()
 	if db.dialect == postgres {
-		// A dump takes as long as it takes: what it writes to may be slow.
+		// A dump may take long: what it is written to may be slow.
 		if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return 0, classify(err)
 		}
@@ -70,9 +70,9 @@ func dumpTable(ctx context.Context, tx *sql.Tx, t Table, sink Sink) error {
 	for i, c := range t.Columns {
 		names[i] = c.Name
 	}
-	// By the first column, the key, so that a row comes after an earlier one of its table that it refers to.
+	// Ordered by the first column, the key, so that a row comes after an earlier one of its table that it refers to.
 	condition := ""
-	if t.Name == "payloads" { // of events that are gone some wait for their range to be dropped
+	if t.Name == "payloads" { // those of deleted events may remain until their range is dropped
 		condition = " WHERE EXISTS (SELECT 1 FROM events WHERE events.seq = payloads.seq)"
 	}
 	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+t.Name+condition+" ORDER BY 1")
@@ -126,7 +126,7 @@ func scanValues(rows *sql.Rows, columns []Column) ([]any, error) {
 			}
 		case *sql.Null[[]byte]:
 			if v.Valid && v.V == nil {
-				values[i] = []byte{} // no bytes are not NULL
+				values[i] = []byte{} // empty is not NULL
 			} else if v.Valid {
 				values[i] = v.V
 			}
@@ -135,7 +135,7 @@ func scanValues(rows *sql.Rows, columns []Column) ([]any, error) {
 	return values, nil
 }
 
-// dumpQueue gives the sink the jobs that are still to be done.
+// dumpQueue writes the jobs that are still to be done to the sink.
 func (db *DB) dumpQueue(ctx context.Context, tx *sql.Tx, sink Sink) error {
 	if err := sink.Table(queueTable); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (db *DB) dumpQueue(ctx context.Context, tx *sql.Tx, sink Sink) error {
 		if err := rows.Scan(&kind, &args, &queue, &priority, &maxAttempts, &at); err != nil {
 			return err
 		}
-		// In the form that both databases keep: one respells JSON, the other has milliseconds alone.
+		// Normalised for both databases: one of them reformats JSON, the other keeps only milliseconds.
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, []byte(args)); err != nil {
 			return err

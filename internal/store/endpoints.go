@@ -52,7 +52,7 @@ func scanEndpoint(scan func(...any) error) (hookglass.Endpoint, error) {
 	return e, nil
 }
 
-// endpointScope limits a statement over endpoints e to those that live and that the principal may see.
+// endpointScope returns the condition on endpoints e that they exist and that the principal may see them.
 func (v *View) endpointScope(a *args) string {
 	var b strings.Builder
 	b.WriteString(" e.deleted_at IS NULL AND (e.expires_at IS NULL OR e.expires_at > " + a.add(v.Now.UnixMicro()) + ")")
@@ -72,8 +72,8 @@ func (v *View) endpointScope(a *args) string {
 // Endpoint returns the endpoint with the id or custom id. It answers not_found.
 func (v *View) Endpoint(ref string) (hookglass.Endpoint, error) { return v.endpoint(ref, "") }
 
-// EndpointToChange is Endpoint for who saves it afterwards: no other change comes in between, and undoes this one or is
-// undone by it.
+// EndpointToChange is Endpoint with a lock, for a caller that will save it: without the lock, concurrent changes would
+// overwrite each other.
 func (tx *Tx) EndpointToChange(ref string) (hookglass.Endpoint, error) {
 	return tx.endpoint(ref, tx.dialect.forUpdateOf("e"))
 }
@@ -90,7 +90,7 @@ func (v *View) endpoint(ref, lock string) (hookglass.Endpoint, error) {
 	return v.oneEndpoint(query, a)
 }
 
-// EndpointByNum returns the endpoint of a row number. It answers not_found.
+// EndpointByNum returns the endpoint with a row number. It answers not_found.
 func (v *View) EndpointByNum(num int64) (hookglass.Endpoint, error) {
 	a := &args{}
 	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.num = ` + a.add(num) + ` AND` + v.endpointScope(a)
@@ -115,7 +115,7 @@ func (v *View) oneEndpoint(query string, a *args) (hookglass.Endpoint, error) {
 	return found[0], nil
 }
 
-// Endpoints lists endpoints, oldest first, those with a row number above after; limit 0 is all.
+// Endpoints lists endpoints with a row number above after, oldest first; limit 0 is all.
 func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	a := &args{}
 	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.num > ` + a.add(after) + ` AND` + v.endpointScope(a) + ` ORDER BY e.num`
@@ -125,8 +125,8 @@ func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	return queryAll(v, scanEndpoint, query, a.values...)
 }
 
-// EndpointsNamed lists endpoints, oldest first, that have each of the words in their name, custom id, id or local part,
-// without regard to the case of ASCII letters; limit 0 is all.
+// EndpointsNamed lists endpoints, oldest first, whose name, custom id, id or local part contains each of the words. The
+// case of ASCII letters does not matter; limit 0 is all.
 func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, error) {
 	a := &args{}
 	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE` + v.endpointScope(a)
@@ -142,7 +142,7 @@ func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, 
 	return queryAll(v, scanEndpoint, query, a.values...)
 }
 
-// EndpointsDue lists the row numbers of temporary endpoints past their life.
+// EndpointsDue lists the row numbers of temporary endpoints that have expired.
 func (v *View) EndpointsDue(at time.Time, limit int) ([]int64, error) {
 	return queryAll(v, scanNum, `SELECT num FROM endpoints WHERE deleted_at IS NULL AND expires_at <= $1 ORDER BY num LIMIT $2`, at.UnixMicro(), limit)
 }
@@ -152,8 +152,8 @@ func scanNum(scan func(...any) error) (n int64, err error) {
 	return n, err
 }
 
-// HomeWorkspace returns the workspace in which the principal creates: the one with the id or, for 0, its own
-// or its account's oldest. It answers not_found for a workspace of others.
+// HomeWorkspace returns the workspace in which the principal creates things: the one with the id or, for 0, the
+// principal's own or the oldest of its account. It answers not_found for a workspace that is not the principal's.
 func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
 	if id == 0 {
 		id = v.who.Workspace
@@ -170,14 +170,14 @@ func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
 	return w, err
 }
 
-// HomeWorkspaceOf is HomeWorkspace for another principal than that of the transaction.
+// HomeWorkspaceOf is HomeWorkspace for a principal other than the transaction's.
 func (tx *Tx) HomeWorkspaceOf(who hookglass.Principal, id int64) (hookglass.Workspace, error) {
 	v := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: who, Now: tx.Now}
 	return v.HomeWorkspace(id)
 }
 
-// CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is of a temporary
-// endpoint's key, nil for others. A custom id or local part in use is validation_failed.
+// CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is the hash of a temporary endpoint's
+// key, or nil. It answers validation_failed for a custom id or local part in use.
 func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error {
 	spelled, err := endpointJSON(e)
 	if err != nil {
@@ -205,7 +205,7 @@ func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error 
 	return nil
 }
 
-// SaveEndpoint stores what people set on an endpoint.
+// SaveEndpoint stores what people can change of an endpoint.
 func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 	spelled, err := endpointJSON(e)
 	if err != nil {
@@ -228,8 +228,8 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 	return nil
 }
 
-// DeleteEndpoint makes the endpoint unseen at once and frees its custom id and address; a job erases it and
-// its events. From its commit on no capture for it succeeds.
+// DeleteEndpoint hides the endpoint at once and frees its custom id and address; a job erases it and its events. After
+// the commit no capture for it succeeds.
 func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
 	if err := tx.dropEndpoint(e.Num); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
 	return nil
 }
 
-// ExpireEndpoint deletes a temporary endpoint whose life is over. One that is gone already is not an error.
+// ExpireEndpoint deletes an expired temporary endpoint. It is no error if the endpoint is gone already.
 func (tx *Tx) ExpireEndpoint(num int64) error {
 	if err := tx.dropEndpoint(num); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
 		return err
@@ -275,7 +275,7 @@ func (tx *Tx) announceEndpoint(e *hookglass.Endpoint) {
 	}
 }
 
-// endpointColumnsJSON are the columns that hold JSON; nil where there is nothing to hold.
+// endpointColumnsJSON holds the JSON columns of an endpoint; nil is NULL.
 type endpointColumnsJSON struct {
 	config          string
 	response, rules any

@@ -13,13 +13,13 @@ import (
 const listColumns = `seq, id, type, received_at, method, path, raw_query, content_type, ip, size, provider, event_type, event_ref, delivery_id,
 	signature_status, signature_reason, status, ignored, tags, note, mail_from, mail_to, subject, spf, dkim, dmarc`
 
-// eventLog is where the events of one endpoint are: those above the floor that carry its number.
+// eventLog locates the events of one endpoint: those with its number and a seq above the floor.
 type eventLog struct {
 	endpoint       hookglass.Endpoint
 	ignored, floor int64
 }
 
-// eventLog finds an endpoint's events, for those who may see the endpoint. It answers not_found.
+// eventLog returns the log of an endpoint that the principal may see. It answers not_found.
 func (v *View) eventLog(ref string) (eventLog, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -43,15 +43,16 @@ func (v *View) eventLogOf(e hookglass.Endpoint) (eventLog, error) {
 	return log, err
 }
 
-// within selects the events of an endpoint above one seq and below another.
+// within returns the condition that selects the events of an endpoint with above < seq < below.
 func (d dialect) within(a *args, endpointNum, above, below int64) string {
 	return d.between(a.add(endpointNum), a.add(above), a.add(below))
 }
 
-// between is within on expressions. What it selects is ordered by oldestFirst or newestFirst, or counted.
+// between is within for SQL expressions. Use it with oldestFirst, newestFirst or a count.
 //
-// PostgreSQL gets a form that only the index on both columns serves. It else likes to read the index of the seqs alone,
-// through the events of all other endpoints. SQLite uses an index on the row's own key well in the plain form alone.
+// PostgreSQL gets a row comparison, which only the index on both columns serves. With plain conditions it tends to
+// choose the index on seq, and reads through the events of all other endpoints. SQLite uses the index well only with
+// plain conditions.
 func (d dialect) between(endpoint, above, below string) string {
 	if d == postgres {
 		return "(endpoint, seq) > (" + endpoint + ", " + above + ") AND (endpoint, seq) < (" + endpoint + ", " + below + ")"
@@ -59,9 +60,9 @@ func (d dialect) between(endpoint, above, below string) string {
 	return "endpoint = " + endpoint + " AND seq > " + above + " AND seq < " + below
 }
 
-// bounded is within where all that lies between the bounds is counted: a comparison of rows, as within has it for
-// PostgreSQL, ends at the last event of the endpoint and not at the bound. What it selects has no order with a limit,
-// for which the index of the seqs alone would do as well.
+// bounded is within for counting everything between two bounds. PostgreSQL's row comparison would read on to the last
+// event of the endpoint instead of stopping at the bound. Without an order and a limit the plain conditions are safe:
+// the index on seq is no better for them.
 func (d dialect) bounded(a *args, endpointNum, above, below int64) string {
 	if below >= maxSeq {
 		return d.within(a, endpointNum, above, below)
@@ -108,7 +109,7 @@ func (v *View) Event(ref, id string) (*hookglass.Event, error) {
 	return v.EventOf(e, id)
 }
 
-// EventOf is Event for an endpoint that was read before.
+// EventOf is Event for an endpoint that was read already.
 func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event, error) {
 	eventID, err := hookglass.ParseEventID(id)
 	if err != nil {
@@ -118,8 +119,8 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	if v.sparing != nil {
 		most = v.sparing.most - v.sparing.bytes
 	}
-	// One statement, which a server that knows it need not plan again, as it would one that names the payload by its
-	// number.
+	// One statement, whose plan the server caches. A second one for the payload, with its seq as a literal, would be
+	// planned anew each time.
 	found, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
 		var p payloadRow
 		e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error { return scan(append(dest, p.dest()...)...) })
@@ -165,8 +166,8 @@ func (v *View) listedEventOf(endpoint hookglass.Endpoint, id hookglass.EventID) 
 		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(id), endpoint.Num}})
 }
 
-// EventSize returns how many bytes an event has, for whoever is about to load it; 0 where there is none. It does not
-// ask whose it is, so it is nothing to tell anybody.
+// EventSize returns the size of an event in bytes, for a caller that is about to load it, or 0 if it does not exist. It
+// does not check the principal, so the result must not be shown.
 func (v *View) EventSize(id string) (size int64, err error) {
 	eventID, err := hookglass.ParseEventID(id)
 	if err != nil {
@@ -178,14 +179,14 @@ func (v *View) EventSize(id string) (size int64, err error) {
 	return size, err
 }
 
-// EventHeaders returns the headers that an event was received with, without all else of it. It answers not_found.
+// EventHeaders returns the headers of an event alone. It answers not_found.
 func (v *View) EventHeaders(id hookglass.EventID) (hookglass.Headers, error) {
 	var headers []byte
 	err := v.queryRow("request", "SELECT headers FROM events JOIN payloads USING (seq) WHERE id = $1", []any{string(id)}, &headers)
 	return hookglass.ParseWire(headers), err
 }
 
-// event finds an event of the log in the list form; lock is appended to the statement.
+// event returns an event of the log in list form; lock is appended to the statement.
 func (v *View) event(log eventLog, id, lock string) (*hookglass.Event, error) {
 	eventID, err := hookglass.ParseEventID(id)
 	if err != nil {
@@ -197,7 +198,7 @@ func (v *View) event(log eventLog, id, lock string) (*hookglass.Event, error) {
 	})
 }
 
-// NewestSeq returns the Seq of an endpoint's newest event, 0 when there is none. A stream begins behind it.
+// NewestSeq returns the Seq of an endpoint's newest event, or 0. A stream begins after it.
 func (v *View) NewestSeq(ref string) (int64, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -215,9 +216,9 @@ func (v *View) newestSeq(log eventLog) (int64, error) {
 	return found[0], nil
 }
 
-// EventsAfter returns events in the list form that were captured behind the given Seq, oldest first, at most limit.
-// None is ever added before one that was returned, so the last Seq is where a stream goes on, on any node. Ignored ones
-// are included.
+// EventsAfter returns events captured after the given Seq in list form, oldest first, limit at most, ignored ones
+// included. No event ever appears before one that was returned, so a stream can continue after the last Seq on any
+// node.
 func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -228,7 +229,7 @@ func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event
 	return queryAll(v, log.scan, query, a.values...)
 }
 
-// MoreAfter reports whether more than n events were captured behind the given Seq.
+// MoreAfter reports whether more than n events were captured after the given Seq.
 func (v *View) MoreAfter(ref string, seq int64, n int) (bool, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -240,19 +241,19 @@ func (v *View) MoreAfter(ref string, seq int64, n int) (bool, error) {
 	return len(found) > 0, err
 }
 
-// Time that one request may spend on reading what no index answers.
+// How long one request may read when no index answers it.
 const (
 	searchBudget = 2 * time.Second        // for a page
-	countBudget  = 500 * time.Millisecond // for its total, besides
+	countBudget  = 500 * time.Millisecond // for its total, in addition
 )
 
 // EventList says which page of an endpoint's events is wanted.
 type EventList struct {
 	Query  query.Query
 	Limit  int
-	Offset int64 // how many of the newest to pass over
-	Before int64 // only events with a smaller Seq, as EventPage.Next names it; 0: from the newest
-	Total  bool  // Total is wanted
+	Offset int64 // how many of the newest to skip
+	Before int64 // only events with a smaller Seq, from EventPage.Next; 0: from the newest
+	Total  bool  // whether to count Total
 
 	Patience time.Duration // how long a filter may read until the page is full; 0: two seconds
 }
@@ -260,19 +261,18 @@ type EventList struct {
 // EventPage is a page of events in the list form, newest first.
 type EventPage struct {
 	Events []*hookglass.Event
-	// Next is the Before of the page that follows, 0 at the end. A page can be short and yet have a next one: reading
-	// ended for its time.
+	// Next is the Before of the next page, or 0 at the end. A page that ran out of time is short but has a next one.
 	Next int64
-	// Total is how many events the query means, whatever the page; where counting ended for its time, how many were
-	// counted by then.
+	// Total is how many events match the query, on all pages. If counting ran out of time, it is the number counted so
+	// far.
 	Total int64
-	Exact bool // Total is not less than it should be
+	Exact bool // Total is complete
 }
 
 // Events returns a page of an endpoint's events. It answers not_found.
 //
-// Without a filter any page by cursor costs the same. A filter reads the endpoint's events from the newest on until the
-// page is full, for two seconds or list.Patience at most.
+// Without a filter, pages by cursor all cost the same. With a filter it reads from the newest event until the page is
+// full, for two seconds or list.Patience at most.
 func (v *View) Events(ref string, list EventList) (EventPage, error) {
 	patience := searchBudget
 	if list.Patience > 0 {
@@ -323,13 +323,13 @@ func (v *View) events(ref string, list EventList, searching, counting time.Durat
 	return page, err
 }
 
-// payloadBytes bounds how much of payloads is read at a time, beyond the first.
+// payloadBytes bounds the payloads that are read at once, except that one payload may be larger.
 const payloadBytes = 4 << 20
 
-// payloadRows bounds how many payloads are read at a time.
+// payloadRows bounds how many payloads are read at once.
 const payloadRows = 64
 
-// batch returns how many of the first events have payloads to be read together, which have most bytes beyond the first.
+// batch returns how many of the first events to load payloads for at once: most bytes in total, but at least one event.
 func batch(events []*hookglass.Event, most int64) int {
 	var bytes int64
 	for i, e := range events {
@@ -340,7 +340,7 @@ func batch(events []*hookglass.Event, most int64) int {
 	return len(events)
 }
 
-// loadPayloads fills the payloads of events that were read in the list form.
+// loadPayloads fills the payloads of events in list form.
 func (v *View) loadPayloads(events []*hookglass.Event) error {
 	var bytes int64
 	for _, e := range events {
@@ -365,7 +365,7 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 	return err
 }
 
-// LoadPayloads gives events in the list form their payloads, as many together as may be read so.
+// LoadPayloads fills the payloads of events in list form, in batches.
 func (v *View) LoadPayloads(events []*hookglass.Event) error {
 	for len(events) > 0 {
 		n := batch(events, payloadBytes)
@@ -380,7 +380,7 @@ func (v *View) LoadPayloads(events []*hookglass.Event) error {
 const payloadColumns = `url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope,
 	(SELECT verdict FROM mail_verdicts WHERE event = seq)`
 
-// payloadRow is where payloadColumns are scanned to.
+// payloadRow receives a row of payloadColumns.
 type payloadRow struct {
 	url, proto                      string
 	headers, trailers, replyHeaders sql.RawBytes
@@ -394,14 +394,14 @@ func (r *payloadRow) dest() []any {
 	return []any{&r.url, &r.proto, &r.headers, &r.trailers, &r.payload.Body, &r.status, &r.source, &r.delay, &r.replyHeaders, &r.reply.Body, &r.rule, &r.envelope, &r.payload.Verdict}
 }
 
-// fill gives the event what was scanned, before the next row is.
+// fill copies the scanned row to the event. It must be called before the next row is scanned.
 func (r *payloadRow) fill(e *hookglass.Event) (err error) {
-	p, reply := r.payload, r.reply // without what belongs to the driver
+	p, reply := r.payload, r.reply // copies: the driver reuses the RawBytes
 	p.Headers = hookglass.ParseWire(r.headers)
 	if len(r.trailers) > 0 {
 		p.Trailers = hookglass.ParseWire(r.trailers)
 	}
-	if r.source.Valid { // without a status where no answer was given
+	if r.source.Valid { // the status is NULL if no answer was given
 		reply.Status, reply.Source, reply.Delay = int(r.status.Int64), hookglass.ResponseSource(r.source.String), time.Duration(r.delay.Int64)*time.Millisecond
 		reply.Headers = hookglass.ParseWire(r.replyHeaders)
 		if reply.Rule, err = decodeReplyRule(r.rule.String); err != nil {

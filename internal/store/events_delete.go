@@ -12,10 +12,10 @@ import (
 	"hookglass/internal/query"
 )
 
-// Bounds of what one transaction deletes: captures stand behind it.
+// Bounds of one deleting transaction: captures wait behind it.
 const (
 	deleteBytes = 64 << 20
-	deleteLooks = 5_000 // rows looked at to find them
+	deleteLooks = 5_000 // rows examined to find them
 )
 
 // DeleteEvent deletes one event. It answers not_found.
@@ -30,19 +30,19 @@ func (tx *Tx) DeleteEvent(ref, id string) error {
 	}
 	n, err := tx.deleteEvents(log, []int64{e.Seq})
 	if err == nil && n == 0 {
-		err = hookglass.NotFound("request") // somebody was quicker
+		err = hookglass.NotFound("request") // another transaction was faster
 	}
 	return err
 }
 
-// DeleteAllEvents deletes what an endpoint has captured so far, at once: the events are unseen from the commit on, and
-// a job erases them. It returns how many they were.
+// DeleteAllEvents deletes everything that an endpoint has captured so far, and returns how many events that was. They
+// are invisible from the commit on; a job erases them.
 func (tx *Tx) DeleteAllEvents(ref string) (int64, error) {
 	log, err := tx.eventLog(ref)
 	if err != nil {
 		return 0, err
 	}
-	// The row is locked before the events are looked at, so that a capture is either among them or above the floor.
+	// Lock the row before reading the events, so that each capture is either among them or above the new floor.
 	var count int64
 	if log.floor, err = tx.lockStats(log, &count); err != nil {
 		return 0, err
@@ -53,24 +53,24 @@ func (tx *Tx) DeleteAllEvents(ref string) (int64, error) {
 	}
 	_, err = tx.exec("UPDATE endpoint_stats SET event_count = 0, ignored_count = 0, floor_seq = $2 WHERE endpoint = $1", log.endpoint.Num, newest)
 	tx.Enqueue(hookglass.EraseJob{EndpointNum: log.endpoint.Num})
-	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // whose senders may wait for an answer
+	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // the tunnel's senders may wait for an answer
 	return count, err
 }
 
-// EventRange is a deletion of the events of an endpoint that were received after one time and before another,
-// neither included. A zero time is no bound. It does not touch what is captured after it began.
+// EventRange is a deletion in progress of the events of an endpoint received between two times, both excluded. A zero
+// time is no bound. Events captured after it began are not touched.
 type EventRange struct {
 	After, Before time.Time
 
 	Deleted int64 // so far
 	Done    bool
 	begun   bool
-	above   int64 // where it goes on
+	above   int64 // where it continues
 	upTo    int64
 }
 
-// DeleteEvents does a piece of a deletion and returns what is left of it. The caller goes on with that, in a
-// transaction of its own each time, until it is Done: captures come in between.
+// DeleteEvents deletes one batch of a range and returns what remains. The caller repeats it until Done, each time in
+// its own transaction, so that captures can commit in between.
 func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 	began := time.Now()
 	log, err := tx.eventLog(ref)
@@ -106,8 +106,8 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 	return r, err
 }
 
-// PurgeEvents deletes from the oldest events of an endpoint, a few hundred at most, those that were received before the
-// cutoff. It reports whether there may be more of them.
+// PurgeEvents deletes a batch of an endpoint's oldest events that were received before the cutoff, and reports whether
+// there may be more.
 func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	began := time.Now()
 	e, err := tx.EndpointByNum(d.EndpointNum)
@@ -118,8 +118,9 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	// What a wrong clock put before them, into a time to come, keeps no others. It is not the first that is old which
-	// is looked for: there may be none among all events.
+	// Start at the first event that does not have a future timestamp: events from a time when the clock was wrong must
+	// not keep older ones behind them alive. Searching for the first expired event instead would read all events if
+	// there is none.
 	upTo := max(d.Cutoff.UnixMicro(), tx.Now.UnixMicro())
 	a := &args{}
 	first, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE "+tx.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+
@@ -147,22 +148,22 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	return deleted, deleted > 0 && (high != math.MaxInt64 || reached < high), err
 }
 
-// PurgeDue is an endpoint whose oldest event is past its retention.
+// PurgeDue is an endpoint with events past their retention.
 type PurgeDue struct {
 	EndpointNum int64
-	Cutoff      time.Time // what was received before it is to go
-	// Longest says that no account keeps its events longer. Payloads may then wait for the whole range that they are in
-	// (see TendPayloads), where nobody can read them any more.
+	Cutoff      time.Time // events received before it expire
+	// Longest says that no account keeps events longer. The payloads may then stay until their whole range is dropped
+	// (see TendPayloads): nobody can read them any more.
 	Longest bool
 }
 
-// PurgesDue lists the endpoints whose oldest event is older than the retention of their account, or than the
-// installation's where the account has none, the one that is furthest past it first. It looks at one event of each
-// endpoint, except for those that a wrong clock received in a time that is still to come.
+// PurgesDue lists the endpoints whose oldest event is past the retention of their account, or past the given one of the
+// installation if the account has none, most overdue first. It examines one event per endpoint and skips events with a
+// future timestamp.
 func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, error) {
 	type row struct {
 		PurgeDue
-		past int64 // by how much
+		past int64 // by how much it is overdue
 	}
 	scan := func(scan func(...any) error) (r row, err error) {
 		var cutoff int64
@@ -184,9 +185,9 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 	return due, err
 }
 
-// EraseEvents removes from the disk some of the events that were deleted at once, those of a deleted endpoint or below
-// the floor of one that lives. It reports whether it is done; then a deleted endpoint has left no row behind but the
-// attempts of its last day, which no figure counts, and the file of SQLite has shrunk.
+// EraseEvents erases a batch of events that were deleted at once: those of a deleted endpoint, or those below the floor
+// of a live one. It reports whether it is done. Then a deleted endpoint has no rows left except the attempts of its
+// last day, which no figure counts, and SQLite's file has shrunk.
 func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	began, floor := time.Now(), int64(math.MaxInt64)
 	var deleted sql.NullInt64
@@ -220,12 +221,12 @@ func (tx *Tx) EraseEvents(endpointNum int64) (done bool, err error) {
 	return tx.shrink()
 }
 
-// eraseEndpoint removes what a deleted endpoint had besides events. It reports whether it is done.
+// eraseEndpoint erases what a deleted endpoint had besides events. It reports whether it is done.
 func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 	for _, many := range []struct {
 		rows string
 		most int64
-	}{ // of which there may be as many as there were events, or more
+	}{ // tables that may hold as many rows as there were events, or more
 		{"script_positions WHERE (endpoint, identity) IN (SELECT endpoint, identity FROM script_positions WHERE endpoint = $1 LIMIT $2)", positionRows},
 		{"replay_batch_items WHERE " + tx.dialect.picked("num", "SELECT i.num FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num WHERE b.endpoint = $1 LIMIT $2"), purgeItems},
 		{"replay_case_runs WHERE " + tx.dialect.picked("num", "SELECT num FROM replay_case_runs WHERE endpoint = $1 LIMIT $2"), purgeRuns},
@@ -235,7 +236,7 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 			return false, err
 		}
 	}
-	// Nobody rolls up meanwhile: attempts that are not in the figures yet would make figures anew.
+	// Keep roll-ups out: an attempt that is not in the figures yet would create figures for the erased endpoint.
 	if _, err := tx.rollCursor(false); err != nil {
 		return false, err
 	}
@@ -271,11 +272,11 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 	return true, nil
 }
 
-// shrinkPages bounds the pages of SQLite that one transaction gives back.
+// shrinkPages bounds the pages that one transaction returns to SQLite's file system.
 const shrinkPages = 2_000
 
-// shrink gives some of the free pages of SQLite's file back to the file system and reports whether enough is: up to a
-// quarter of the file is kept for the events to come. PostgreSQL does the like by itself.
+// shrink returns some free pages of SQLite's file to the file system and reports whether that is enough: up to a
+// quarter of the file is kept for future events. PostgreSQL vacuums by itself.
 func (tx *Tx) shrink() (done bool, err error) {
 	if tx.dialect == postgres {
 		return true, nil
@@ -295,7 +296,7 @@ func (tx *Tx) shrink() (done bool, err error) {
 	return spare <= shrinkPages, err
 }
 
-// toDelete returns the oldest events of a range that the query means, as many as one transaction may delete, and the
+// toDelete returns the oldest events of a range that match the query, as many as one transaction may delete, and the
 // seq up to which there are no others.
 func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []int64, reached int64, err error) {
 	a, most := &args{}, int(tx.pace.rows())
@@ -323,16 +324,14 @@ func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []in
 	return seqs, upTo, nil
 }
 
-// deleteEvents removes events and keeps the counters right. It returns how many of them were there to be seen until
-// now.
+// deleteEvents deletes events and updates the counters. It returns how many of them had been visible.
 //
-// The event rows are locked first and the counters last, in every transaction, and for a moment only: captures wait for
-// them.
+// Every transaction locks the event rows first and the counters last, and those only briefly: captures wait for them.
 func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
 	return tx.deleteRows(log, seqs, seqs)
 }
 
-// deleteRows is deleteEvents for which payloads of some events stay.
+// deleteRows is deleteEvents that deletes only the payloads of bodies.
 func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 	if len(seqs) == 0 {
 		return 0, nil
@@ -357,7 +356,7 @@ func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 	if count == 0 {
 		return 0, nil
 	}
-	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // whose senders may wait for an answer
+	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // the tunnel's senders may wait for an answer
 	_, err = tx.exec("UPDATE endpoint_stats SET event_count = event_count - cast($2 AS bigint), ignored_count = ignored_count - cast($3 AS bigint) WHERE endpoint = $1",
 		log.endpoint.Num, count, ignored)
 	return count, err
@@ -365,11 +364,11 @@ func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 
 type erasedRow struct {
 	seq, ignored int64
-	event        *hookglass.Event // what figures count of it
+	event        *hookglass.Event // the fields that figures count
 }
 
-// eraseRows deletes events of an endpoint with all that belongs to them, of payloads those of bodies, and returns those
-// that were there.
+// eraseRows deletes events of an endpoint with everything that belongs to them, but only the payloads of bodies. It
+// returns the events that existed.
 func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, error) {
 	if len(seqs) == 0 {
 		return nil, nil
@@ -400,7 +399,8 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, e
 			return nil, err
 		}
 	}
-	// A delivery before its evidence: what is being written down of it is waited for, and then there to be seen.
+	// A delivery goes before its evidence: the delete waits for an attempt that is being recorded, and then finds its
+	// evidence.
 	for _, table := range []string{"forwards", "forward_evidence"} {
 		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 			return nil, err
@@ -418,8 +418,8 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, e
 	return rows, err
 }
 
-// lockStats locks the counters of an endpoint until the end of the transaction and returns its floor and, where asked
-// for, its number of events.
+// lockStats locks the counters of an endpoint until the end of the transaction. It returns the floor and, if count is
+// not nil, sets it to the number of events.
 func (tx *Tx) lockStats(log eventLog, count *int64) (floor int64, err error) {
 	var n int64
 	err = tx.queryRow("endpoint", "SELECT event_count, floor_seq FROM endpoint_stats WHERE endpoint = $1"+tx.dialect.forUpdate(), []any{log.endpoint.Num}, &n, &floor)
@@ -429,7 +429,7 @@ func (tx *Tx) lockStats(log eventLog, count *int64) (floor int64, err error) {
 	return floor, err
 }
 
-// next is the seq behind one.
+// next returns the seq after the given one.
 func next(seq int64) int64 {
 	if seq == math.MaxInt64 {
 		return seq

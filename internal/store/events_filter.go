@@ -10,8 +10,8 @@ import (
 	"hookglass/internal/query"
 )
 
-// where returns the conditions on the narrow table that a query comes to, each with AND before it, and whether they
-// are all of the query. If not, they let pass more, and query.Match decides.
+// where returns the query's conditions on the events table, each with a leading AND, and whether they cover the whole
+// query. If not, they select a superset, and query.Match decides.
 func (d dialect) where(q query.Query, a *args) (conditions string, whole bool) {
 	var b strings.Builder
 	whole = true
@@ -31,25 +31,25 @@ func (d dialect) where(q query.Query, a *args) (conditions string, whole bool) {
 	return b.String(), whole
 }
 
-// columns of the fields whose text the narrow table has.
+// columns maps the fields that are text columns of the events table.
 var columns = map[query.Field]string{
 	query.Kind: "type", query.Provider: "provider", query.EventType: "event_type", query.Signature: "signature_status", query.Method: "method",
 	query.Path: "path", query.IP: "ip", query.From: "mail_from", query.To: "mail_to", query.Subject: "subject", query.Note: "note", query.ID: "id",
 	query.ContentType: "replace(content_type, ' ;', ';') || ';'",
 }
 
-// lowerCase are the columns whose text is in lower case as it is.
+// lowerCase lists the fields whose columns hold lower case only.
 var lowerCase = []query.Field{query.Kind, query.Provider, query.Signature, query.IP, query.ID}
 
-// senders are the columns that hold what a sender wrote, which need not be UTF-8. It is looked for as it is shown
-// ([hookglass.Readable]), in which ASCII alone is what the column has.
+// senders lists the fields whose columns hold bytes of a sender, which may be invalid UTF-8. They are searched as they
+// are shown ([hookglass.Readable]); only for ASCII is that what the column holds.
 var senders = []query.Field{query.Path, query.EventType, query.ContentType}
 
 func ascii(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// anyForeign lets the pattern have anything where it has other characters than ASCII.
+// anyForeign replaces each non-ASCII character of a LIKE pattern with %.
 func anyForeign(pattern string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= utf8.RuneSelf {
@@ -59,7 +59,7 @@ func anyForeign(pattern string) string {
 	}, pattern)
 }
 
-// condition returns what the narrow table can say of the positive term, and whether that is all there is to say.
+// condition returns what the events table can decide of a term, its negation aside, and whether that decides it.
 func (d dialect) condition(t query.Term, a *args) (condition string, exact bool) {
 	between := func(column string) string { return column + " BETWEEN " + a.add(t.Min) + " AND " + a.add(t.Max) }
 	switch t.Field {
@@ -79,7 +79,7 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 			return "tags IS NOT NULL", false
 		}
 		condition, exact = like(d.lower("tags"), "%"+likeEscaper.Replace(encodeTag(tag))+"%", a)
-		return "tags IS NOT NULL AND " + condition, exact // the index of tagged events, to SQLite too
+		return "tags IS NOT NULL AND " + condition, exact // lets SQLite, too, use the index of tagged events
 	}
 	column, ok := columns[t.Field]
 	if !ok {
@@ -93,7 +93,7 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 	}
 	if t.Field == query.Note {
 		condition, exact = like(column, encodeText(t.Pattern.Like()), a)
-		return "note IS NOT NULL AND " + condition, exact // the index of events with a note, to SQLite too
+		return "note IS NOT NULL AND " + condition, exact // lets SQLite, too, use the index of events with a note
 	}
 	if text, ok := t.Pattern.Exact(); ok {
 		return column + " = " + a.add(encodeText(text)), true
@@ -101,9 +101,9 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 	return like(column, encodeText(t.Pattern.Like()), a)
 }
 
-// delivery is the condition that an event has a delivery in a state, or none. As a value of each event it is looked up
-// by the index of deliveries by event, where a join would read all of them; and it leaves no other index to choose,
-// which is as good while there are few (docs/decisions/0034).
+// delivery returns the condition that an event has a delivery in a state, or none. As a scalar subquery it is answered
+// per event by the index of deliveries by event; a join would read all deliveries. The coalesce hides the other indexes
+// from the planner, which may look as good while there are few deliveries (docs/decisions/0034).
 func delivery(t query.Term) string {
 	state, _ := t.Pattern.Exact()
 	first := func(condition string) string {
@@ -116,20 +116,20 @@ func delivery(t query.Term) string {
 		return first(" AND coalesce(f.state, '') IN ('pending', 'sending')") + " IS NOT NULL"
 	case string(hookglass.ForwardDelivered):
 		return first(" AND coalesce(f.state, '') = 'delivered'") + " IS NOT NULL"
-	default: // of which there are few, in an index of their own
+	default: // rare states, which have a partial index
 		return first(" AND f.due_at IS NULL AND f.state <> 'delivered' AND coalesce(f.state, '') = '"+state+"'") + " IS NOT NULL"
 	}
 }
 
-// like is the condition that a column is like a pattern, and whether that is all there is to say: to SQLite's LIKE the
-// last two characters of plane 0 and the replacement character are the same.
+// like returns the condition that a column matches a pattern, and whether it is exact: SQLite's LIKE confuses U+FFFD,
+// U+FFFE and U+FFFF.
 func like(column, pattern string, a *args) (condition string, exact bool) {
 	return column + " LIKE " + a.add(pattern) + ` ESCAPE '\'`, !strings.ContainsAny(pattern, "\ufffd\ufffe\uffff")
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// encodeTags makes the column of sorted tags; without any it is NULL.
+// encodeTags encodes sorted tags as a column, NULL if there are none.
 func encodeTags(tags []string) any {
 	if len(tags) == 0 {
 		return nil
@@ -149,8 +149,8 @@ func encodeTags(tags []string) any {
 
 var tagEscaper = strings.NewReplacer(`\"`, `\u0022`, `\\`, `\u005c`, `,`, `\u002c`)
 
-// encodeTag makes a JSON string in which a quote stands at the ends alone and there is no comma, so that a tag can be
-// looked for as text.
+// encodeTag encodes a tag as a JSON string in which quotes appear only at the ends and commas not at all, so that LIKE
+// can find it in the column.
 func encodeTag(tag string) string {
 	text, _ := json.Marshal(tag) // of a string it never fails
 	inner := tagEscaper.Replace(string(text[1 : len(text)-1]))

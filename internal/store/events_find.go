@@ -8,12 +8,12 @@ import (
 	"hookglass/internal/query"
 )
 
-// recentEvents is how many of an endpoint's newest events are looked through for a sender's id, which has no index.
+// recentEvents is how many of an endpoint's newest events are searched for a sender's id, which has no index.
 const recentEvents = 10_000
 
-// FindEvent returns the id of the newest event that a caller means by a word: an event's own id, "latest", "latest" and
-// an event type, or the sender's id of the event or of the delivery, as far as it is among the newest 10,000. The
-// latest is that of the list, which leaves out ignored events. It answers not_found.
+// FindEvent returns the id of the newest event that a word denotes: an event's own id; "latest", optionally followed by
+// an event type; or the sender's id of the event or the delivery, among the newest 10,000 events. As in lists, "latest"
+// skips ignored events. It answers not_found.
 func (v *View) FindEvent(ref, word string) (hookglass.EventID, error) {
 	word = strings.TrimSpace(word)
 	if id, err := hookglass.ParseEventID(word); err == nil {
@@ -45,8 +45,7 @@ func (v *View) FindEvent(ref, word string) (hookglass.EventID, error) {
 	return hookglass.EventID(id), err
 }
 
-// EndpointOfEvent returns the endpoint that an event belongs to. It answers not_found, also where the principal may not
-// see it.
+// EndpointOfEvent returns the endpoint of an event. It answers not_found, also if the principal may not see it.
 func (v *View) EndpointOfEvent(eventID string) (hookglass.Endpoint, error) {
 	id, err := hookglass.ParseEventID(eventID)
 	if err != nil {

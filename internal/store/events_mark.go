@@ -6,7 +6,7 @@ import (
 	"hookglass"
 )
 
-// SetIgnored hides an event from lists for a reason, or shows it again when the reason is empty. It answers not_found.
+// SetIgnored hides an event from lists for a reason; an empty reason shows it again. It answers not_found.
 func (tx *Tx) SetIgnored(ref, id, reason string) error {
 	log, err := tx.eventLog(ref)
 	if err != nil {
@@ -33,7 +33,7 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 		return err
 	}
 	if e.Seq <= floor {
-		return hookglass.NotFound("request") // all were deleted meanwhile
+		return hookglass.NotFound("request") // deleted meanwhile with all others
 	}
 	change := 1
 	if reason == "" {
@@ -43,7 +43,7 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 	return err
 }
 
-// SetNote writes a note on an event in place of what was there; "" is none. It answers not_found.
+// SetNote replaces the note on an event; "" removes it. It answers not_found.
 func (tx *Tx) SetNote(ref, id, note string) error {
 	log, err := tx.eventLog(ref)
 	if err != nil {
@@ -58,8 +58,8 @@ func (tx *Tx) SetNote(ref, id, note string) error {
 	return err
 }
 
-// TagEvent puts a tag on an event and returns all its tags, sorted. A tag that the workspace does not have is made. It
-// answers not_found, and validation_failed for what cannot be a tag or would be one too many.
+// TagEvent adds a tag to an event and returns all its tags, sorted. It creates the tag if the workspace does not have
+// it. It answers not_found, and validation_failed for an invalid tag or one too many.
 func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 	if !hookglass.ValidTag(tag) {
 		return nil, hookglass.Invalid("tag", "must have 1 to %d printable characters, and no space around them", hookglass.MaxTagLength)
@@ -81,8 +81,8 @@ func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 	})
 }
 
-// UntagEvent takes a tag off an event and returns those that are left, sorted. It answers not_found for an unknown
-// event; that the event does not have the tag is none.
+// UntagEvent removes a tag from an event and returns the remaining ones, sorted. It answers not_found for an unknown
+// event; a tag that the event does not have is no error.
 func (tx *Tx) UntagEvent(ref, id, tag string) ([]string, error) {
 	return tx.changeTags(ref, id, func(_ eventLog, tags []string) ([]string, error) {
 		if at, found := slices.BinarySearch(tags, tag); found {

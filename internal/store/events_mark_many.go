@@ -8,29 +8,27 @@ import (
 	"hookglass"
 )
 
-// EventMark is what is to be changed about an event without anybody's having asked for that event: by the actions that
-// run on it.
+// EventMark is a change that actions make to an event on which they run.
 type EventMark struct {
 	Endpoint hookglass.Endpoint
 	Seq      int64
 	Had      []string // its tags when it was read, sorted
-	Tags     []string // to be put on it, as many as it may have
+	Tags     []string // to be added, up to the bound of tags
 	Ignore   string   // the reason to hide it for; empty: none
 }
 
-// marking is an event whose row is locked.
+// marking is the change of an event whose row is locked.
 type marking struct {
 	mark          EventMark
 	before, after hookglass.Event
 	fresh         []string // tags that it did not have
 }
 
-// MarkEvents does at once, for many events, what TagEvent and SetIgnored do one by one. It answers not_found where one
+// MarkEvents does for many events at once what TagEvent and SetIgnored do for one. It answers not_found if one of them
 // is gone.
 //
-// Events that still have the tags that they were read with, which is nearly all, are tagged by one statement. As
-// everywhere, events are locked first and in their order, then tags, figures and counters, so that no two transactions
-// wait for each other.
+// Events whose tags have not changed since they were read, nearly all, are tagged by one statement. The lock order is
+// that of all transactions, so that none deadlock: events by seq, then tags, figures and counters.
 func (tx *Tx) MarkEvents(marks []EventMark) error {
 	marks = mergeMarks(marks)
 	tagged, others, err := tx.tagAsRead(marks)
@@ -78,7 +76,7 @@ func (tx *Tx) MarkEvents(marks []EventMark) error {
 	return tx.countIgnored(marked)
 }
 
-// mergeMarks makes one mark of those of an event, and puts them into the order of the events.
+// mergeMarks merges the marks of each event and sorts them by event.
 func mergeMarks(marks []EventMark) []EventMark {
 	marks = slices.Clone(marks)
 	slices.SortStableFunc(marks, func(a, b EventMark) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -97,7 +95,7 @@ func mergeMarks(marks []EventMark) []EventMark {
 	return merged
 }
 
-// addTags returns tags with others put among them, as many as an event may have, and those that were not there.
+// addTags adds tags up to the bound of an event. It returns all tags, sorted, and those that are new.
 func addTags(tags, more []string) (all, fresh []string) {
 	all = slices.Clone(tags)
 	for _, tag := range more {
@@ -108,8 +106,8 @@ func addTags(tags, more []string) (all, fresh []string) {
 	return all, fresh
 }
 
-// tagAsRead tags events whose tags are still those that they had when they were read. It returns the marks that are
-// done, and those that are to be looked at one by one. A mark that changes nothing is neither.
+// tagAsRead tags the events whose tags have not changed since they were read. It returns the marks that are done and
+// those that need a look one by one. Marks that change nothing are in neither.
 func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error) {
 	in := input{columns: []inputColumn{{"seq", inputInteger}, {"endpoint", inputInteger}, {"had", inputText}, {"tags", inputText}}}
 	for _, m := range marks {
@@ -124,9 +122,9 @@ func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error)
 		if err != nil {
 			return nil, nil, err
 		}
-		// The floor is asked for by what is of events: PostgreSQL may go through the input once for each of them. The
-		// endpoint is a sum, which no index knows: while there are few events, an index of endpoints is as good as that
-		// of numbers, and such a plan goes through all that the endpoint has when they are many.
+		// The floor is looked up from the event's own row, because PostgreSQL may scan the input once per event.
+		// "endpoint + 0" keeps the index on endpoint out: while there are few events, that index looks as good as the
+		// one on seq, and the cached plan would read all events of the endpoint once there are many.
 		seqs, err := queryAll(&tx.View, scanNum, "UPDATE events SET tags = i.tags FROM "+from+" WHERE events.seq = i.seq"+in.lookup(tx.dialect, "events.seq")+" AND events.endpoint + 0 = i.endpoint"+
 			" AND coalesce(events.tags, '') = coalesce(i.had, '') AND events.seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)"+
 			" RETURNING events.seq", args...)
@@ -149,7 +147,7 @@ func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error)
 	return done, others, nil
 }
 
-// lockToMark locks an event and works out what becomes of it. It answers not_found.
+// lockToMark locks an event and computes its change. It answers not_found.
 func (tx *Tx) lockToMark(m EventMark) (marking, error) {
 	log := eventLog{endpoint: m.Endpoint}
 	before, err := log.scan(func(dest ...any) error {
@@ -167,7 +165,7 @@ func (tx *Tx) lockToMark(m EventMark) (marking, error) {
 	return locked, nil
 }
 
-// makeTags has the workspaces have the tags that events were given.
+// makeTags creates the tags that the events were given in their workspaces.
 func (tx *Tx) makeTags(tagged []EventMark, marked []marking) error {
 	type tag struct {
 		workspace int64
@@ -205,7 +203,7 @@ func (tx *Tx) makeTags(tagged []EventMark, marked []marking) error {
 	return err
 }
 
-// countIgnored counts events that are hidden now and were not. The counters are locked last, in every transaction.
+// countIgnored counts the events that became hidden. As in every transaction, the counters are locked last.
 func (tx *Tx) countIgnored(marked []marking) error {
 	type count struct{ n, first int64 }
 	counts := make(map[int64]count)

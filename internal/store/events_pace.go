@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Bounds of how many events one transaction deletes. How long that takes is another thing on each disk, and for events
-// of which much became: 500 of them took 50 ms to a second on the same machine.
+// Bounds on how many events one transaction deletes. The time that takes depends on the disk and on how much belongs to
+// the events: 500 of them took from 50 ms to a second on the same machine.
 const (
 	deleteRows  = 500
 	deleteLeast = 25
-	deleteFor   = 50 * time.Millisecond // about as long as captures may stand behind one
+	deleteFor   = 50 * time.Millisecond // about how long captures may wait behind one transaction
 )
 
-// pace is how many events a transaction deletes, by how long the last ones took. The zero value begins with the most.
-// Safe for concurrent use.
+// pace adapts the number of events per deleting transaction to how long the last ones took. The zero value starts at
+// the maximum. Safe for concurrent use.
 type pace struct{ less atomic.Int64 }
 
 func (p *pace) rows() int64 { return deleteRows - p.less.Load() }
 
-// took tells how long a transaction needed for so many events.
+// took records how long a transaction took for a number of events.
 func (p *pace) took(events int64, d time.Duration) {
 	rows := p.rows()
 	switch {

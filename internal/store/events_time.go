@@ -7,16 +7,16 @@ import (
 	"hookglass/internal/query"
 )
 
-// clockError is how far the clocks that stamped the events of one endpoint may have been apart, or one have jumped.
-// Events are in the order of their seqs, and so nearly in that of their times: this is how nearly.
+// clockError bounds how far apart the clocks that stamped an endpoint's events may have been, or how far one may have
+// jumped. Within it, the order of seqs is that of the times.
 const clockError = 24 * time.Hour
 
-// bracketFrom is the number of events from which on it pays to look for the place of a time.
+// bracketFrom is the number of events from which a search for the place of a time pays off.
 const bracketFrom = 10_000
 
-// bracket narrows the log and the seq below which a walk begins to where events can be that the query means by their
-// id, or that were received within its bounds. There is no index on times; a binary search over the seqs finds the
-// place, give or take clockError.
+// bracket narrows the log's floor and the seq below which a walk begins to where the events of a query can be, if it
+// asks for an id or for times of reception. Times have no index; a binary search over the seqs finds their place,
+// within clockError.
 func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 	if log.endpoint.EventCount < bracketFrom {
 		return nil
@@ -37,7 +37,7 @@ func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 			return err
 		}
 		if len(found) == 0 {
-			found = []int64{log.floor} // which nothing has
+			found = []int64{log.floor} // no event has it
 		}
 		log.floor, *below = max(log.floor, found[0]-1), min(*below, found[0]+1)
 	}
@@ -68,8 +68,8 @@ func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 	return nil
 }
 
-// seqAt returns a seq behind which the first event was received at the time, in microseconds, or later, and before
-// which the last was received earlier. Where times are out of order there are several such places, within clockError.
+// seqAt returns a seq after which the first event was received at the given time in microseconds or later, and before
+// which the last was received earlier. If times are out of order there are several such places, within clockError.
 func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	return placeOf(at, log.floor, newest, func(above int64) ([]int64, error) {
 		a := &args{}
@@ -78,9 +78,9 @@ func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	})
 }
 
-// placeOf searches numbers that are nearly in the order of their times, by halves. It returns one between low and high
-// behind which the first has the time or a later one, and before which the last has an earlier one. first reads the
-// time of the first number that is greater than above.
+// placeOf does a binary search over numbers that are nearly in the order of their times. It returns a number from low
+// to high such that the first one after it has the given time or a later one, and the last one before it an earlier
+// one. first returns the time of the first number above the given one.
 func placeOf(at, low, high int64, first func(above int64) ([]int64, error)) (int64, error) {
 	for low < high {
 		middle := low + (high-low)/2

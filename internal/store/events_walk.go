@@ -10,30 +10,29 @@ import (
 	"hookglass/internal/query"
 )
 
-// Rows that are looked at in one statement: few at first, because the newest events mostly answer, then more.
-// What Go must judge is read in smaller pieces, because its time is looked at between them.
+// Rows examined per statement: few at first, because the newest events usually suffice, then more. What Go must judge
+// is read in smaller chunks, because the deadline is checked between them.
 const (
 	firstChunk = 2_000
 	lastChunk  = 50_000
 	deepChunk  = 500
 )
 
-// walk reads the events of one endpoint that a query means, from the newest on, piece by piece, and remembers where it
-// is.
+// walk reads the events of one endpoint that match a query, newest first, chunk by chunk, and keeps its position.
 type walk struct {
 	v     *View
 	log   eventLog
 	q     query.Query
-	all   bool   // the query means every event of the log
-	deep  bool   // SQL cannot judge it alone
-	mark  string // a condition that few events meet, and all that the query means; "": there is none
-	below int64  // events with smaller seqs are still to be looked at
-	seen  int64  // events that it meant so far, passed over or taken
-	ended bool   // nothing is left to be looked at
+	all   bool   // the query matches every event of the log
+	deep  bool   // SQL alone cannot decide the query
+	mark  string // a condition that few events meet and that the query implies; "": none
+	below int64  // events with smaller seqs are still to be read
+	seen  int64  // events that matched so far, skipped or taken
+	ended bool   // nothing is left to read
 	chunk int64
 }
 
-// walk begins below the given seq.
+// walk returns a walk that begins below the given seq.
 func (v *View) walk(log eventLog, q query.Query, below int64) *walk {
 	w := &walk{v: v, log: log, q: q, mark: marked(q), below: below, chunk: firstChunk, all: true}
 	for _, t := range q.Terms() {
@@ -47,7 +46,7 @@ func (v *View) walk(log eventLog, q query.Query, below int64) *walk {
 	return w
 }
 
-// counted answers how many events the query means where the counters of the endpoint know it.
+// counted returns how many events match the query if the endpoint's counters tell.
 func (w *walk) counted() (total int64, known bool) {
 	if w.all {
 		return w.log.endpoint.EventCount, true
@@ -61,8 +60,8 @@ func (w *walk) counted() (total int64, known bool) {
 	return 0, false
 }
 
-// take passes over the first events that the query means and returns the next, at most limit. Where the deadline
-// passes before, it returns what it has, and the walk can go on from there.
+// take skips the first matching events and returns the next, limit at most. If the deadline passes it returns what it
+// has, and the walk can continue.
 func (w *walk) take(skip int64, limit int, deadline time.Time) ([]*hookglass.Event, error) {
 	if total, known := w.counted(); known && skip >= total {
 		w.ended = true
@@ -99,7 +98,7 @@ func (w *walk) take(skip int64, limit int, deadline time.Time) ([]*hookglass.Eve
 	return events, nil
 }
 
-// pass moves below the newest events, from whichever end is nearer.
+// pass skips the newest events, counting from the nearer end of the log.
 func (w *walk) pass(skip int64) (err error) {
 	if skip <= 0 {
 		return nil
@@ -118,7 +117,7 @@ func (w *walk) pass(skip int64) (err error) {
 	return err
 }
 
-// filter takes from the events from low on what SQL selects.
+// filter takes the events from low on that SQL selects.
 func (w *walk) filter(low int64, skip *int64, limit int, events *[]*hookglass.Event) error {
 	if *skip > 0 {
 		n, err := w.countFrom(low)
@@ -146,7 +145,7 @@ func (w *walk) filter(low int64, skip *int64, limit int, events *[]*hookglass.Ev
 	return nil
 }
 
-// judge takes from the events from low on what the query means, reading as much of each as it takes.
+// judge takes the events from low on that match the query, loading only the parts that the query reads.
 func (w *walk) judge(low int64, skip *int64, limit int, events *[]*hookglass.Event, deadline time.Time) error {
 	candidates, err := w.rows(low-1, 0, int(w.chunk))
 	if err != nil {
@@ -182,7 +181,7 @@ func (w *walk) judge(low int64, skip *int64, limit int, events *[]*hookglass.Eve
 	return nil
 }
 
-// count counts what the query means from here on, until the deadline.
+// count counts the matching events from here on, until the deadline.
 func (w *walk) count(deadline time.Time) (int64, error) {
 	for !w.ended {
 		low, more, err := w.v.nthBelow(w.log, w.below, w.chunk, w.mark)
@@ -217,7 +216,7 @@ func (w *walk) grow() {
 	}
 }
 
-// rows selects by SQL, newest first, below the place of the walk and above a seq.
+// rows selects by SQL, newest first, the events above a seq and below the position of the walk.
 func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 	a := &args{}
 	query := "SELECT " + listColumns + " FROM " + w.piece(a, max(above, w.log.floor))
@@ -232,8 +231,8 @@ func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 	return queryAll(w.v, w.log.scan, query, a.values...)
 }
 
-// piece is what is selected from: the events above a seq up to the place of the walk. These are a chunk at most, unless
-// the query means all events.
+// piece returns the FROM clause for the events above a seq and below the position of the walk: one chunk at most,
+// unless the query matches all events.
 func (w *walk) piece(a *args, above int64) string {
 	within := w.v.dialect.within(a, w.log.endpoint.Num, above, w.below)
 	if w.all {
@@ -242,12 +241,12 @@ func (w *walk) piece(a *args, above int64) string {
 	return w.v.dialect.piece(a, within, newestFirst, w.chunk, w.mark)
 }
 
-// piece is what is selected from: the events that the condition of within means, in their order, which are so many at
-// most and of which the query is to be asked.
+// piece returns the FROM clause for the events selected by within: most at most, in the given order. The query's
+// conditions are to be appended.
 //
-// A scan of PostgreSQL does not end at the far bound, a comparison of rows, but at the first or last event of the
-// endpoint: each piece would read the index of all that lie behind it. So the server is told how many there are too,
-// which holds because a View reads one state of the database.
+// PostgreSQL's row comparison does not stop at the far bound but at the endpoint's first or last event, so each chunk
+// would read the index through to there. The LIMIT stops it. It leaves nothing out, because a View reads one snapshot,
+// in which the number of events was counted.
 func (d dialect) piece(a *args, within, order string, most int64, mark string) string {
 	if d != postgres {
 		return "events WHERE " + within
@@ -255,8 +254,8 @@ func (d dialect) piece(a *args, within, order string, most int64, mark string) s
 	return "(SELECT * FROM events WHERE " + within + mark + order + " LIMIT " + a.add(most) + ") AS piece WHERE TRUE"
 }
 
-// marked is a condition, with AND before it, that few events meet and all that the query means: that they have a mark.
-// These are in an index of their own, so that a walk goes from one to the next.
+// marked returns a condition, with a leading AND, that few events meet and that the query implies: that they have some
+// mark. Such events have a partial index, so that a walk can go from one to the next.
 func marked(q query.Query) string {
 	for _, t := range q.Terms() {
 		switch {
@@ -272,7 +271,7 @@ func marked(q query.Query) string {
 	return ""
 }
 
-// countFrom counts by SQL what lies from low up to the place of the walk.
+// countFrom counts by SQL the matching events from low up to the position of the walk.
 func (w *walk) countFrom(low int64) (n int64, err error) {
 	a := &args{}
 	query := "SELECT count(*) FROM " + w.piece(a, low-1)
@@ -281,8 +280,8 @@ func (w *walk) countFrom(low int64) (n int64, err error) {
 	return n, err
 }
 
-// nthBelow returns the seq of the n-th event below a seq that meets a condition, and whether older ones may follow it;
-// where there are fewer, the first seq that the log can have. It reads the index alone.
+// nthBelow returns the seq of the n-th event below a seq that meets the mark, and whether older ones may follow. If
+// there are fewer, it returns the first seq that the log can have. It reads only the index.
 func (v *View) nthBelow(log eventLog, below, n int64, mark string) (seq int64, more bool, err error) {
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, below) + mark + newestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
@@ -293,8 +292,8 @@ func (v *View) nthBelow(log eventLog, below, n int64, mark string) (seq int64, m
 	return found[0], true, nil
 }
 
-// nthAbove returns the seq of the n-th event above a seq that meets a condition; where there are fewer, a seq above
-// all. It reads the index alone.
+// nthAbove returns the seq of the n-th event above a seq that meets the mark, or math.MaxInt64 if there are fewer. It
+// reads only the index.
 func (v *View) nthAbove(log eventLog, above, n int64, mark string) (seq int64, err error) {
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + mark + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
@@ -305,7 +304,7 @@ func (v *View) nthAbove(log eventLog, above, n int64, mark string) (seq int64, e
 	return found[0], nil
 }
 
-// LoadDeliveries gives events the states of their deliveries to forwarding targets, where the query judges them.
+// LoadDeliveries fills the states of the events' deliveries to forwarding targets, if the query reads them.
 func (v *View) LoadDeliveries(events []*hookglass.Event, q query.Query) error {
 	if !q.ReadsDeliveries() {
 		return nil
@@ -325,7 +324,7 @@ func (v *View) LoadDeliveries(events []*hookglass.Event, q query.Query) error {
 	return err
 }
 
-// loadParts gives events the parts of their payloads that the query judges, and what else it does.
+// loadParts fills the parts of the events that the query reads.
 func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	if err := v.LoadDeliveries(events, q); err != nil {
 		return err
@@ -364,19 +363,19 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 // EachBytes bounds the payloads that EachEvent reads at a time, in bytes. One larger payload is read alone.
 const EachBytes = 1 << 20
 
-// Holding waits for room to read payloads: bytes of them together, and largest for the largest of them. The caller
-// calls give when it no longer holds the payloads.
+// Holding waits for room to load payloads of the given total size, the largest of which has the given size. The caller
+// calls give when it no longer holds them.
 type Holding func(bytes, largest int64) (give func(), err error)
 
-// EachEvent calls fn with each event of an endpoint that the query means, in the detail form, oldest first, up to the
-// newest at the time of the call. It reads a few at a time when hold lets it, and has no transaction open while hold or
-// fn runs. It ends with the first error of either, and with not_found when the endpoint is deleted meanwhile.
+// EachEvent calls fn with each event of an endpoint that matches the query, in detail form, oldest first, up to the
+// newest at the time of the call. It loads a few at a time, once hold permits, and has no transaction open while hold
+// or fn runs. It ends with the first error of either, or with not_found if the endpoint is deleted meanwhile.
 func (db *DB) EachEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
 	return eventWalk{db: db, who: who, ref: ref, query: q, hold: hold}.each(ctx, fn)
 }
 
-// EachReportedEvent is EachEvent with the delivery reports of each event. It holds the reports of one event at a time,
-// because they may have megabytes with the bodies in them. It asks hold for the largest, too.
+// EachReportedEvent is EachEvent with the delivery reports of each event. It loads the reports of one event at a time,
+// because their bodies can take megabytes, and includes the largest in what it asks of hold.
 func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, ref string, q query.Query, hold Holding, fn func(*hookglass.Event) error) error {
 	var reported map[int64]int64
 	w := eventWalk{db: db, who: who, ref: ref, query: q}
@@ -408,17 +407,17 @@ func (db *DB) EachReportedEvent(ctx context.Context, who hookglass.Principal, re
 	})
 }
 
-// eventWalk goes over the events of an endpoint that a query means, oldest first.
+// eventWalk visits the events of an endpoint that match a query, oldest first.
 type eventWalk struct {
 	db    *DB
 	who   hookglass.Principal
 	ref   string
 	query query.Query
 	hold  Holding
-	found func(*View, []*hookglass.Event) error // is told of each batch, in the view that found it; nil: nobody is
+	found func(*View, []*hookglass.Event) error // called with each batch, in the view that found it; may be nil
 }
 
-// each is EachEvent.
+// each implements EachEvent.
 func (w eventWalk) each(ctx context.Context, fn func(*hookglass.Event) error) error {
 	var last int64 // 0: not known yet
 	for above, more := int64(0), true; more; {
@@ -450,7 +449,8 @@ func (w eventWalk) each(ctx context.Context, fn func(*hookglass.Event) error) er
 	return nil
 }
 
-// span is where the events that a query means can be: above one seq, and up to another, or to the newest of now.
+// span returns bounds of the events that can match the query: above one seq, up to another, which is at most the
+// newest.
 func (v *View) span(log eventLog, q query.Query) (above, last int64, err error) {
 	newest, err := v.newestSeq(log)
 	if err != nil {
@@ -461,7 +461,7 @@ func (v *View) span(log eventLog, q query.Query) (above, last int64, err error) 
 	return log.floor, max(below-1, log.floor), err
 }
 
-// held gives events their payloads when hold lets it.
+// held loads the payloads of a batch once hold permits, and calls fn with each event.
 func (w eventWalk) held(ctx context.Context, events []*hookglass.Event, fn func(*hookglass.Event) error) error {
 	var bytes, largest int64
 	for _, e := range events {
@@ -482,8 +482,8 @@ func (w eventWalk) held(ctx context.Context, events []*hookglass.Event, fn func(
 		return err
 	}
 	for i, e := range events {
-		events[i] = nil                            // so that what is done with is not held
-		if e.Payload == nil || !w.query.Match(e) { // it was deleted meanwhile
+		events[i] = nil                            // lets go of those that are done
+		if e.Payload == nil || !w.query.Match(e) { // deleted meanwhile, or SQL selected too much
 			continue
 		}
 		if err := fn(e); err != nil {
@@ -493,8 +493,8 @@ func (w eventWalk) held(ctx context.Context, events []*hookglass.Event, fn func(
 	return nil
 }
 
-// next returns a few of the events that SQL selects above a seq and up to another, oldest first and without their
-// payloads, and the seq that it came to.
+// next returns a batch of the events that SQL selects above a seq and up to another, oldest first and without payloads,
+// and the seq up to which it has read.
 func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*hookglass.Event, reached int64, err error) {
 	mark := marked(q)
 	high, err := v.nthAbove(log, above, firstChunk, mark)

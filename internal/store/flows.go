@@ -46,7 +46,7 @@ func (v *View) Flow(id string) (hookglass.Flow, error) {
 	return one(v, "flow", scanFlow, "SELECT "+flowColumns+" FROM flows f WHERE f.id = "+a.add(id)+" AND "+v.accountScope(a, "f.account_id", "f.workspace_id"), a)
 }
 
-// Flows lists flows, newest first, those with a Num below before where it is not 0, of one state unless it is empty.
+// Flows lists flows, newest first. If before is not 0, only those with a smaller Num are listed; an empty state is any.
 func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hookglass.Flow, error) {
 	a := &args{}
 	query := "SELECT " + flowColumns + " FROM flows f WHERE " + v.accountScope(a, "f.account_id", "f.workspace_id")
@@ -59,8 +59,8 @@ func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hook
 	return queryAll(v, scanFlow, query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// FlowByKey returns the flow of a workspace that was made under an idempotency key, and the fingerprint of what was
-// asked for then. It answers not_found.
+// FlowByKey returns the flow of a workspace that was created with an idempotency key, and the fingerprint of that
+// request. It answers not_found.
 func (v *View) FlowByKey(workspaceID int64, key string) (f hookglass.Flow, fingerprint []byte, err error) {
 	f, err = one(v, "flow", func(scan func(...any) error) (hookglass.Flow, error) {
 		return scanFlow(func(dest ...any) error { return scan(append(dest, &fingerprint)...) })
@@ -68,12 +68,12 @@ func (v *View) FlowByKey(workspaceID int64, key string) (f hookglass.Flow, finge
 	return f, bytes.Clone(fingerprint), err
 }
 
-// FlowMadeBefore returns the newest flow that was made under an idempotency key from a draft with that fingerprint, in
-// any workspace that the asker sees. It answers not_found.
+// FlowMadeBefore returns the newest flow that was created with an idempotency key from a draft with this fingerprint,
+// in any workspace that the principal may see. It answers not_found.
 func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, error) {
 	a := &args{}
-	// It looks workspace by workspace, for the index of keys begins with the workspace. A scan of all flows would take
-	// longer with each flow that is made.
+	// Look workspace by workspace, because the index of keys begins with the workspace. A scan of all flows would take
+	// longer with each new flow.
 	found, err := queryAll(v, scanFlow, "SELECT "+flowColumns+" FROM flows f WHERE "+
 		v.dialect.picked("f.workspace_id", "SELECT w.id FROM workspaces w WHERE "+v.accountScope(a, "w.account_id", "w.id"))+
 		" AND f.idempotency_key = "+a.add(key)+" AND f.fingerprint = "+a.add(fingerprint), a.values...)
@@ -86,8 +86,8 @@ func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, e
 	return slices.MaxFunc(found, func(a, b hookglass.Flow) int { return cmp.Compare(a.Num, b.Num) }), nil
 }
 
-// LockLiveFlows returns how many flows of an account go on. Until the transaction ends, no other begins a flow of that
-// account.
+// LockLiveFlows returns how many flows of an account are pending. Until the transaction ends, no other transaction can
+// create a flow for that account.
 func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
 	if lock := tx.dialect.forUpdate(); lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM accounts WHERE id = $1"+lock, accountID); err != nil {
@@ -98,7 +98,7 @@ func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
 	return n, err
 }
 
-// CreateFlow stores a new flow and sets its Num. It is nobody's yet.
+// CreateFlow stores a new flow and sets its Num. Nobody holds it yet.
 func (tx *Tx) CreateFlow(f *hookglass.Flow, key string, fingerprint []byte) error {
 	plan, err := json.Marshal(f.Plan)
 	if err != nil {
@@ -115,7 +115,7 @@ func (tx *Tx) CreateFlow(f *hookglass.Flow, key string, fingerprint []byte) erro
 			f.StartedAt.UnixMicro(), f.DeadlineAt.UnixMicro(), micros(f.FinishedAt)}, &f.Num)
 }
 
-// DeleteFlow deletes a flow, whether it goes on or not. It answers not_found.
+// DeleteFlow deletes a flow, pending or not. It answers not_found.
 func (tx *Tx) DeleteFlow(id string) error {
 	f, err := tx.Flow(id)
 	if err != nil {
@@ -125,13 +125,13 @@ func (tx *Tx) DeleteFlow(id string) error {
 	return tx.change("flow", "DELETE FROM flows WHERE num = $1", f.Num)
 }
 
-// HeldFlow is a flow that its holder may go on with: Claim is the right to write.
+// HeldFlow is a leased flow. Claim is a fencing token: a save with an older one is refused.
 type HeldFlow struct {
 	hookglass.Flow
 	Claim int64
 }
 
-// ClaimFlows takes flows that go on and are nobody's, for as long as a lease.
+// ClaimFlows leases pending flows that nobody holds.
 func (tx *Tx) ClaimFlows(limit int, lease time.Duration) ([]HeldFlow, error) {
 	lock, clock := tx.dialect.forUpdate(), tx.dialect.clock()
 	if lock != "" {
@@ -147,7 +147,7 @@ func (tx *Tx) ClaimFlows(limit int, lease time.Duration) ([]HeldFlow, error) {
 
 const flowReturning = "num, id, account_id, workspace_id, state, definition, progress, cursor, version, started_at, deadline_at, finished_at"
 
-// ExtendFlows makes the leases of held flows last as long from now, and returns the Nums of those that are held still.
+// ExtendFlows renews the leases of held flows and returns the Nums of those that are still held.
 func (tx *Tx) ExtendFlows(held []HeldFlow, lease time.Duration) ([]int64, error) {
 	condition, args, err := tx.heldStill(held)
 	if err != nil {
@@ -157,7 +157,7 @@ func (tx *Tx) ExtendFlows(held []HeldFlow, lease time.Duration) ([]int64, error)
 	return queryAll(&tx.View, scanNum, "UPDATE flows SET leased_until = "+until+" WHERE finished_at IS NULL AND "+condition+" RETURNING num", args...)
 }
 
-// ReleaseFlows gives held flows back at once.
+// ReleaseFlows ends the leases of held flows.
 func (tx *Tx) ReleaseFlows(held []HeldFlow) error {
 	if len(held) == 0 {
 		return nil
@@ -171,7 +171,7 @@ func (tx *Tx) ReleaseFlows(held []HeldFlow) error {
 	return err
 }
 
-// heldStill is the condition that a flow is one of those that are held, by the claim that they are held by.
+// heldStill returns the condition that a flow is among those held, with the same claim.
 func (tx *Tx) heldStill(held []HeldFlow) (condition string, args []any, err error) {
 	in := input{columns: []inputColumn{{"num", inputInteger}, {"claim", inputInteger}}}
 	for _, h := range held {
@@ -181,8 +181,8 @@ func (tx *Tx) heldStill(held []HeldFlow) (condition string, args []any, err erro
 	return "(num, claim) IN (SELECT num, claim FROM " + from + ")" + in.lookup(tx.dialect, "num"), args, err
 }
 
-// SaveFlow stores how far a held flow is. It reports false where its claim was lost or it is deleted: then nothing is
-// stored.
+// SaveFlow stores the progress of a held flow. It reports false, and stores nothing, if the claim was lost or the flow
+// was deleted.
 func (tx *Tx) SaveFlow(h HeldFlow) (bool, error) {
 	progress, err := json.Marshal(h.Progress)
 	if err != nil {
@@ -196,23 +196,23 @@ func (tx *Tx) SaveFlow(h HeldFlow) (bool, error) {
 	return n > 0, err
 }
 
-// PurgeFlows deletes some of the flows that ended before a time, and reports whether there may be more.
+// PurgeFlows deletes up to limit flows that ended before a time, and reports whether there may be more.
 func (tx *Tx) PurgeFlows(before time.Time, limit int) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM flows WHERE "+tx.dialect.picked("num", "SELECT num FROM flows WHERE finished_at < $1 LIMIT $2"), before.UnixMicro(), limit)
 	return n == int64(limit), err
 }
 
-// FlowEvents is what was read of an endpoint for flows.
+// FlowEvents is what FlowEvents read of an endpoint.
 type FlowEvents struct {
-	Events []*hookglass.Event // in the list form, in the order of their capture
-	UpTo   int64              // the Seq up to which all were read: none comes up to there any more
+	Events []*hookglass.Event // in list form, in the order of capture
+	UpTo   int64              // all events up to this Seq were read, and none will be added there
 	Gone   bool               // the endpoint was deleted, and nothing was read
-	// Awaits is when the event behind UpTo was received whose actions are still to run; zero: there is none.
+	// Awaits is when the event after UpTo was received whose actions have not run; zero: none.
 	Awaits time.Time
 }
 
-// FlowEvents reads the next events of an endpoint behind a Seq. Where acted is set it ends before the first event whose
-// actions are still to run, for which that waits a minute at most. The view is a system's.
+// FlowEvents reads the next events of an endpoint after a Seq. If acted is set it stops before the first event whose
+// actions have not run, but waits a minute at most for each. The view's principal must be the system.
 func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read FlowEvents, err error) {
 	if read.UpTo, err = v.NewestOfAll(); err != nil {
 		return read, err
@@ -245,7 +245,7 @@ func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read
 		read.UpTo = min(read.UpTo, read.Events[limit-1].Seq)
 	}
 	for i, e := range read.Events {
-		if e.Seq > read.UpTo { // stored since the newest was asked for
+		if e.Seq > read.UpTo { // stored after the newest Seq was read
 			read.Events = read.Events[:i]
 			break
 		}
@@ -257,7 +257,7 @@ func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read
 	return read, nil
 }
 
-// LoadPayload gives an event in the list form its payload. It answers not_found.
+// LoadPayload loads the payload of an event in list form. It answers not_found.
 func (v *View) LoadPayload(e *hookglass.Event) error {
 	if err := v.loadPayloads([]*hookglass.Event{e}); err != nil {
 		return err
@@ -268,7 +268,7 @@ func (v *View) LoadPayload(e *hookglass.Event) error {
 	return nil
 }
 
-// SeqSince is a Seq behind which all events of an endpoint are that were received since a time.
+// SeqSince returns a Seq after which all events of an endpoint since a time are.
 func (v *View) SeqSince(endpointNum int64, since time.Time) (int64, error) {
 	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
@@ -277,7 +277,7 @@ func (v *View) SeqSince(endpointNum int64, since time.Time) (int64, error) {
 	return v.seqBefore(log, since)
 }
 
-// HasFreeFlows reports whether flows go on that are nobody's.
+// HasFreeFlows reports whether there are pending flows that nobody holds.
 func (v *View) HasFreeFlows() (bool, error) {
 	found, err := queryAll(v, scanNum, "SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= "+v.dialect.clock()+" LIMIT 1")
 	return len(found) > 0, err

@@ -10,7 +10,7 @@ import (
 	"hookglass"
 )
 
-// ForwardQueue is what waits for one target, and what decides whether it may go.
+// ForwardQueue is the queue of one target, with what decides whether its deliveries may be sent.
 type ForwardQueue struct {
 	TargetID     int64
 	Gone         bool // the target or its endpoint was deleted; nothing below is set
@@ -18,11 +18,11 @@ type ForwardQueue struct {
 	AccountID    int64
 	Entitlements hookglass.Entitlements // of the account, where there is one
 	FirstAt      time.Time              // when the first of them is due
-	NextTurn     time.Time              // of a target that is sent to so fast at most: see [hookglass.Rate]; zero: none was used
+	NextTurn     time.Time              // of a target with a rate limit: see [hookglass.Rate]; zero: no turn was used yet
 }
 
-// awaited are the targets with deliveries that are not final and a NULL. It finds each by one look into an index,
-// however much waits for it.
+// awaited yields the targets with deliveries that are not final, and a NULL. It finds each with one index look-up,
+// however long its queue is.
 const awaited = `WITH RECURSIVE q (target) AS (
 	SELECT (SELECT f.target FROM forwards f WHERE f.due_at IS NOT NULL ORDER BY f.target, f.due_at, f.num LIMIT 1)
 	UNION ALL
@@ -30,7 +30,7 @@ const awaited = `WITH RECURSIVE q (target) AS (
 	)
 	`
 
-// ForwardQueues lists the targets with deliveries that are not final, by their ids.
+// ForwardQueues lists the targets with deliveries that are not final, by id.
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, awaited+`SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
 			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
@@ -55,16 +55,16 @@ func scanForwardQueue(scan func(...any) error) (q ForwardQueue, err error) {
 	return q, err
 }
 
-// ClaimedForward is a delivery that its claimer sends. Claim is the right to say what became of it.
+// ClaimedForward is a leased delivery. Claim is a fencing token: an outcome with an older one is refused.
 type ClaimedForward struct {
 	hookglass.Forward
 	Claim int64
-	Lost  int // claims before this one of which nobody heard again
+	Lost  int // earlier claims whose outcome was never reported
 
 	Evidence *hookglass.ForwardEvidence // of the last attempt, to be stored with it
 }
 
-// waiting selects the first deliveries of a target; $1 is the target and $3 their number.
+// waiting picks the first deliveries of a target; $1 is the target and $3 the limit.
 func (d dialect) waiting(condition string) string {
 	lock := d.forUpdate()
 	if lock != "" {
@@ -74,9 +74,8 @@ func (d dialect) waiting(condition string) string {
 		" ORDER BY due_at, num LIMIT $3" + lock + ") "
 }
 
-// ClaimForwards takes deliveries to a target that are due at a time, the first due first, for as long as a lease. Those
-// whose lease has ended are among them. A claim is also a time, because one that a crash of the database took back must
-// not have the number of the next.
+// ClaimForwards leases deliveries to a target that are due at a time, including those whose lease has expired, in the
+// order of their due times. Claims are also times: one that a crash of the database undid must not equal a later one.
 func (tx *Tx) ClaimForwards(targetID int64, at time.Time, limit int, lease time.Duration) ([]ClaimedForward, error) {
 	return queryAll(&tx.View, scanClaimedForward, tx.dialect.waiting("due_at <= $2")+`UPDATE forwards
 		SET state = 'sending', due_at = $4, claim = CASE WHEN claim < $4 THEN $4 ELSE claim + 1 END, lost = lost + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
@@ -107,9 +106,9 @@ func readAttempts(num int64, text []byte) (attempts []hookglass.ForwardAttempt, 
 	return attempts, nil
 }
 
-// SettleForwards stores what became of claimed deliveries: their states, attempts and, where one is pending again,
-// NextAt. It returns for each whether it was stored. The others' claims were lost meanwhile, or their events deleted;
-// one may be there with the claim that is lost and with its next.
+// SettleForwards stores the outcomes of claimed deliveries: state, attempts and, for those pending again, NextAt. It
+// returns for each whether it was stored; if not, its claim was lost or its event deleted. The same delivery may occur
+// twice, with a lost claim and with the current one.
 func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	in := input{columns: []inputColumn{
 		{"num", inputInteger}, {"claim", inputInteger}, {"state", inputText}, {"due_at", inputInteger}, {"status", inputInteger}, {"attempts", inputBytes}, {"finished_at", inputInteger},
@@ -139,8 +138,8 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	return stored, err
 }
 
-// AddForwardEvidence stores, for the deliveries that have it, what their last attempt sent and what was answered. Call
-// it in the transaction that settles them.
+// AddForwardEvidence stores the evidence of the last attempts that have it. Call it in the transaction that settles
+// them.
 func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 	in := input{columns: []inputColumn{{"forward", inputInteger}, {"event", inputInteger}, {"attempt", inputInteger}, {"record", inputBytes}}}
 	for _, c := range settled {
@@ -158,39 +157,40 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 	return tx.insert("forward_evidence", in)
 }
 
-// SkipForwards ends some of the deliveries that wait for a target, and reports how many.
+// SkipForwards marks up to limit waiting deliveries of a target as skipped, and returns how many.
 func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, error) {
 	return tx.exec(tx.dialect.waiting("(state = 'pending' OR due_at <= $2)")+`UPDATE forwards SET state = 'skipped', due_at = NULL, finished_at = $2
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
 }
 
-// recallRows bounds how many deliveries one transaction recalls, because captures wait for that transaction.
+// recallRows bounds the deliveries that one transaction recalls, because captures wait for it.
 const recallRows = 500
 
-// dueTooLate says of a delivery that is due later than $1 that nothing is ever put off so far, but for what a target
-// asks for, until $2. One that came after that time itself came before the clock went back.
+// dueTooLate is the condition that a delivery is due later than any delay can explain: its due time was computed before
+// the clock was set back. The limit is $1, or $2 for a target's own Retry-After. A delivery created after $1 is such a
+// one too.
 const dueTooLate = "due_at > $1 AND (state <> 'pending' OR attempts IS NULL OR created_at > $1 OR due_at > $2)"
 
 func tooLate(beyond time.Time) []any {
 	return []any{beyond.UnixMicro(), beyond.Add(hookglass.MaxForwardWait).UnixMicro()}
 }
 
-// ForwardRecall looks for deliveries to a target that are due later than anything is put off.
+// ForwardRecall is a search for a target's deliveries that are due later than any delay can explain.
 type ForwardRecall struct {
 	TargetID int64
 
-	due, num int64 // where it goes on
+	due, num int64 // where it continues
 }
 
-// ForwardRecalls lists the targets with deliveries that are due later than a time.
+// ForwardRecalls lists the targets with deliveries due later than a time.
 func (v *View) ForwardRecalls(beyond time.Time) ([]ForwardRecall, error) {
 	return queryAll(v, func(scan func(...any) error) (r ForwardRecall, err error) { err = scan(&r.TargetID); return r, err }, awaited+`SELECT q.target FROM q
 		WHERE (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at DESC, f.num DESC LIMIT 1) > $1
 		ORDER BY q.target`, beyond.UnixMicro())
 }
 
-// LateForwards finds the next few deliveries of a recall, and returns the rest of the recall. When it finds none, the
-// recall is done.
+// LateForwards returns the next deliveries of a recall and the remaining recall. If it returns none, the recall is
+// done.
 func (v *View) LateForwards(r ForwardRecall, beyond time.Time) (nums []int64, left ForwardRecall, err error) {
 	type place struct{ due, num int64 }
 	found, err := queryAll(v, func(scan func(...any) error) (p place, err error) { err = scan(&p.due, &p.num); return p, err },
@@ -203,14 +203,14 @@ func (v *View) LateForwards(r ForwardRecall, beyond time.Time) (nums []int64, le
 	return nums, r, err
 }
 
-// RecallForwards makes deliveries due now, of those given that are still due too late.
+// RecallForwards makes those of the given deliveries that are still due too late due now.
 func (tx *Tx) RecallForwards(nums []int64, now, beyond time.Time) error {
 	_, err := tx.exec("UPDATE forwards SET due_at = $3 WHERE "+tx.dialect.among("num", "$4")+" AND "+dueTooLate, append(tooLate(beyond), now.UnixMicro(), tx.dialect.list(nums))...)
 	return err
 }
 
-// CountForwardFailures adds to the number of deliveries to a target that failed in a row, and returns the target with
-// the new number. It answers not_found.
+// CountForwardFailures adds to a target's number of consecutive failed deliveries and returns the updated target. It
+// answers not_found.
 func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.Time) (hookglass.ForwardingTarget, error) {
 	err := tx.change("forwarding target", `UPDATE forwarding_targets SET failures = failures + cast($2 AS bigint), failing_from = coalesce(failing_from, cast($3 AS bigint)) WHERE id = $1`,
 		targetID, n, at.UnixMicro())
@@ -220,20 +220,20 @@ func (tx *Tx) CountForwardFailures(endpointNum, targetID int64, n int, at time.T
 	return tx.forwardingTarget(endpointNum, targetID, "")
 }
 
-// ClearForwardFailures sets the number of deliveries to a target that failed in a row to zero.
+// ClearForwardFailures resets a target's number of consecutive failed deliveries.
 func (tx *Tx) ClearForwardFailures(targetID int64) error {
 	_, err := tx.exec("UPDATE forwarding_targets SET failures = 0, failing_from = NULL WHERE id = $1 AND failures > 0", targetID)
 	return err
 }
 
-// PauseForwardingTarget makes a target's deliveries wait until people resume it.
+// PauseForwardingTarget makes a target's deliveries wait until it is resumed.
 func (tx *Tx) PauseForwardingTarget(targetID int64, at time.Time, reason string) error {
 	tx.Announce(TopicEndpoints)
 	return tx.change("forwarding target", "UPDATE forwarding_targets SET paused_at = $2, pause_reason = $3 WHERE id = $1", targetID, at.UnixMicro(), reason)
 }
 
-// EventsBySeq returns the events with the given seqs that still exist. Those of maxSize bytes at most have their
-// payloads.
+// EventsBySeq returns those of the events with the given seqs that still exist. It loads payloads of up to maxSize
+// bytes.
 func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Event, error) {
 	a := &args{}
 	events, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
@@ -264,7 +264,7 @@ func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Ev
 
 const forwardColumns = "f.num, f.target, f.endpoint, f.event, e.id, f.state, f.due_at, f.status, f.attempts, f.created_at, f.finished_at"
 
-// forwardOf scans a delivery to a target.
+// forwardOf returns a scanner for deliveries to a target.
 func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hookglass.Forward, error) {
 	return func(scan func(...any) error) (f hookglass.Forward, err error) {
 		var due, status, finished sql.NullInt64
@@ -282,8 +282,8 @@ func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hook
 	}
 }
 
-// Forwards lists the deliveries to a target of an endpoint, newest first. With a before other than 0 it lists those
-// with a Num below it. It answers not_found.
+// Forwards lists the deliveries to a target of an endpoint, newest first. If before is not 0, only those with a smaller
+// Num are listed. It answers not_found.
 func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
 	return v.forwards(ref, targetID, limit, func(a *args) string {
 		condition := "f.target = " + a.add(targetID)
@@ -309,8 +309,8 @@ func (v *View) forwards(ref string, targetID int64, limit int, condition func(*a
 	return queryAll(v, forwardOf(t), query+" ORDER BY f.target DESC, f.num DESC LIMIT "+a.add(limit), a.values...)
 }
 
-// Forward returns the delivery of an event to a target of an endpoint, with what each attempt sent and what was
-// answered, as far as that is kept. It answers not_found.
+// Forward returns the delivery of an event to a target of an endpoint, with the evidence of its attempts as far as it
+// is kept. It answers not_found.
 func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f hookglass.Forward, evidence []hookglass.ForwardEvidence, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -342,7 +342,7 @@ func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f h
 	return f, evidence, v.completeEvidence(f.EventSeq, evidence)
 }
 
-// completeEvidence fills in the bodies that are kept with the event alone.
+// completeEvidence fills in the request bodies that are stored only with the event.
 func (v *View) completeEvidence(eventSeq int64, evidence []hookglass.ForwardEvidence) error {
 	if !slices.ContainsFunc(evidence, func(e hookglass.ForwardEvidence) bool { return e.EventBody > 0 }) {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"hookglass"
 )
 
-// The row of a target with a rate limit (a bound) holds the time of its next turn. The transaction that takes
-// deliveries to the target changes it, so the bound holds over all nodes, and when a node dies and starts again.
+// The row of a target with a rate limit holds the time of its next turn. The transaction that claims deliveries to the
+// target updates it, so the limit holds across nodes and restarts.
 
-// ClaimForwardsInTurn is [Tx.ClaimForwards] for a target with a bound. It takes only deliveries whose turn has come by
-// at, limit at most, and returns the bound and the next turn as they are afterwards. It takes nothing, and returns no
-// bound, while another transaction claims for the target, and when the target has no bound, is paused or is disabled.
+// ClaimForwardsInTurn is [Tx.ClaimForwards] for a target with a rate limit. It claims only deliveries whose turn has
+// come by at, limit at most, and returns the rate and the next turn afterwards. While another transaction claims for
+// the target, or if the target has no limit, is paused or is disabled, it claims nothing and returns the zero rate.
 func (tx *Tx) ClaimForwardsInTurn(targetID int64, at time.Time, limit int, lease time.Duration) (claimed []ClaimedForward, rate hookglass.Rate, next time.Time, err error) {
 	type turn struct {
 		rate hookglass.Rate
@@ -44,20 +44,20 @@ func (tx *Tx) ClaimForwardsInTurn(targetID int64, at time.Time, limit int, lease
 	return claimed, rate, next, err
 }
 
-// ReturnForwardTurns gives back turns in which nothing was sent: turns is how long they last together.
+// ReturnForwardTurns gives back unused turns; turns is their total duration.
 func (tx *Tx) ReturnForwardTurns(targetID int64, turns time.Duration) error {
 	_, err := tx.exec("UPDATE forwarding_targets SET rate_next = rate_next - cast($2 AS bigint) WHERE id = $1 AND rate_next IS NOT NULL", targetID, turns.Microseconds())
 	return err
 }
 
-// DelayForwardTurns moves the next turn of a target to a time, unless that turn is later already.
+// DelayForwardTurns moves the next turn of a target to a time, unless it is later already.
 func (tx *Tx) DelayForwardTurns(targetID int64, until time.Time) error {
 	_, err := tx.exec("UPDATE forwarding_targets SET rate_next = cast($2 AS bigint) WHERE id = $1 AND rate_next < cast($2 AS bigint)", targetID, until.UnixMicro())
 	return err
 }
 
-// changeForwardRate stores a bound, or removes it. A delivery that waits for its turn by the former bound does not wait
-// longer than one turn of the new bound.
+// changeForwardRate sets or removes a rate limit. A delivery that waits for its turn under the old limit waits at most
+// one turn of the new one.
 func (tx *Tx) changeForwardRate(id int64, rate hookglass.Rate) error {
 	if !rate.Bounded() {
 		return tx.change("forwarding target", "UPDATE forwarding_targets SET rate_limit = NULL, rate_period = NULL, rate_next = NULL WHERE id = $1", id)
@@ -68,15 +68,15 @@ func (tx *Tx) changeForwardRate(id int64, rate hookglass.Rate) error {
 		id, rate.Limit, int64(rate.Period/time.Second), soonest)
 }
 
-// CountForwardsInLine counts the pending deliveries to some targets that are due by a time. It stops counting at most.
+// CountForwardsInLine counts the pending deliveries to some targets that are due by a time, up to most.
 func (v *View) CountForwardsInLine(targets []int64, at time.Time, most int) (n int, err error) {
 	err = v.queryRow("delivery", "SELECT count(*) FROM (SELECT 1 FROM forwards WHERE "+v.dialect.among("target", "$1")+" AND due_at <= $2 AND state = 'pending' LIMIT $3) AS n",
 		[]any{v.dialect.list(targets), at.UnixMicro(), most}, &n)
 	return n, err
 }
 
-// ForwardBacklogs are what waits for each of some targets of an endpoint. It looks at [hookglass.MostPending]
-// deliveries to each, and at those that are being sent.
+// ForwardBacklogs returns what waits for each of some targets of an endpoint. Per target it reads at most
+// [hookglass.MostPending] deliveries, and those being sent.
 func (v *View) ForwardBacklogs(ref string, targets ...hookglass.ForwardingTarget) ([]hookglass.ForwardBacklog, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -91,8 +91,8 @@ func (v *View) ForwardBacklogs(ref string, targets ...hookglass.ForwardingTarget
 	return all, nil
 }
 
-// forwardBacklog is what waits for a target. What is due and not being sent is pending; to ask for that word has
-// PostgreSQL expect so little, before it has analysed the table, that it would sort all of it.
+// forwardBacklog returns what waits for a target. The condition is "state <> 'sending'" on purpose: for "state =
+// 'pending'", PostgreSQL would, before the table is analysed, expect so few rows that it sorts the whole queue.
 func (v *View) forwardBacklog(t hookglass.ForwardingTarget, floor int64) (b hookglass.ForwardBacklog, err error) {
 	const pending = "FROM forwards WHERE target = $1 AND due_at IS NOT NULL AND state <> 'sending'"
 	var last, next sql.NullInt64

@@ -8,30 +8,30 @@ import (
 	"hookglass"
 )
 
-// resendAtOnce bounds how many failed deliveries one transaction puts in line again, and resendLooks how many it looks
-// at to find them, because captures wait for that transaction.
+// resendAtOnce bounds how many failed deliveries one transaction queues again, and resendLooks how many it reads to
+// find them, because captures wait for it.
 const (
 	resendAtOnce = 250
 	resendLooks  = 5_000
 )
 
-// FailedRange is a walk over the failed deliveries to a target that were made after one time and before another,
-// neither included. A zero time is no bound. The walk comes to each delivery once at most, even when it fails again at
-// once, and to none that was made after the walk began.
+// FailedRange is a walk over a target's failed deliveries that were created between two times, both excluded. A zero
+// time is no bound. The walk visits each delivery at most once, even if it fails again meanwhile, and none created
+// after the walk began.
 type FailedRange struct {
 	After, Before time.Time
 
 	Done  bool
 	begun bool
-	above int64 // where it goes on
+	above int64 // where it continues
 	upTo  int64
 
-	atOnce, looks int // resendAtOnce and resendLooks, once it is begun; a test walks in smaller steps
+	atOnce, looks int // resendAtOnce and resendLooks once begun; tests use smaller ones
 }
 
-// FailedForwards returns the next deliveries of a walk, oldest first and without what their attempts sent, and the rest
-// of the walk. The caller goes on with the rest until it is Done, in a new transaction each time. The deliveries are
-// locked, and those that another transaction has locked are passed over. A deleted event has no deliveries.
+// FailedForwards returns the next deliveries of a walk, oldest first and without evidence, and the remaining walk. The
+// caller repeats it until Done, each time in a new transaction. It locks the deliveries and skips those that another
+// transaction has locked. A deleted event has no deliveries.
 func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found []hookglass.Forward, left FailedRange, err error) {
 	log, err := tx.eventLog(string(t.EndpointID))
 	if err != nil {
@@ -42,7 +42,7 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 			return nil, r, err
 		}
 	}
-	// The numbers alone are in the index; the rest is read of so many rows at most.
+	// Find the end of the batch in the index, so that at most r.looks rows are read.
 	last, err := queryAll(&tx.View, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) ORDER BY f.target, f.num LIMIT 1 OFFSET $4",
 		t.ID, r.above, r.upTo, r.looks-1)
 	if err != nil {
@@ -57,7 +57,7 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 		after = r.After.UnixMicro()
 	}
 	if !r.Before.IsZero() {
-		before = r.Before.Add(time.Microsecond - 1).UnixMicro() // what is between two microseconds is after the lower
+		before = r.Before.Add(time.Microsecond - 1).UnixMicro() // rounded up: a time between two microseconds is after the lower
 	}
 	lock := tx.dialect.forUpdate()
 	if lock != "" {
@@ -84,12 +84,12 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 	return found, r, nil
 }
 
-// failedOf is what the index of failed deliveries holds. A target's are asked for by both columns of it, and in the
-// order of both: by the number alone the primary key would seem as good while there is one target.
+// failedOf is the condition of the partial index of failed deliveries. Queries compare and order by both of its
+// columns: by num alone, the primary key would look as good to the planner while there is only one target.
 const failedOf = "f.state = 'failed'"
 
-// beginFailed finds where a walk begins and ends. Deliveries are nearly in the order of their times, as events are
-// (see bracket).
+// beginFailed finds where a walk begins and ends. Deliveries are nearly in the order of their creation times, as events
+// are (see bracket).
 func (v *View) beginFailed(targetID int64, r *FailedRange) error {
 	newest, err := queryAll(v, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, 0) AND (f.target, f.num) < ($1, cast($2 AS bigint)) ORDER BY f.target DESC, f.num DESC LIMIT 1",
 		targetID, int64(math.MaxInt64))
@@ -118,8 +118,8 @@ func (v *View) beginFailed(targetID int64, r *FailedRange) error {
 	return err
 }
 
-// LockForward returns the delivery of an event to a target, and keeps others from changing it until the transaction
-// ends. It answers not_found.
+// LockForward returns the delivery of an event to a target and locks it: nobody else can change it until the
+// transaction ends. It answers not_found.
 func (tx *Tx) LockForward(t hookglass.ForwardingTarget, event hookglass.EventID) (f hookglass.Forward, err error) {
 	log, err := tx.eventLog(string(t.EndpointID))
 	if err != nil {
@@ -129,8 +129,8 @@ func (tx *Tx) LockForward(t hookglass.ForwardingTarget, event hookglass.EventID)
 		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`+tx.dialect.forUpdateOf("f"), &args{[]any{log.endpoint.Num, string(event), t.ID, log.floor}})
 }
 
-// ResendForwards puts deliveries that have failed and are locked in line again: they are due now and have all their
-// retries before them. What was attempted stays with them.
+// ResendForwards queues failed, locked deliveries again: they are due now, with all retries ahead. Earlier attempts
+// stay with them.
 func (tx *Tx) ResendForwards(failed []hookglass.Forward) error {
 	in := input{columns: []inputColumn{{"num", inputInteger}, {"due_at", inputInteger}, {"spent", inputInteger}}}
 	for _, f := range failed {
@@ -149,7 +149,7 @@ func (tx *Tx) ResendForwards(failed []hookglass.Forward) error {
 	return err
 }
 
-// FailedForwardsOf lists the deliveries to a target of an endpoint that have failed, as Forwards lists all of them.
+// FailedForwardsOf is Forwards for failed deliveries only.
 func (v *View) FailedForwardsOf(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
 	if before == 0 {
 		before = math.MaxInt64
@@ -160,7 +160,7 @@ func (v *View) FailedForwardsOf(ref string, targetID, before int64, limit int) (
 	})
 }
 
-// CountFailedForwards counts the deliveries to a target that have failed, up to a number.
+// CountFailedForwards counts the failed deliveries to a target, up to most.
 func (v *View) CountFailedForwards(t hookglass.ForwardingTarget, most int) (n int, err error) {
 	log, err := v.eventLog(string(t.EndpointID))
 	if err != nil {

@@ -15,22 +15,22 @@ import (
 	"hookglass"
 )
 
-// Bounds of one group commit. More would make the first wait long, and memory large.
+// Bounds of one group commit. Larger groups would delay the first op and take more memory.
 const (
 	groupOps   = 512
 	groupBytes = 16 << 20
 
-	// sharedOps is the bound where the database is another process: while it works on one group, the senders of the
-	// others are served. Groups of all that wait would have the two processes take turns. Its bytes travel while all
-	// nodes wait.
+	// sharedOps is the bound if the database is a separate process: while it commits one group, this process serves the
+	// senders of others. With groups of everything that waits, the two processes would take turns. Its bytes are
+	// bounded because they travel while all nodes wait.
 	sharedOps   = 64
 	sharedBytes = 4 << 20
 )
 
-// queueLen bounds the work waiting for a writer. What does not fit is answered unavailable at once.
+// queueLen bounds the work that waits for the writer. What exceeds it is answered unavailable at once.
 const queueLen = 4096
 
-// change is what an update does in its transaction. It says whether its commit may be lost, see [Tx.MayBeLost].
+// change is what an update does in its transaction. It reports whether its commit may be lost; see [Tx.MayBeLost].
 type change func(*sql.Tx) (mayBeLost bool, err error)
 
 // op is one piece of work for a writer that commits in groups.
@@ -39,12 +39,12 @@ type op struct {
 	update  change // nil for a capture
 	capture *captureOp
 	state   atomic.Int32 // opWaiting, opTaken or opGivenUp
-	lossy   bool         // update said so
+	lossy   bool         // update reported mayBeLost
 	err     error
 	done    chan struct{}
 
 	running sync.Mutex // held while update runs
-	left    bool       // the caller has gone, and what update writes to is no longer the writer's
+	left    bool       // the caller is gone: update must not touch its variables any more
 }
 
 // run runs the update, unless its caller has left.
@@ -59,7 +59,7 @@ func (o *op) run(tx *sql.Tx) error {
 	return err
 }
 
-// leave waits until the update does not run, and lets it run no more.
+// leave waits until the update is not running and prevents it from running again.
 func (o *op) leave() {
 	o.running.Lock()
 	o.left = true
@@ -72,9 +72,9 @@ const (
 	opGivenUp
 )
 
-// submit queues the op and waits for its commit. When the context ends while the op still waits it is withdrawn; when
-// the writer has it already the outcome is not known to the caller. In either case an update does not run any more when
-// submit returns, so that the caller may use what it wrote to.
+// submit queues the op and waits for its commit. If the context ends while the op still waits, it is withdrawn; if the
+// writer has taken it, the outcome is unknown. In both cases the update no longer runs once submit returns, so the
+// caller may use the variables that it writes to.
 func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 	mu.RLock()
 	if *closed {
@@ -104,7 +104,7 @@ func submit(mu *sync.RWMutex, closed *bool, ops chan<- *op, o *op) error {
 	}
 }
 
-// weight is about how many bytes an event takes in a group: the answer may be larger than the request.
+// weight estimates the bytes of an event in a group. The reply counts too: it may be larger than the request.
 func weight(ev *hookglass.Event) int64 {
 	bytes := ev.Size
 	if ev.Payload == nil {
@@ -119,26 +119,25 @@ func weight(ev *hookglass.Event) int64 {
 	return bytes
 }
 
-// room is what a group has room for.
+// room is the capacity of a group.
 type room struct {
 	ops   int   // at most
-	bytes int64 // it is full with the op that reaches them
+	bytes int64 // the op that reaches them is the last
 
-	worth int           // ops that it waits for, so long
+	worth int           // wait for so many ops
 	wait  time.Duration // at most
 }
 
-// expect returns when so many ops are in the queue, or after a while. It looks now and then: to be woken by each would
-// take the processor from senders.
+// expect waits until there are so many ops in the queue, or for a while. It polls: being woken by each op would take
+// the processor from senders.
 func expect(queue <-chan *op, ops int, wait time.Duration) {
 	for until := time.Now().Add(wait); len(queue) < ops && time.Now().Before(until); {
 		time.Sleep(50 * time.Microsecond)
 	}
 }
 
-// take returns the first op and those that wait behind it, as there is room.
-// Yielding a few times lets senders that were just answered come back with their next request, which fills the group at
-// no cost to a lone one.
+// take returns the first op and those that wait behind it, up to the room of the group. It yields a few times, so that
+// senders that were just answered can send their next request; this fills the group and costs a single sender nothing.
 func take(queue <-chan *op, first *op, room room) []*op {
 	ops := make([]*op, 0, 64)
 	var bytes int64
@@ -169,13 +168,13 @@ func take(queue <-chan *op, first *op, room room) []*op {
 			return ops
 		}
 		expect(queue, room.worth-len(ops), room.wait)
-		room.worth = 0 // what has come by now goes along
+		room.worth = 0 // take what has come by now
 	}
 	return ops
 }
 
-// retrySingly gives each op a transaction of its own after a group failed, because one op may have spoilt
-// it for all. Storage that fails as such ends this at once.
+// retrySingly runs each op in its own transaction after a group failed, because a single op may have broken it for all.
+// It stops as soon as the storage itself fails.
 func retrySingly(ops []*op, err error, run func(*op) error) {
 	for i, o := range ops {
 		if err != nil && storageTrouble(err) {
@@ -190,7 +189,7 @@ func retrySingly(ops []*op, err error, run func(*op) error) {
 	}
 }
 
-// settle answers the ops of a group that has ended, hands over what follows its captures, and announces the rest.
+// settle answers the ops of a finished group, hands over the work of its captures, and announces the rest.
 func settle(db *DB, ops []*op, began time.Time) {
 	topics := make(map[string]struct{}, 4)
 	var captures int
@@ -242,9 +241,8 @@ type endpointGroup struct {
 	ops      []*op
 }
 
-// byEndpoint gathers captures by endpoint, each in the order of reception: senders that were received one after the
-// other may come to the writer in another order. Groups are in the order of their endpoints, so that two transactions
-// take their row locks in the same order.
+// byEndpoint groups captures by endpoint, each group in the order of reception, in which they may not reach the writer.
+// The groups are sorted by endpoint, so that transactions take row locks in the same order.
 func byEndpoint(ops []*op) []*endpointGroup {
 	var groups []*endpointGroup
 	index := make(map[int64]*endpointGroup)
@@ -268,7 +266,7 @@ func byEndpoint(ops []*op) []*endpointGroup {
 	for _, g := range groups {
 		slices.SortStableFunc(g.ops, func(a, b *op) int {
 			x, y := a.capture.event, b.capture.event
-			return cmp.Or(x.ReceivedAt.Compare(y.ReceivedAt), cmp.Compare(x.ID, y.ID)) // ids sort as lists do
+			return cmp.Or(x.ReceivedAt.Compare(y.ReceivedAt), cmp.Compare(x.ID, y.ID)) // lists sort by id
 		})
 	}
 	return groups

@@ -7,38 +7,36 @@ import (
 	"hookglass"
 )
 
-// What follows a captured event is stored with it, and usually the node that captured it is the one to begin it. So a
-// capture asks who works such things on its node before it is stored. Where there is room they are stored as claimed,
-// and handed over with the event when both are on disk: nobody looks for them, claims them or loads the event again.
-// All else waits in the tables for whoever comes.
+// The work that follows a captured event is stored with it, and usually the node that captured it also begins it. So
+// before a capture is stored, the node's own workers are asked. If they have capacity, the work is stored as claimed by
+// them, and handed over with the event once both are on disk: nobody has to find it, claim it or load the event again.
+// Other work waits in the tables.
 
-// Taker begins at once what follows webhooks that this process captures. Its methods return without waiting for
-// anything.
+// Taker begins work on webhooks that this process captured at once. Its methods never block.
 type Taker[W any] interface {
-	// Offer is asked before an event is stored whether what follows it can begin at once, and until when it is claimed
-	// then, a delivery for its target's timeout longer; zero: it cannot. account is 0 for a temporary endpoint.
+	// Offer is called before an event is stored. It returns until when the event's work is claimed, to which a
+	// delivery's timeout is added, or zero if it cannot begin at once. account is 0 for a temporary endpoint.
 	Offer(account int64, event *hookglass.Event) (until time.Time)
-	// Take ends an offer that was accepted, with what was stored and claimed: nothing when the event was not stored. A
-	// delivery without a claim is told of alone: it waits for its target's turn.
-	// The event is the taker's own.
+	// Take ends an accepted offer with the work that was stored as claimed, none if the event was not stored. A
+	// delivery without a claim comes alone: it waits for its target's turn. The event belongs to the taker.
 	Take(account int64, event *hookglass.Event, work []W)
 }
 
-// HandedForward is a delivery that its taker sends, and what decides whether it may go.
+// HandedForward is a delivery for its taker to send, with what decides whether it may be sent.
 type HandedForward struct {
 	Queue ForwardQueue
 	ClaimedForward
 }
 
-// takers are those of this process.
+// takers holds the takers of this process.
 type takers struct {
-	mu       sync.RWMutex // held for reading while they are asked
+	mu       sync.RWMutex // held for reading while takers are asked
 	forwards Taker[HandedForward]
 	tasks    map[TaskKind]Taker[Task]
 }
 
-// HandForwards hands deliveries over to t from now on, and to nobody when t is nil. Once it returns, the former taker
-// is asked no more; it is still told the outcome of offers that it accepted before.
+// HandForwards hands deliveries to t from now on; nil is nobody. Once it returns, the former taker gets no more offers,
+// but still hears the outcome of those that it accepted.
 func (db *DB) HandForwards(t Taker[HandedForward]) {
 	db.takers.mu.Lock()
 	defer db.takers.mu.Unlock()
@@ -55,10 +53,10 @@ func (db *DB) HandTasks(kind TaskKind, t Taker[Task]) {
 	db.takers.tasks[kind] = t
 }
 
-// offered is an offer that was accepted, and what was stored of it.
+// offered is an accepted offer, and its work once stored.
 type offered[W any] struct {
 	taker Taker[W]  // nil: there is none
-	until time.Time // zero then
+	until time.Time // zero if there is none
 	work  []W
 }
 
@@ -71,11 +69,11 @@ func offer[W any](t Taker[W], c *captureOp) (o offered[W]) {
 	return o
 }
 
-// crowdOps is the number of captures in one group from which on nothing is handed over: many senders wait for their
-// answers then, and the work that follows can wait in the tables.
+// crowdOps is the number of captures in a group from which nothing is handed over: with so many senders waiting for
+// answers, further work can wait in the tables.
 const crowdOps = 8
 
-// offer asks the takers for what follows the captures among the ops.
+// offer offers the work of the captures among the ops to the takers.
 func (db *DB) offer(ops []*op) {
 	if len(ops) >= crowdOps {
 		return
@@ -84,7 +82,7 @@ func (db *DB) offer(ops []*op) {
 	defer db.takers.mu.RUnlock()
 	for _, o := range ops {
 		c := o.capture
-		if c == nil || c.event.Type != hookglass.EventWebhook { // a mail is judged first
+		if c == nil || c.event.Type != hookglass.EventWebhook { // mail waits for its verdict
 			continue
 		}
 		if c.work.Forward {
@@ -100,8 +98,8 @@ func (db *DB) offer(ops []*op) {
 	}
 }
 
-// handed returns what is to be called when the sender has been answered, which may change the event: it hands over what
-// was stored.
+// handed returns functions that hand over the stored work. Call them after the sender was answered, because takers may
+// change the event.
 func (c *captureOp) handed(stored bool) (take []func()) {
 	if c.forwards.taker != nil {
 		take = append(take, c.forwards.handed(c, stored))
@@ -122,7 +120,7 @@ func (o *offered[W]) handed(c *captureOp, stored bool) func() {
 	return func() { o.taker.Take(c.account, ev, o.work) }
 }
 
-// asStored is a copy of an event that was just captured, as it would be read.
+// asStored returns a copy of a just captured event as it would be read from the database.
 func asStored(ev *hookglass.Event) *hookglass.Event {
 	e := *ev
 	if ev.Payload == nil {
@@ -140,7 +138,7 @@ func asStored(ev *hookglass.Event) *hookglass.Event {
 	return &e
 }
 
-// taskUntil is the time until which the i-th task is claimed from the start. It is zero for a task that is not claimed.
+// taskUntil returns until when the i-th task is claimed, or zero if it is not.
 func (c *captureOp) taskUntil(i int) time.Time {
 	if i >= len(c.tasks) {
 		return time.Time{}
@@ -148,7 +146,7 @@ func (c *captureOp) taskUntil(i int) time.Time {
 	return c.tasks[i].until
 }
 
-// claimedUntil is a time in microseconds, as a statement takes it, and 0 for the zero time: nothing is claimed.
+// claimedUntil returns a time in microseconds for a statement, or 0 for the zero time, which is no claim.
 func claimedUntil(until time.Time) int64 {
 	if until.IsZero() {
 		return 0
@@ -156,7 +154,7 @@ func claimedUntil(until time.Time) int64 {
 	return until.UnixMicro()
 }
 
-// hand gives captures, which have their numbers, what was stored as claimed.
+// hand adds the work that was stored as claimed to its captures, which have their Seqs.
 func hand(captures []*captureOp, forwards []HandedForward, tasks []Task) {
 	if len(forwards) == 0 && len(tasks) == 0 {
 		return
@@ -183,7 +181,7 @@ func hand(captures []*captureOp, forwards []HandedForward, tasks []Task) {
 	}
 }
 
-// unhand forgets what an attempt to store the captures handed over.
+// unhand drops the work of a failed attempt to store the captures.
 func unhand(ops []*op) {
 	for _, o := range ops {
 		if c := o.capture; c != nil {
@@ -195,11 +193,11 @@ func unhand(ops []*op) {
 	}
 }
 
-// handedForward are the columns of a delivery that is handed over: of a row s that has it, and handedTarget.
+// handedForward lists the columns of a handed delivery: those of its row s, then handedTarget.
 const handedForward = "s.num, s.event, s.claim, s.created_at, " + handedTarget
 
-// handedTarget are the columns of what decides whether a delivery may go: of its target t, and the endpoint e and
-// account a of that.
+// handedTarget lists the columns that decide whether a delivery may be sent: of its target t, the endpoint e and the
+// account a.
 const handedTarget = `t.id, e.num, e.id, t.name, t.url, t.timeout_seconds, t.retry_count, t.failures,
 	coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)`
 
@@ -210,7 +208,7 @@ func scanHandedForward(scan func(...any) error) (h HandedForward, err error) {
 	return h, err
 }
 
-// scanHandedTarget scans a row of handedTarget, which other columns stand before.
+// scanHandedTarget scans a row of other columns followed by handedTarget.
 func scanHandedTarget(scan func(...any) error, before ...any) (q ForwardQueue, err error) {
 	var timeout, payment int64
 	var a hookglass.Account
@@ -223,7 +221,7 @@ func scanHandedTarget(scan func(...any) error, before ...any) (q ForwardQueue, e
 	return q, err
 }
 
-// claimed fills in what a delivery that was stored as claimed has of its target.
+// claimed fills in the fields of a claimed delivery that follow from its target.
 func (h *HandedForward) claimed(at time.Time) {
 	h.TargetID, h.EndpointNum, h.State, h.CreatedAt = h.Queue.TargetID, h.Queue.Target.EndpointNum, hookglass.ForwardSending, at.UTC()
 }

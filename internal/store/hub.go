@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Topics of announcements. None has a space: they travel between nodes as words.
+// Topics of announcements. They contain no spaces, which separate them when they travel between nodes.
 const (
 	// TopicEndpoints: an endpoint, its settings or its configs changed.
 	TopicEndpoints = "endpoints"
@@ -31,19 +31,19 @@ func TopicEvents(endpointNum int64) string { return "e" + strconv.FormatInt(endp
 // TopicAccount is the topic of an account's activity, endpoints and settings.
 func TopicAccount(id int64) string { return "a" + strconv.FormatInt(id, 10) }
 
-// Subscription hears of topics. C receives a value some time after an announcement; several announcements may
-// come as one value. Close it when done.
+// Subscription receives announcements of topics. C receives a value after an announcement; several announcements may be
+// merged into one value. Close it when done.
 type Subscription struct {
 	C      <-chan struct{}
 	c      chan struct{}
-	fn     func() // instead of c
+	fn     func() // called instead of sending to c
 	heard  atomic.Uint64
 	hub    *hub
 	topics []string
 }
 
-// Heard counts the announcements so far. It has counted those of an Update or Capture of this process when that
-// returns, so what was read before with the same count is no older than the caller's own writes.
+// Heard counts the announcements so far. An Update or Capture of this process is counted before it returns: a read that
+// is cached with the current count is no older than the caller's own writes.
 func (s *Subscription) Heard() uint64 { return s.heard.Load() }
 
 // Close ends the subscription.
@@ -94,7 +94,7 @@ func (h *hub) publish(topics ...string) {
 	}
 }
 
-// resync wakes every listener, after announcements may have been lost.
+// resync wakes all subscribers after announcements may have been lost.
 func (h *hub) resync() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"hookglass"
 )
 
-// taskKinds are all kinds of tasks.
+// taskKinds lists all kinds of tasks.
 var taskKinds = []TaskKind{TaskActions, TaskSignature, TaskVerdict, TaskSchema}
 
-// EndLeases makes due at once what another process had in hand, deliveries and tasks, which has died: for a process
-// that has an embedded database for itself, before it works. On PostgreSQL it does nothing, for others may be at work.
+// EndLeases makes the deliveries and tasks that a dead process had leased due at once. It is for a process that has
+// just opened an embedded database, which nobody else uses. On PostgreSQL it does nothing: other nodes may be working.
 func (db *DB) EndLeases(ctx context.Context) error {
 	if db.dialect == postgres {
 		return nil

@@ -10,13 +10,11 @@ import (
 	"hookglass"
 )
 
-// handover is how long after a target was made or changed an event may still be captured by a node that has not heard
-// of it.
+// handover is how long after a change of a target a node may still capture events without knowing of it.
 const handover = 10 * time.Second
 
-// Ledger adds up what became of the events of an endpoint that were received from one time up to another, which is not
-// included. Both are whole minutes, and whole hours where figures by minutes are not kept any more. Bodies are not
-// read. It answers not_found.
+// Ledger computes the ledger of an endpoint for events received from from until before to. Both are whole minutes, or
+// whole hours where figures by the minute are no longer kept. It reads no bodies. It answers not_found.
 func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err error) {
 	w, all, err := v.ledgerWindow(ref, from, to)
 	if err != nil {
@@ -52,7 +50,7 @@ func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err e
 	return l, nil
 }
 
-// hidden counts the events that are deleted and not erased yet: those up to the floor.
+// hidden counts the events that are deleted but not yet erased: those up to the floor.
 func (w ledgerWindow) hidden() (n int64, err error) {
 	log, err := w.v.eventLogOf(w.log.endpoint)
 	if err != nil || log.floor == 0 {
@@ -63,7 +61,7 @@ func (w ledgerWindow) hidden() (n int64, err error) {
 	return n, err
 }
 
-// BooksFrom is from when on what is erased and refused is in the figures; zero: since ever.
+// BooksFrom returns since when the figures count erased and refused arrivals; zero: always.
 func (v *View) BooksFrom() (time.Time, error) {
 	var at int64
 	err := v.queryRow("cursor", "SELECT coalesce(max(books_at), 0) FROM rollup_cursor", nil, &at)
@@ -79,8 +77,8 @@ func (w ledgerWindow) count(p ledgerPiece) (n int64, err error) {
 	return n, err
 }
 
-// kept counts the events of a piece and what their senders were answered. Of a whole piece the usual answer is what is
-// left of all: the others are in an index of their own.
+// kept counts the events of a piece and the answers to their senders. In a whole piece, 200 is counted as the rest: the
+// other answers have a partial index.
 func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err error) {
 	usual, condition, ignored := int64(0), "", "count(ignored)"
 	if p.whole {
@@ -123,13 +121,13 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 	return all, err
 }
 
-// tally is a number of rows of one state.
+// tally is a count of rows in one state.
 type tally struct {
 	num    int64
 	id     string
 	state  string
 	n      int64
-	nobody int64 // of n: not final, and due never
+	nobody int64 // of n: not final, but never due
 }
 
 func scanTally(scan func(...any) error) (t tally, err error) {
@@ -137,7 +135,7 @@ func scanTally(scan func(...any) error) (t tally, err error) {
 	return t, err
 }
 
-// close adds consumers in the order of their numbers. Events that a consumer has nothing of are skipped.
+// close adds the consumers in the order of their numbers. Events without any record at a consumer count as skipped.
 func (w ledgerWindow) close(l *hookglass.Ledger, by map[int64]*hookglass.LedgerConsumer) {
 	nums := make([]int64, 0, len(by))
 	for num := range by {
@@ -161,8 +159,8 @@ func (w ledgerWindow) actions(l *hookglass.Ledger, kept []int64) error {
 	if err != nil {
 		return err
 	}
-	var waiting int64          // events whose actions are still to run
-	begun := map[int64]int64{} // how many of them an action has begun with
+	var waiting int64          // events whose actions have not run
+	begun := map[int64]int64{} // of these, how many each action has begun
 	var rows []tally
 	for i, p := range w.pieces {
 		runs, err := w.runs(p, kept[i])
@@ -209,8 +207,7 @@ func (w ledgerWindow) actions(l *hookglass.Ledger, kept []int64) error {
 	return nil
 }
 
-// actionTasks counts the events of a piece whose actions are still to run, and those of them that each action has begun
-// with.
+// actionTasks counts the events of a piece whose actions have not run, and how many of these each action has begun.
 func (w ledgerWindow) actionTasks(p ledgerPiece) (waiting int64, begun []tally, err error) {
 	a := &args{}
 	count := "sum(CASE WHEN w.seq IN (" + w.tasked(a, TaskActions) + ") THEN 1 ELSE 0 END)"
@@ -222,20 +219,20 @@ func (w ledgerWindow) actionTasks(p ledgerPiece) (waiting int64, begun []tally, 
 	return waiting, begun, err
 }
 
-// tasked selects the events of the endpoint that have a task of a kind, all of them at once: no index leads from an
-// event to its tasks, and while many wait each look for one would go through all.
+// tasked selects all events of the endpoint that have a task of a kind. It reads them once, because no index leads from
+// an event to its tasks: while many wait, a look-up per event would scan them all each time.
 func (w ledgerWindow) tasked(a *args, kind TaskKind) string {
 	return "SELECT k.event FROM event_tasks k WHERE k.kind = " + a.add(string(kind)) + " AND k.endpoint = " + a.add(w.log.endpoint.Num)
 }
 
-// has reports whether there is a row of the endpoint, which is $1.
+// has reports whether the endpoint, $1, has a row in a table.
 func (w ledgerWindow) has(rows string) (has bool, err error) {
 	var n int64
 	err = w.v.queryRow("endpoint", "SELECT CASE WHEN EXISTS (SELECT 1 FROM "+rows+") THEN 1 ELSE 0 END", []any{w.log.endpoint.Num}, &n)
 	return n == 1, err
 }
 
-// runs counts runs of actions by their states.
+// runs counts the runs of each action by state.
 func (w ledgerWindow) runs(p ledgerPiece, kept int64) ([]tally, error) {
 	if has, err := w.has("action_runs WHERE endpoint = $1"); err != nil || !has {
 		return nil, err
@@ -266,7 +263,7 @@ func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
 		}
 		c.Delivered, c.Pending = c.Delivered+delivered, c.Pending+pending
 	}
-	c.Failed = l.Kept - c.Delivered - c.Pending // given up, after processes died with it
+	c.Failed = l.Kept - c.Delivered - c.Pending // given up after processes died during the check
 	l.Consumers = append(l.Consumers, c)
 	return nil
 }

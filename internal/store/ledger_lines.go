@@ -8,15 +8,15 @@ import (
 	"hookglass"
 )
 
-// Bounds of a page of the ledger: the bodies are read for their hashes.
+// Bounds of a page of the ledger. Bodies are read, because their hashes are listed.
 const (
 	ledgerBytes    = 32 << 20
-	ledgerAttempts = 20 // reports and replays of one event, the newest
+	ledgerAttempts = 20 // the newest reports and replays of one event
 )
 
-// LedgerLines lists what became of single events of an endpoint that were received from one time up to another, oldest
-// first, those behind a Seq. next is the Seq behind which others follow, 0 at the end. A page can be short and yet have
-// a next one: large bodies take their time. It answers not_found.
+// LedgerLines lists what became of each event of an endpoint received from from until before to, oldest first, starting
+// after a Seq. next is the Seq to continue after, or 0 at the end. Pages may be short before the end, because large
+// bodies take time. It answers not_found.
 func (v *View) LedgerLines(ref string, from, to time.Time, after int64, limit int) (lines []hookglass.LedgerLine, next int64, err error) {
 	w, _, err := v.ledgerWindow(ref, from, to)
 	if err != nil {
@@ -61,7 +61,7 @@ func (v *View) LedgerLines(ref string, from, to time.Time, after int64, limit in
 	return lines, next, nil
 }
 
-// hashBodies holds payloads no longer than it takes to hash them.
+// hashBodies loads payloads, hashes them and lets go of them.
 func (v *View) hashBodies(events []*hookglass.Event, at map[int64]*hookglass.LedgerLine) error {
 	if err := v.loadPayloads(events); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (v *View) lineReplays(_ ledgerWindow, at map[int64]*hookglass.LedgerLine, s
 	return err
 }
 
-// latest appends, and drops the oldest of more than a page shows.
+// latest appends to a list and drops the oldest item beyond what a page shows.
 func latest[T any](list []T, item T) []T {
 	if list = append(list, item); len(list) > ledgerAttempts {
 		list = list[1:]

@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// targets counts how events stand with forwarding targets; kept are the events of each piece.
+// targets counts events by their state at the forwarding targets; kept is the number of events of each piece.
 func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 	known, err := w.v.ForwardingTargets(string(w.log.endpoint.ID), 0, 0)
 	if err != nil {
@@ -43,11 +43,11 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 			handed[r.num] += r.n
 		}
 		for _, t := range known {
-			if !t.Enabled || t.When != "" { // what its condition does not mean leaves no row
+			if !t.Enabled || t.When != "" { // events that a condition excludes leave no row
 				continue
 			}
 			owed := kept[i] - handed[t.ID]
-			if owed > 0 && !t.UpdatedAt.Add(handover).Before(w.from) { // it is owed some of them alone
+			if owed > 0 && !t.UpdatedAt.Add(handover).Before(w.from) { // changed within the window: only later events are owed
 				if owed, err = w.owed(p, t); err != nil {
 					return err
 				}
@@ -59,8 +59,7 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 	return nil
 }
 
-// owed counts the events of a piece that came when a target had been enabled and unchanged, and were not handed over to
-// it.
+// owed counts the events of a piece that arrived since a target was last changed and were not handed over to it.
 func (w ledgerWindow) owed(p ledgerPiece, t hookglass.ForwardingTarget) (n int64, err error) {
 	since := t.UpdatedAt.Add(handover)
 	if p.whole {
@@ -77,7 +76,7 @@ func (w ledgerWindow) owed(p ledgerPiece, t hookglass.ForwardingTarget) (n int64
 	return n + mixed, err
 }
 
-// notHanded counts the events of a whole piece of which a target has nothing.
+// notHanded counts the events of a whole piece that have no delivery to a target.
 func (w ledgerWindow) notHanded(p ledgerPiece, target int64) (n int64, err error) {
 	first, last, err := w.ends(p)
 	if err != nil || last == 0 {
@@ -90,7 +89,7 @@ func (w ledgerWindow) notHanded(p ledgerPiece, target int64) (n int64, err error
 	return max(n-handed[target], 0), err
 }
 
-// forwards counts the deliveries of the events of a piece by targets and states.
+// forwards counts the deliveries of a piece by target and state.
 func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
 	if first, last, dense, err := w.dense(p, kept); err != nil || dense {
 		if err != nil {
@@ -103,10 +102,10 @@ func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
 		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.values...)
 }
 
-// forwardsBetween counts the deliveries of events from one seq to another. It reads indexes alone, and rows where
-// something is pending: what is delivered is what is left of all.
+// forwardsBetween counts the deliveries of events from one seq to another. It reads only indexes, and the rows of what
+// is pending: the rest of all deliveries is delivered.
 func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
-	// Also the targets that are gone: one look into an index for each target of the installation.
+	// Deleted targets are included. This takes one index look-up per target of the installation.
 	own, err := queryAll(w.v, scanNum, `WITH RECURSIVE q (target) AS (
 			SELECT (SELECT f.target FROM forwards f ORDER BY f.target, f.num LIMIT 1)
 			UNION ALL
@@ -122,7 +121,7 @@ func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 		return nil, err
 	}
 	var rows []tally
-	// The sign keeps SQLite from reading all that a target ever had.
+	// The plus sign keeps SQLite from an index by which it would read every delivery that the target ever had.
 	for _, some := range []struct{ condition, target, nobody string }{
 		{"f.due_at IS NULL AND f.state <> 'delivered'", "+f.target", "sum(CASE WHEN f.state IN ('pending', 'sending') THEN 1 ELSE 0 END)"},
 		{"f.due_at IS NOT NULL", "f.target", "0"},
@@ -146,7 +145,7 @@ func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 	return rows, nil
 }
 
-// all counts the deliveries to each of some targets. They are counted side by side: grouped, SQLite would sort them.
+// all counts the deliveries to each of some targets, one column each: with GROUP BY, SQLite would sort them.
 func (w ledgerWindow) all(targets []int64, first, last int64) (map[int64]int64, error) {
 	a := &args{}
 	sums, counts, into := make([]string, len(targets)), make([]int64, len(targets)), make([]any, len(targets))

@@ -9,15 +9,14 @@ import (
 	"hookglass"
 )
 
-// missed is the condition that an event of a table w without a report is somebody's to deliver through the tunnel: it
-// fell into an outage, or a session that is there has it or will get it. It is for single events: of many, the ranges
-// are asked ([ledgerWindow.missedIn]).
+// missed is the condition that an event of a table w without a report is to be delivered through the tunnel: it falls
+// into an outage, or a current subscription covers it. It is for single events; for many use [ledgerWindow.missedIn].
 func missed(endpoint string) string {
 	return "(EXISTS (SELECT 1 FROM tunnel_gaps g WHERE g.endpoint = " + endpoint + " AND w.seq > g.from_seq AND (g.to_seq IS NULL OR w.seq <= g.to_seq)) OR " +
 		"EXISTS (SELECT 1 FROM tunnel_subscriptions s WHERE s.endpoint = " + endpoint + " AND w.seq > s.begins))"
 }
 
-// tunnel counts how events stand with the tunnel; kept are the events of each piece.
+// tunnel counts events by their state at the tunnel; kept is the number of events of each piece.
 func (w ledgerWindow) tunnel(l *hookglass.Ledger, kept []int64, expired int64) error {
 	c := &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTunnel}
 	var used int64
@@ -55,11 +54,11 @@ func (w ledgerWindow) tunnel(l *hookglass.Ledger, kept []int64, expired int64) e
 	return nil
 }
 
-// seqRange is the seqs between two, neither included.
+// seqRange is a range of seqs, both bounds excluded.
 type seqRange struct{ above, below int64 }
 
-// wanted are the events that are somebody's to deliver through the tunnel, in ranges that have none in common. An
-// endpoint whose client comes and goes has hundreds of outages, of which each event would be asked.
+// wanted returns the events that are to be delivered through the tunnel as disjoint ranges. A client that comes and
+// goes leaves hundreds of overlapping outages, each of which would be checked per event otherwise.
 func (w ledgerWindow) wanted() ([]seqRange, error) {
 	all, err := queryAll(w.v, func(scan func(...any) error) (r seqRange, err error) {
 		var to sql.NullInt64
@@ -85,8 +84,8 @@ func (w ledgerWindow) wanted() ([]seqRange, error) {
 	return apart, nil
 }
 
-// missedIn counts the events of a piece that lie in ranges and have no report. Each range is read by itself, and asks
-// for the report of each of its events: the server would else rather read all reports for each of the ranges.
+// missedIn counts the events of a piece that lie in ranges and have no report. Each range is a subquery that looks up
+// the report of each of its events: otherwise the server prefers to scan all reports once per range.
 func (w ledgerWindow) missedIn(p ledgerPiece, ranges []seqRange) (n int64, err error) {
 	in := input{columns: []inputColumn{{"above", inputInteger}, {"below", inputInteger}, {"endpoint", inputInteger}, {"since", inputInteger}, {"until", inputInteger}}}
 	for _, r := range ranges {

@@ -8,28 +8,28 @@ import (
 	"hookglass/internal/query"
 )
 
-// ledgerWindow is the events of an endpoint that were received in a time, in pieces that have none in common.
+// ledgerWindow is the events of an endpoint that were received in a period, as disjoint pieces.
 type ledgerWindow struct {
 	v        *View
-	log      eventLog // its floor is where the window can begin
+	log      eventLog // its floor is raised to where the window can begin
 	below    int64
 	from, to time.Time
 	pieces   []ledgerPiece
 	spots    []ledgerSpot
 }
 
-// ledgerSpot is where the events of some minutes lie.
+// ledgerSpot says between which seqs the events of some minutes lie.
 type ledgerSpot struct{ from, to, low, high int64 }
 
-// ledgerPiece is a range of seqs, neither bound included. Of a whole one every event was received in the time, so that
-// it is counted without reading the events; of another each is asked when it was.
+// ledgerPiece is a range of seqs, both bounds excluded. All events of a whole piece were received in the period, so
+// that they can be counted by the index alone; in other pieces the time of each event is checked.
 type ledgerPiece struct {
 	above, below int64
 	whole        bool
 }
 
-// ledgerWindow finds the pieces, and adds up the figures of the time. Where the figures place all events by their seqs,
-// the pieces are one that is whole and those at its ends in which events of different times are mixed.
+// ledgerWindow finds the pieces and adds up the figures of the period. If the figures place all events by their seqs,
+// there is one whole piece, and pieces at its ends in which events of different periods are mixed.
 func (v *View) ledgerWindow(ref string, from, to time.Time) (w ledgerWindow, all hookglass.Figures, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -46,7 +46,7 @@ func (v *View) ledgerWindow(ref string, from, to time.Time) (w ledgerWindow, all
 		return w, all, err
 	}
 	w.pieces = []ledgerPiece{{above: w.log.floor, below: w.below}}
-	// With few events the log is not bracketed: any of them may be of the time, however far its clock was off.
+	// A small log was not bracketed: any event may be of the period, however wrong its clock was.
 	if log.endpoint.EventCount >= bracketFrom && placed(before) && placed(within) && placed(after) {
 		w.pieces = w.placedPieces(before, within, after)
 	}
@@ -73,7 +73,7 @@ func (w ledgerWindow) placedPieces(before, within, after hookglass.Figures) []le
 	return pieces
 }
 
-// figures adds up what arrived in the time, and what arrived before and after it as far away as a clock may be off.
+// figures adds up what arrived in the period, and what arrived within clockError before and after it.
 func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err error) {
 	add := func(at, span int64, f hookglass.Figures) {
 		if f.Placed > 0 {
@@ -89,7 +89,7 @@ func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err e
 		}
 	}
 	first, last := w.from.Add(-clockError).Truncate(time.Hour), w.to.Add(clockError+time.Hour).Truncate(time.Hour)
-	cut := func(at time.Time) int64 { // the hour that a bound cuts in two, which is read by minutes; -60: it cuts none
+	cut := func(at time.Time) int64 { // the hour that a bound falls into, to be read by minutes; -60: the bound is a whole hour
 		if hour := at.Truncate(time.Hour); !hour.Equal(at) {
 			return hour.Unix() / 60
 		}
@@ -119,12 +119,12 @@ func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err e
 	return before, within, after, err
 }
 
-// among is the condition for the events of a piece, which are counted.
+// among returns the condition for the events of a piece, for counting.
 func (w ledgerWindow) among(a *args, p ledgerPiece) string {
 	return w.timed(a, p, w.v.dialect.bounded(a, w.log.endpoint.Num, p.above, p.below))
 }
 
-// listed is among for events above a seq that are read in their order.
+// listed returns the condition for the events of a piece above a seq, for reading in order.
 func (w ledgerWindow) listed(a *args, p ledgerPiece, above int64) string {
 	return w.timed(a, p, w.v.dialect.within(a, w.log.endpoint.Num, max(above, p.above), p.below))
 }
@@ -136,12 +136,12 @@ func (w ledgerWindow) timed(a *args, p ledgerPiece, condition string) string {
 	return condition + " AND received_at >= " + a.add(w.from.UnixMicro()) + " AND received_at < " + a.add(w.to.UnixMicro())
 }
 
-// table is the events of a piece as a table w.
+// table returns the events of a piece as a table w.
 func (w ledgerWindow) table(a *args, p ledgerPiece) string {
 	return "(SELECT seq, received_at, spf FROM events WHERE " + w.among(a, p) + ") AS w"
 }
 
-// hull is the range that all pieces lie in.
+// hull returns the smallest range that contains all pieces.
 func (w ledgerWindow) hull() ledgerPiece {
 	h := w.pieces[0]
 	h.whole = h.whole && len(w.pieces) == 1
@@ -151,8 +151,8 @@ func (w ledgerWindow) hull() ledgerPiece {
 	return h
 }
 
-// since parts a whole piece by a time: all events of late were received after it, those of mixed may have been, and no
-// others.
+// since splits a whole piece at a time. All events of late were received after it, those of mixed may have been, and
+// all others were received before it.
 func (w ledgerWindow) since(p ledgerPiece, at time.Time) (late, mixed ledgerPiece) {
 	minute, low, high := at.Unix()/60, int64(math.MaxInt64), p.above
 	for _, s := range w.spots {
@@ -167,7 +167,7 @@ func (w ledgerWindow) since(p ledgerPiece, at time.Time) (late, mixed ledgerPiec
 	return late, ledgerPiece{above: max(min(low-1, late.above), p.above), below: late.above + 1, whole: true}
 }
 
-// ends are the first and the last seq of a piece; 0: it is empty.
+// ends returns the first and the last seq of a piece, or 0 if it is empty.
 func (w ledgerWindow) ends(p ledgerPiece) (first, last int64, err error) {
 	for _, order := range []struct {
 		text string
@@ -183,11 +183,11 @@ func (w ledgerWindow) ends(p ledgerPiece) (first, last int64, err error) {
 	return first, last, nil
 }
 
-// sparse is how many seqs may lie between two events of an endpoint, on average, for it to pay to read all that became
-// of events in their range rather than what became of each event.
+// sparse is how many seqs there may be per event of an endpoint for reading the records of a whole range of seqs to be
+// cheaper than looking them up for each event.
 const sparse = 4
 
-// dense reports whether the events of a piece, of which there are so many, lie close together, and where.
+// dense reports whether the kept events of a piece lie close together, and between which seqs.
 func (w ledgerWindow) dense(p ledgerPiece, kept int64) (first, last int64, dense bool, err error) {
 	if !p.whole || kept == 0 {
 		return 0, 0, false, nil
@@ -196,9 +196,9 @@ func (w ledgerWindow) dense(p ledgerPiece, kept int64) (first, last int64, dense
 	return first, last, err == nil && last-first < sparse*kept, err
 }
 
-// having is the FROM, and the beginning of the WHERE, of the rows r of a table that are of the events of a piece, of
-// which there are so many. Where these lie close together the rows are read by the range alone. The endpoint is written
-// so that no index knows it: an endpoint may have had any number of rows.
+// having returns the FROM and the start of the WHERE for the rows r of a table that belong to the events of a piece, of
+// which there are kept. If these lie close together, rows are selected by the range of seqs. "endpoint + 0" keeps the
+// index on the endpoint out, which may have any number of rows.
 func (w ledgerWindow) having(a *args, table string, p ledgerPiece, kept int64) (string, error) {
 	first, last, dense, err := w.dense(p, kept)
 	if err != nil {

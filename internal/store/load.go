@@ -19,7 +19,7 @@ import (
 var ErrNotEmpty = errors.New("store: the database is not empty")
 
 // PostgresInUse reports whether other processes of this program are connected to the database. It answers unavailable,
-// soon also where the server hangs.
+// and does not wait long if the server hangs.
 func PostgresInUse(ctx context.Context, url string) (bool, error) {
 	parsed, err := parseURL(url)
 	if err != nil {
@@ -35,7 +35,7 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 		return false, unavailable("connect", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// The server sees the end of a process, such as a command that was run just before, a moment after it.
+	// The server notices the end of a process a moment later, for example that of a command run just before.
 	for began := time.Now(); ; {
 		var others int
 		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('hookglass', '"+listenerName+"')").Scan(&others)
@@ -56,10 +56,9 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 // endSeen is how long a server may take to see that a connection has ended.
 const endSeen = 2 * time.Second
 
-// Load fills the database from a dump that was made with this version of the schema (see [DB.MigrateTo]),
-// replacing what it holds: fn calls the Sink as Dump did. Without replace a database that holds data answers
-// ErrNotEmpty. On PostgreSQL all of it happens or nothing; an SQLite file is of no use after a load that failed.
-// Nobody else may use the database meanwhile.
+// Load fills the database from a dump of the same version of the schema (see [DB.MigrateTo]), replacing what it holds.
+// fn calls the Sink as Dump did. Without replace it answers ErrNotEmpty for a database that holds data. On PostgreSQL a
+// failed load changes nothing; an SQLite file is unusable after one. Nobody else may use the database meanwhile.
 func (db *DB) Load(ctx context.Context, schema int64, replace bool, fn func(Sink) error) error {
 	have, _, err := db.SchemaVersion(ctx)
 	if err != nil {
@@ -74,7 +73,7 @@ func (db *DB) Load(ctx context.Context, schema int64, replace bool, fn func(Sink
 	}
 	defer conn.Close()
 	if db.dialect == sqliteDialect {
-		// The writer stands still until conn is given back, and with it what has the log copied.
+		// The writer, and with it the checkpoints, stand still until conn is returned.
 		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", copyPages)); err != nil {
 			return classify(err)
 		}
@@ -100,7 +99,7 @@ func (db *DB) Load(ctx context.Context, schema int64, replace bool, fn func(Sink
 	return classify(l.tx.Commit())
 }
 
-// Bounds of what is held before it is written.
+// Bounds of what is buffered.
 const (
 	loadRows  = 1000
 	loadBytes = 16 << 20
@@ -128,10 +127,10 @@ func (l *loader) begin() (err error) {
 	return err
 }
 
-// clear empties the tables, in the order in which nothing refers to what goes.
+// clear empties the tables, referring ones before those that they refer to.
 func (l *loader) clear(replace bool) error {
 	for _, t := range slices.Backward(l.tables) {
-		if !replace && t.Name != "rate_limits" { // which a mere look at the database's health fills
+		if !replace && t.Name != "rate_limits" { // filled by health checks alone
 			var any bool
 			if err := l.tx.QueryRowContext(l.ctx, "SELECT EXISTS (SELECT 1 FROM "+t.Name+")").Scan(&any); err != nil {
 				return err
@@ -161,7 +160,7 @@ func (l *loader) clear(replace bool) error {
 	if err != nil || l.db.dialect == sqliteDialect {
 		return err
 	}
-	// What a move had begun to put there is gone, and with it what forbids to serve it.
+	// The data of an unfinished move is gone, so drop its record too, which forbids serving the database.
 	var moved bool
 	if err := l.tx.QueryRowContext(l.ctx, "SELECT to_regclass('moves') IS NOT NULL").Scan(&moved); err != nil || !moved {
 		return err
@@ -240,8 +239,8 @@ func (l *loader) flush() error {
 	if err := l.insert(rows); err != nil {
 		return err
 	}
-	// One transaction for all would make the write-ahead log as large as the database. The file is of no use
-	// before the load has ended anyhow.
+	// One transaction for everything would make the write-ahead log as large as the database. Until the load has ended
+	// the file is unusable anyway.
 	if err := l.tx.Commit(); err != nil {
 		return err
 	}
@@ -283,7 +282,7 @@ func (l *loader) copy(rows [][]any) error {
 	})
 }
 
-// dumpedJob is a job by its kind and arguments alone; what they mean is its worker's.
+// dumpedJob is a job known only by its kind and arguments, which its worker interprets.
 type dumpedJob struct {
 	kind string
 	args json.RawMessage

@@ -4,5 +4,5 @@ package store
 
 import "context"
 
-// lockDirectory keeps nobody where there is no flock.
+// lockDirectory does nothing where there is no flock.
 func lockDirectory(context.Context, string) (unlock func(), err error) { return func() {}, nil }

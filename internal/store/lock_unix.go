@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// lockAgain is how soon a directory that another has is asked for again.
+// lockAgain is how soon a directory that another process has locked is tried again.
 const lockAgain = 10 * time.Millisecond
 
-// lockDirectory keeps others who call it, in whichever process, until unlock. Where the directory cannot be opened, or
-// its file system knows no such lock, nobody is kept.
+// lockDirectory excludes other callers, in any process, until unlock. It succeeds without a lock if the directory
+// cannot be opened or its file system has no such locks.
 func lockDirectory(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// resultOf reads a column of a mail's authentication.
+// resultOf decodes a result column of a mail's authentication.
 func resultOf(column sql.NullString) string {
 	if !column.Valid {
 		return hookglass.AuthPending
@@ -15,7 +15,7 @@ func resultOf(column sql.NullString) string {
 	return column.String
 }
 
-// storedEnvelope is a hookglass.Envelope as it is stored; the names are in the database.
+// storedEnvelope is a hookglass.Envelope as it is stored. Its JSON names are part of the schema.
 type storedEnvelope struct {
 	From     string   `json:"from"`
 	To       []string `json:"to"`
@@ -24,12 +24,12 @@ type storedEnvelope struct {
 	Composed bool     `json:"composed,omitempty"`
 }
 
-// encodeEnvelope makes the column of an envelope; "" stands for none.
+// encodeEnvelope encodes an envelope as a column; "" is none.
 func encodeEnvelope(e *hookglass.Envelope) string {
 	if e == nil {
 		return ""
 	}
-	text, _ := json.Marshal(storedEnvelope(*e)) // strings alone: it cannot fail
+	text, _ := json.Marshal(storedEnvelope(*e)) // only strings and a bool: it cannot fail
 	return encodeText(string(text))
 }
 
@@ -48,10 +48,10 @@ func decodeEnvelope(column string) (*hookglass.Envelope, error) {
 type Verdict struct {
 	EndpointNum, EventSeq int64
 	Results               hookglass.Authentication
-	Details               []byte // what they rest on, as JSON
+	Details               []byte // the evidence, as JSON
 }
 
-// SetVerdicts stores verdicts. Events that are gone are left alone.
+// SetVerdicts stores verdicts, except for events that are gone.
 func (tx *Tx) SetVerdicts(verdicts []Verdict) error {
 	results, err := tx.sqlTx.PrepareContext(tx.ctx, "UPDATE events SET spf = $3, dkim = $4, dmarc = $5 WHERE endpoint = $1 AND seq = $2")
 	if err != nil {

@@ -16,11 +16,10 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Migrate brings the schema up to date. Processes that start together wait for each other; a migration cut
-// off by a crash is repeated or continued by the next call. A schema that a newer program made is refused by a
-// [SchemaError]: this one does not know what it would have to keep. A role that lacks the right for it is answered a
-// [MissingRight], and a [NotWritable] where nobody may write; a database that could not hold what senders write is
-// refused by an [EncodingError], also with a schema that is up to date.
+// Migrate brings the schema up to date. Processes that start together wait for each other, and the next call repeats or
+// continues a migration that a crash interrupted. It refuses the schema of a newer program with a [SchemaError],
+// because it cannot know what to preserve. It returns a [MissingRight] if the role lacks the right, a [NotWritable] if
+// nobody may write, and an [EncodingError], even with a current schema, if the database cannot hold what senders write.
 func (db *DB) Migrate(ctx context.Context) error {
 	if err := db.Foreign(ctx); err != nil {
 		return err
@@ -46,10 +45,9 @@ func (db *DB) Migrate(ctx context.Context) error {
 // ErrForeign says that a database holds tables of another program.
 var ErrForeign = errors.New("store: the database holds tables of another program")
 
-// Foreign answers ErrForeign where tables of another program stand in the place of ours, which cannot be made beside
-// them. It changes nothing.
+// Foreign returns ErrForeign if tables of another program have names that ours need. It changes nothing.
 func (db *DB) Foreign(ctx context.Context) error {
-	have, _, err := db.SchemaVersion(ctx) // first: who makes the schema meanwhile makes all of its tables with the version
+	have, _, err := db.SchemaVersion(ctx) // first: the tables and the version are created in one transaction
 	if err != nil {
 		return err
 	}
@@ -66,7 +64,7 @@ func (db *DB) Foreign(ctx context.Context) error {
 
 // SchemaError says that the schema of a database is not the one that this program knows.
 type SchemaError struct {
-	Have, Need int64 // versions; Have is 0 where there is no schema
+	Have, Need int64 // versions; Have is 0 if there is no schema
 }
 
 func (e *SchemaError) Error() string {
@@ -82,8 +80,8 @@ func (e *SchemaError) Error() string {
 // Newer reports whether a newer program than this one made the schema.
 func (e *SchemaError) Newer() bool { return e.Have > e.Need }
 
-// Current answers a [SchemaError] where the schema is not the one that this program knows, and ErrForeign as Foreign
-// does. It changes nothing.
+// Current returns a [SchemaError] if the schema is not this program's, and ErrForeign as Foreign does. It changes
+// nothing.
 func (db *DB) Current(ctx context.Context) error {
 	if err := db.Foreign(ctx); err != nil {
 		return err
@@ -95,7 +93,7 @@ func (db *DB) Current(ctx context.Context) error {
 	return &SchemaError{have, need}
 }
 
-// refuseNewer answers a [SchemaError] where a newer program than this one made the schema.
+// refuseNewer returns a [SchemaError] if the schema is of a newer program.
 func refuseNewer(have, need int64) error {
 	if have <= need {
 		return nil
@@ -103,7 +101,7 @@ func refuseNewer(have, need int64) error {
 	return &SchemaError{have, need}
 }
 
-// MigrateTo brings the schema of an empty database to an earlier version, that of a dump to be loaded.
+// MigrateTo brings the schema of an empty database to an earlier version, that of a dump to load.
 func (db *DB) MigrateTo(ctx context.Context, version int64) error {
 	for _, refuses := range []func(context.Context) error{db.Foreign, db.Encodes, db.MayCreate} {
 		if err := refuses(ctx); err != nil {
@@ -148,11 +146,11 @@ func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provi
 		return err
 	}
 	db.log.Info("schema migrated", "from", from, "to", results[len(results)-1].Source.Version, "took", time.Since(began))
-	// What commits by itself is brought to the disk by an update that follows it.
+	// Some migrations commit asynchronously; a durable update afterwards brings them to the disk.
 	return db.engine.update(ctx, func(*sql.Tx) (mayBeLost bool, err error) { return false, nil })
 }
 
-// SchemaVersion returns the version of the schema in the database, 0 where there is none, and the one this program
+// SchemaVersion returns the version of the database's schema, 0 if there is none, and the version that this program
 // needs. It changes nothing.
 func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	provider, err := db.migrations(db.write)
@@ -167,7 +165,7 @@ func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	if err := db.read.QueryRowContext(ctx, asked).Scan(&any); err != nil {
 		return 0, 0, fmt.Errorf("store: schema version: %w", classify(err))
 	}
-	if !any { // the library would make its table to look into it
+	if !any { // the library would create its table in order to look
 		sources := provider.ListSources()
 		return 0, sources[len(sources)-1].Version, nil
 	}

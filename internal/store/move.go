@@ -19,28 +19,27 @@ import (
 	"unicode/utf8"
 )
 
-// A move fills an empty PostgreSQL database from an embedded one, row for row. internal/move says what is copied when
-// and compared with what; here is the SQL of both sides. Rows travel as tuples of PostgreSQL's binary COPY, which are
-// canonical: the same row has the same bytes whichever database it comes from, so a digest of the tuple is a digest of
-// the row.
+// A move fills an empty PostgreSQL database from an embedded one, row by row. Package internal/move decides what is
+// copied and compared; this file has the SQL of the source, move_target.go that of the destination. Rows travel as
+// tuples of PostgreSQL's binary COPY. These are canonical: a row has the same bytes from either database, so a digest
+// of the tuple is a digest of the row.
 
-// MoveTable is a table that a move copies, and which of its columns are its key. Rows come in the order of that.
+// MoveTable is a table to copy, with the indexes of its key columns. Rows are read in the order of the key.
 type MoveTable struct {
 	Table
 	key []int
 }
 
-// MovedRow is a row. It belongs to whoever reads until the next.
+// MovedRow is a row, valid until the next one is read.
 type MovedRow struct {
 	Key   []byte // the tuple of the key's columns
 	Tuple []byte
 }
 
-// queueKey is the key of a job that is still to be done. Jobs get new ids in the destination, so no comparison looks at
-// it.
+// queueKey is the key of a pending job. Jobs get new ids in the destination, so comparisons ignore it.
 var queueKey = []Column{{"id", IntColumn}}
 
-// Queue reports whether the table stands for the jobs that are still to be done.
+// Queue reports whether the table stands for the pending jobs.
 func (t MoveTable) Queue() bool { return t.Name == queueTable.Name }
 
 func (t MoveTable) keyColumns() []Column {
@@ -83,7 +82,7 @@ func compareInts(x, y []byte) int {
 	return 0
 }
 
-// Describe spells a key for people.
+// Describe formats a key for people.
 func (t MoveTable) Describe(key []byte) string {
 	var b strings.Builder
 	key = key[2:]
@@ -106,7 +105,7 @@ func (t MoveTable) Describe(key []byte) string {
 	return b.String()
 }
 
-// arguments are the values of a key for a statement.
+// arguments returns the values of a key as arguments of a statement.
 func (t MoveTable) arguments(key []byte) []any {
 	var values []any
 	key = key[2:]
@@ -125,7 +124,7 @@ func (t MoveTable) arguments(key []byte) []any {
 	return values
 }
 
-// field cuts the first field, which is not NULL, off what remains of a tuple.
+// field splits the first field, which must not be NULL, from the rest of a tuple.
 func field(tuple []byte) (value, rest []byte) {
 	n := binary.BigEndian.Uint32(tuple)
 	return tuple[4 : 4+n], tuple[4+n:]
@@ -172,16 +171,15 @@ func appendTuple(b []byte, columns []Column, values []any) ([]byte, error) {
 	return b, nil
 }
 
-// MoveSource reads an embedded database that nobody writes to meanwhile: other processes that try are refused until it
-// is closed.
+// MoveSource reads an embedded database. It holds the write lock: other processes cannot write until it is closed.
 type MoveSource struct {
 	tx     *sql.Tx
 	tables []MoveTable
 	schema int64
 }
 
-// OpenMoveSource begins to read. db must be an embedded database, which is good for nothing else until the source is
-// closed. It answers a [SchemaError] for a schema that is not this program's.
+// OpenMoveSource returns a source for db, an embedded database, which cannot be used otherwise until the source is
+// closed. It returns a [SchemaError] for a schema that is not this program's.
 func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
 	if db.dialect != sqliteDialect {
 		return nil, errors.New("store: only an embedded database can be moved")
@@ -193,7 +191,7 @@ func (db *DB) OpenMoveSource(ctx context.Context) (*MoveSource, error) {
 	if have != need {
 		return nil, fmt.Errorf("the embedded database: %w", &SchemaError{have, need})
 	}
-	tx, err := db.write.BeginTx(ctx, nil) // which takes the lock for writing
+	tx, err := db.write.BeginTx(ctx, nil) // takes the write lock
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -228,19 +226,19 @@ func (s *MoveSource) describe(ctx context.Context) error {
 	return nil
 }
 
-// Close ends reading. Nothing was changed.
+// Close ends reading. The database is unchanged.
 func (s *MoveSource) Close() error { return s.tx.Rollback() }
 
-// Tables lists what there is to copy, each table after those that it refers to, the queue last.
+// Tables lists the tables to copy, each after those that it refers to, the queue last.
 func (s *MoveSource) Tables() []MoveTable { return s.tables }
 
-// Counters are the last ids given away, see [Sink].
+// Counters returns the last ids that were assigned; see [Sink].
 func (s *MoveSource) Counters(ctx context.Context) (map[string]int64, error) {
 	counters, err := sqliteDialect.counters(ctx, s.tx)
 	return counters, classify(err)
 }
 
-// pending are the states of jobs that are still to be done; one that was running when its process ended is.
+// pending lists the states of jobs to be done, including those that were running when their process ended.
 const pending = "('available', 'pending', 'retryable', 'running', 'scheduled')"
 
 // Count counts the rows of a table.
@@ -253,9 +251,9 @@ func (s *MoveSource) Count(ctx context.Context, t MoveTable) (n int64, err error
 	return n, classify(err)
 }
 
-// Mark tells this database in its present state from others and from itself before and after it was served: it is made
-// of the first account's birth, the ids given away and the newest job. What changes no id shows in the comparison of
-// the rows.
+// Mark identifies the database in its present state: it differs for other databases, and for this one once it was
+// served again. It is made of the first account's creation time, the ids assigned and the newest job. A change that
+// assigns no id shows when rows are compared.
 func (s *MoveSource) Mark(ctx context.Context) ([]byte, error) {
 	counters, err := s.Counters(ctx)
 	if err != nil {
@@ -274,7 +272,7 @@ func (s *MoveSource) Mark(ctx context.Context) ([]byte, error) {
 	return sum[:], nil
 }
 
-// Rows reads the rows of a table behind a key; nil is before all.
+// Rows reads the rows of a table after a key; nil is the beginning.
 func (s *MoveSource) Rows(ctx context.Context, t MoveTable, after []byte) iter.Seq2[MovedRow, error] {
 	if t.Queue() {
 		return s.jobs(ctx, t, after)
@@ -320,7 +318,7 @@ func (s *MoveSource) Rows(ctx context.Context, t MoveTable, after []byte) iter.S
 	}
 }
 
-// optional are the arguments of a selection.
+// optional returns the arguments of a selection.
 func (t MoveTable) optional(after []byte) []any {
 	if after == nil {
 		return nil
@@ -328,7 +326,7 @@ func (t MoveTable) optional(after []byte) []any {
 	return t.arguments(after)
 }
 
-// selection is the query for all rows of a table in the order of its key, or for those behind one.
+// selection returns the query for the rows of a table in the order of its key, all or those after a key.
 func (t MoveTable) selection(d dialect, behind bool) string {
 	var columns, key, marks []string
 	for _, c := range t.Columns {
@@ -349,7 +347,7 @@ func (t MoveTable) selection(d dialect, behind bool) string {
 	return query + " ORDER BY " + strings.Join(key, ", ")
 }
 
-// jobs reads the jobs that are still to be done.
+// jobs reads the pending jobs.
 func (s *MoveSource) jobs(ctx context.Context, t MoveTable, after []byte) iter.Seq2[MovedRow, error] {
 	return func(yield func(MovedRow, error) bool) {
 		behind := int64(0)
@@ -367,7 +365,7 @@ func (s *MoveSource) jobs(ctx context.Context, t MoveTable, after []byte) iter.S
 	}
 }
 
-// eachJob yields jobs up to the first fault. The drivers of both databases have such rows.
+// eachJob yields jobs up to the first error. The interface is common to the rows of both drivers.
 func eachJob(rows interface {
 	Next() bool
 	Scan(...any) error
@@ -384,8 +382,7 @@ func eachJob(rows interface {
 	}
 }
 
-// scanJob reads a job in the form that both databases keep: one respells its arguments, the other has milliseconds
-// alone.
+// scanJob reads a job in a form common to both databases: one reformats JSON, the other keeps only milliseconds.
 func scanJob(scan func(...any) error) (row MovedRow, err error) {
 	var id, priority, attempts int64
 	var kind, args, queue string

@@ -18,7 +18,7 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// What may be wrong with the destination of a move.
+// What can be wrong with the destination of a move.
 var (
 	ErrMoveBusy   = errors.New("store: another process is filling the database")
 	ErrMoveSource = errors.New("store: the database was filled from another source, or the source was written to since")
@@ -30,9 +30,9 @@ const (
 	moveComplete = "complete"
 )
 
-// MoveProgress is how far a table is in the destination.
+// MoveProgress is the progress of one table in the destination.
 type MoveProgress struct {
-	After []byte // the key of the last row that is there; nil: none is
+	After []byte // the key of the last row that was copied; nil: none
 	Rows  int64
 	Bytes int64
 	Done  bool
@@ -45,8 +45,8 @@ type MoveTarget struct {
 	tables []MoveTable
 }
 
-// OpenMoveTarget takes a migrated PostgreSQL database for filling until the target is closed. It answers ErrMoveBusy
-// when somebody else has it.
+// OpenMoveTarget locks a migrated PostgreSQL database for filling until the target is closed. It returns ErrMoveBusy if
+// another process has it.
 func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 	e, ok := db.engine.(*postgresEngine)
 	if !ok {
@@ -60,13 +60,13 @@ func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 		return nil, fmt.Errorf("store: the destination has schema version %d and this program needs %d", have, need)
 	}
 	cfg := e.pool.Config().ConnConfig.Copy()
-	cfg.AfterConnect = setUp(0, 0, 0) // it takes as long as it takes
+	cfg.AfterConnect = setUp(0, 0, 0) // no time limits
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect", err)
 	}
 	t := &MoveTarget{db: db, conn: conn}
-	// The server may be a moment behind the death of a process that had the lock.
+	// Wait a little: the server may not have noticed yet that a former holder of the lock died.
 	_, err = conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = '5s'; SELECT pg_advisory_lock(%d); SET lock_timeout = 0", moveLock))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
@@ -78,16 +78,16 @@ func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 	return t, nil
 }
 
-// Close ends filling; what was committed stays.
+// Close ends the move; what was committed stays.
 func (t *MoveTarget) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return t.conn.Close(ctx)
 }
 
-// Begin prepares the database for the tables of the source, or continues what an earlier call began for the same mark,
-// and returns how far each table is. restart empties first what an earlier move put there. It answers ErrNotEmpty where
-// there is data that no move put there, ErrForeign and ErrMoveSource.
+// Begin prepares the database for the tables of the source, or continues a move with the same mark, and returns the
+// progress of each table. restart first deletes what an earlier move copied. It returns ErrNotEmpty if there is data
+// that no move copied, ErrForeign, or ErrMoveSource.
 func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte, restart bool) (progress map[string]MoveProgress, complete bool, err error) {
 	present, err := postgres.catalog(ctx, t.db.read)
 	if err != nil {
@@ -133,9 +133,8 @@ func (t *MoveTarget) Begin(ctx context.Context, tables []MoveTable, mark []byte,
 	return progress, complete, classify(err)
 }
 
-// housekeeping are the tables that a server fills on a database in which nobody has made anything yet, and that say
-// nothing of anybody. One may have been started on the destination before the move, or where a move was cut off before
-// it could claim the destination.
+// housekeeping lists the tables that a server fills without anybody using it. It may have run on the destination before
+// the move, or after a move that failed before it claimed the destination.
 var housekeeping = []string{queueTable.Name, "rate_limits", "rollup_cursor", "tunnel_nodes"}
 
 func (t *MoveTarget) mustBeEmpty(ctx context.Context, tx pgx.Tx) error {
@@ -154,7 +153,7 @@ func (t *MoveTarget) mustBeEmpty(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// reset empties the database and begins a new move.
+// reset empties the database and records a new move.
 func (t *MoveTarget) reset(ctx context.Context, tx pgx.Tx, mark []byte) error {
 	names := []string{"river_job", "move_tables", "moves"}
 	for _, table := range t.tables {
@@ -192,12 +191,11 @@ var (
 	copyTail = []byte{0xff, 0xff}
 )
 
-// Append stores tuples, and in the same transaction how far the table is with them: after a crash both are there or
-// neither.
+// Append stores tuples and, in the same transaction, the progress of the table.
 func (t *MoveTarget) Append(ctx context.Context, table MoveTable, tuples []byte, p MoveProgress) error {
 	err := pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
-		// A crash may lose the last batches; what is lost is copied again. The last commit of the move waits for the
-		// disk, and with it for all before it.
+		// A crash may lose the last batches together with their progress; they are copied again. The move's last commit
+		// is synchronous, and covers all before it.
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
 			return err
 		}
@@ -249,7 +247,7 @@ func (t *MoveTarget) enqueue(ctx context.Context, tx pgx.Tx, tuples []byte) erro
 	return t.db.queue.insertPgx(ctx, tx, params)
 }
 
-// SetCounters makes the ids of new rows go on after the last given away by the source.
+// SetCounters makes new rows get ids after the last that the source assigned.
 func (t *MoveTarget) SetCounters(ctx context.Context, counters map[string]int64) error {
 	for table, last := range counters {
 		if last == 0 {
@@ -262,20 +260,20 @@ func (t *MoveTarget) SetCounters(ctx context.Context, counters map[string]int64)
 	return nil
 }
 
-// Counters are the last ids given away, see [Sink].
+// Counters returns the last ids that were assigned; see [Sink].
 func (t *MoveTarget) Counters(ctx context.Context) (map[string]int64, error) {
 	counters, err := postgres.counters(ctx, t.db.read)
 	return counters, classify(err)
 }
 
-// Complete says that all is there and was compared: from now on the database may be served. It returns when everything
+// Complete records that everything was copied and compared: from now on the database may be served. It returns when all
 // is on disk.
 func (t *MoveTarget) Complete(ctx context.Context) error {
 	_, err := t.conn.Exec(ctx, "UPDATE moves SET state = $1, finished_at = $2 WHERE id = 1", moveComplete, now().UnixMicro())
 	return classify(err)
 }
 
-// Analyze makes the planner know the tables, which were empty a moment ago.
+// Analyze updates the planner's statistics, which are those of empty tables.
 func (t *MoveTarget) Analyze(ctx context.Context) error {
 	_, err := t.conn.Exec(ctx, "ANALYZE")
 	return classify(err)
@@ -340,15 +338,13 @@ func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
 	}
 }
 
-// Unfinished reports whether the database is being filled from another and not all of it is there yet: nobody may serve
-// it.
+// Unfinished reports whether a move into the database is not complete: then nobody may serve it.
 func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
 	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM moves WHERE state <> $1)", moveComplete).Scan(&unfinished)
 	return unfinished, classify(err)
 }
 
-// Virgin answers ErrForeign where a database that holds none of our tables holds others: they are another
-// program's. It changes nothing.
+// Virgin returns ErrForeign if a database without our tables holds tables of another program. It changes nothing.
 func (db *DB) Virgin(ctx context.Context) error {
 	there, err := db.dialect.tablesOf(ctx, db.read)
 	if err != nil {
@@ -361,7 +357,7 @@ func (db *DB) Virgin(ctx context.Context) error {
 	return fmt.Errorf("%w: %s", ErrForeign, there[i])
 }
 
-// Used reports whether somebody has used the database: there are people or events.
+// Used reports whether the database has users or events.
 func (db *DB) Used(ctx context.Context) (used bool, err error) {
 	var made bool
 	if err := db.read.QueryRowContext(ctx, "SELECT to_regclass('users') IS NOT NULL AND to_regclass('events') IS NOT NULL").Scan(&made); err != nil || !made {

@@ -7,17 +7,17 @@ import (
 	"hookglass"
 )
 
-// persistAgain is how soon storage that could not answer is asked again.
+// persistAgain is how long to wait before the storage is tried again.
 const persistAgain = 250 * time.Millisecond
 
-// Persist is [DB.Update] for what has happened already and must not be forgotten: it is tried at least once, also when
-// ctx has ended, and while the storage cannot answer, as when its server is restarted, again until ctx ends or a
-// time is over. What fn does must hold when it is done twice: that a transaction was committed may not have been heard.
+// Persist is [DB.Update] for something that has happened and must not be lost. It tries at least once, even if ctx has
+// ended. While the storage is unavailable, as during a restart of its server, it retries until ctx ends or most has
+// passed. fn must be idempotent: a commit may succeed without its acknowledgement arriving.
 func (db *DB) Persist(ctx context.Context, most time.Duration, who hookglass.Principal, fn func(*Tx) error) error {
 	return persist(ctx, most, func(ctx context.Context) error { return db.Update(ctx, who, fn) })
 }
 
-// PersistAlong is Persist for what nobody waits for.
+// PersistAlong is Persist by [DB.UpdateAlong].
 func (db *DB) PersistAlong(ctx context.Context, most time.Duration, who hookglass.Principal, fn func(*Tx) error) error {
 	return persist(ctx, most, func(ctx context.Context) error { return db.UpdateAlong(ctx, who, fn) })
 }

@@ -21,44 +21,44 @@ import (
 // channel carries announcements between nodes.
 const channel = "hookglass"
 
-// Advisory locks, by arbitrary constants of ours.
+// Keys of advisory locks, arbitrary constants.
 const (
 	schemaLock   = 0x686f6f6b01
 	captureLock  = 0x686f6f6b02
-	moveLock     = 0x686f6f6b03 // of a database that is moved to, for the session
+	moveLock     = 0x686f6f6b03 // held by a move's destination, for the session
 	togetherLock = 0x686f6f6b04 // see [DB.Together]
 	rangesLock   = 0x686f6f6b05 // see [DB.TendPayloads]
-	eventsLock   = 0x686f6f6b06 // of a group among other nodes, until its events are stored
+	eventsLock   = 0x686f6f6b06 // held by a group, if there are other nodes, until its events are stored
 )
 
-// postgresEngine has a pool for views and updates, connections of its own for captures, so that slow
-// queries never delay a sender, and one connection that listens for announcements.
+// postgresEngine has a pool for views and updates, separate connections for captures, so that slow queries never delay
+// a sender, and one connection that listens for announcements.
 //
-// Captures of all nodes commit one group after the other, under an advisory lock that lives as long as the
-// group's transaction. That is what makes a sequence number seen mean that none smaller is still to come,
-// so a reader's cursor is a number. The lock, the rows and the commit travel in one round trip, so that a node that
-// freezes has said all of it or, as a rule, nothing; where it stopped in between it is hung up on, see makeWay.
+// The captures of all nodes commit one group after the other, under an advisory lock that is held until the group's
+// transaction ends. So once a sequence number is visible, no smaller one can appear, and a reader's cursor is a plain
+// number. The lock, the rows and the commit travel in one round trip: a node that freezes has usually sent all of it or
+// nothing. If it stopped in between, its session is terminated; see makeWay.
 type postgresEngine struct {
 	db       *DB
 	pool     *pgxpool.Pool
 	captures *pgxpool.Pool
 	ops      chan *op
-	crowded  chan struct{} // a hint that a second writer has something to do
-	crowding atomic.Bool   // it does
-	others   atomic.Bool   // other nodes may capture too, and it must not
+	crowded  chan struct{} // signals that a second writer has something to do
+	crowding atomic.Bool   // the second writer is working
+	others   atomic.Bool   // other nodes may be capturing; then the second writer must not work
 	done     chan struct{} // closed when the first writer has ended
 	topics   chan string
-	asked    chan string   // answers to give
-	listener atomic.Uint32 // the server process that this node listens to; 0: it does not
+	asked    chan string   // answers to send
+	listener atomic.Uint32 // the server process of this node's listening connection; 0: none
 
 	questions questions
-	missed    atomic.Bool // a topic did not fit
+	missed    atomic.Bool // a topic was dropped
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
 	mu        sync.RWMutex // guards closed against a send on ops
 	closed    bool
 
-	// The bounds of these names; a test has more patience, or less.
+	// The constants of the same names, which tests change.
 	tellLimit, comeBack, stuckAfter time.Duration
 	rangeLeast                      int64
 }
@@ -121,9 +121,8 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool) error {
 	return nil
 }
 
-// checkDurable refuses a server on which no session can be durable, and warns of one that as a whole is not: a
-// throw-away database is somebody's choice, which everybody who looks at the log, /readyz or doctor is to know of
-// (docs/decisions/0032).
+// checkDurable refuses a server on which no session can be durable, and warns if the server as a whole is not. The
+// latter can be a choice, for a throw-away database, but the log, /readyz and doctor show it (docs/decisions/0032).
 func checkDurable(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	facts, err := durability(ctx, pool)
 	if err != nil {
@@ -158,9 +157,9 @@ func (e *postgresEngine) health(ctx context.Context) (map[string]string, error) 
 	return facts, classify(err)
 }
 
-// updateTries is how often an update is done that the server ends because it and another wait for each other, as who
-// deletes an event and who stores a run on it may. The server has waited for its deadlock_timeout (1 s) before that,
-// and the other goes on by then.
+// updateTries is how often an update is run that the server aborts because of a deadlock, as between the deletion of an
+// event and the saving of a run on it. By then the server has waited for its deadlock_timeout (1 s), so the other
+// transaction has got ahead.
 const updateTries = 4
 
 func (e *postgresEngine) update(ctx context.Context, fn change) (err error) {
@@ -189,8 +188,8 @@ func (e *postgresEngine) updateAlong(ctx context.Context, fn change) error {
 	return e.update(ctx, fn)
 }
 
-// announce hands topics to the goroutine that tells other nodes. When that falls behind, one
-// announcement of everything replaces what does not fit.
+// announce queues topics for the goroutine that tells other nodes. If the queue is full, the next announcement is of
+// everything.
 func (e *postgresEngine) announce(topics []string) {
 	for _, t := range topics {
 		select {
@@ -201,21 +200,21 @@ func (e *postgresEngine) announce(topics []string) {
 	}
 }
 
-// notify does not wait for the disk: a listener that outlives the server's crash reconnects, and then everything may
-// have changed.
+// notify need not be durable: a listener that survives a crash of the server reconnects, and then treats everything as
+// changed.
 const notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
 
-// announceEvery bounds how often a node notifies: NOTIFY makes commits of all nodes wait for each other.
+// announceEvery bounds how often a node notifies, because NOTIFY serializes the commits of all nodes.
 const announceEvery = 10 * time.Millisecond
 
-// lastWord is how long the last announcements of a node that is closed may take.
+// lastWord bounds how long the last announcements of a closing node may take.
 const lastWord = 2 * time.Second
 
-// runAnnounce tells other nodes of the topics until ctx ends, and then of what is left: a command that changes
-// something and is done lives no longer than topics are gathered for.
+// runAnnounce announces topics until ctx ends, and then those that are left: a command that changes something may exit
+// before a batch is complete.
 func (e *postgresEngine) runAnnounce(ctx context.Context) {
 	pending := make(map[string]struct{})
-	var full <-chan time.Time // when they are told
+	var full <-chan time.Time // fires when the batch is to be sent
 	for ctx.Err() == nil {
 		select {
 		case t := <-e.topics:
@@ -230,14 +229,14 @@ func (e *postgresEngine) runAnnounce(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	<-e.done // which captures until then
+	<-e.done // captures continue until then
 	for len(e.topics) > 0 {
 		pending[<-e.topics] = struct{}{}
 	}
 	e.tellOthers(context.WithoutCancel(ctx), lastWord, pending)
 }
 
-// tellOthers announces topics, or everything where some were missed.
+// tellOthers announces topics, or everything if some were dropped.
 func (e *postgresEngine) tellOthers(ctx context.Context, limit time.Duration, topics map[string]struct{}) {
 	if e.missed.Swap(false) {
 		topics = map[string]struct{}{everything: {}}
@@ -248,12 +247,12 @@ func (e *postgresEngine) tellOthers(ctx context.Context, limit time.Duration, to
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if _, err := e.captures.Exec(ctx, notify, channel, notice(slices.Collect(maps.Keys(topics)))); err != nil {
-		e.missed.Store(true) // the next one says that there was more
+		e.missed.Store(true) // the next announcement covers these
 		e.db.log.Debug("announcement lost", "error", err)
 	}
 }
 
-// runListen hears other nodes. After each gap in listening everything may have changed.
+// runListen receives the announcements of other nodes. After each interruption everything counts as changed.
 func (e *postgresEngine) runListen(ctx context.Context) {
 	for wait := time.Duration(0); ctx.Err() == nil; {
 		select {
@@ -281,7 +280,7 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
-	var own uint32 // by the server's own word: a pooler gives sessions other numbers
+	var own uint32 // as the server numbers it: a pooler reports other process ids
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&own); err != nil {
 		return err
 	}
@@ -289,7 +288,7 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	e.listener.Store(own)
 	defer e.listener.Store(0)
 	for {
-		// A connection whose other end vanished without a word is found by asking it.
+		// A ping finds a connection whose other end vanished silently.
 		heard, cancel := context.WithTimeout(ctx, 15*time.Second)
 		n, err := conn.WaitForNotification(heard)
 		cancel()
@@ -311,13 +310,13 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 	}
 }
 
-// makeRoom cannot: the disk is the server's.
+// makeRoom does nothing: the disk is the server's.
 func (e *postgresEngine) makeRoom(error) bool { return false }
 
 func (e *postgresEngine) onReserve() bool { return false }
 
-// lockSchema returns a database of its own to migrate by: an index of a large table takes longer than any other
-// statement may.
+// lockSchema returns a separate database handle for migrations, without a statement timeout: building an index on a
+// large table takes longer than any other statement may.
 func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {
 	cfg := e.pool.Config().ConnConfig.Copy()
 	cfg.AfterConnect = setUp(0, queryTimeout, idleTimeout)

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// The arguments of a statement, in PostgreSQL's binary format.
+// The following encode arguments of statements in PostgreSQL's binary format.
 
 func integer(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
@@ -29,8 +29,8 @@ func texts(all []string) []byte {
 
 const arrayHead = 20
 
-// appendArray appends the head of an array of one dimension (array_recv in the server's source); nulls is 1 where
-// elements may be NULL.
+// appendArray appends the header of a one-dimensional array (array_recv in the server's source); nulls is 1 if elements
+// may be NULL.
 func appendArray(b []byte, element, nulls uint32, count int) []byte {
 	for _, n := range []uint32{1, nulls, element, uint32(count), 1} { // dimensions, flags, type, length, first index
 		b = binary.BigEndian.AppendUint32(b, n)
@@ -48,21 +48,21 @@ func appendElement[T string | []byte](b []byte, v T) []byte {
 
 func appendNull(b []byte) []byte { return append(b, 0xff, 0xff, 0xff, 0xff) }
 
-// inputArray is a column of an input as a parameter for PostgreSQL. The driver's own arrays hold a pointer for each
-// element, and grow a buffer from 256 bytes by doubling; this one is written at once.
+// inputArray encodes a column of an input as an array parameter. The driver's own arrays need a pointer per element and
+// a buffer that grows by doubling from 256 bytes; this one is written in one go.
 type inputArray struct {
 	in     input
 	column int
 }
 
-// arrayTypes are the object ids of arrays and of their elements.
+// arrayTypes lists the object ids of arrays and of their elements.
 var arrayTypes = map[inputKind]struct{ array, element uint32 }{
 	inputInteger: {pgtype.Int8ArrayOID, pgtype.Int8OID},
 	inputText:    {pgtype.TextArrayOID, pgtype.TextOID},
 	inputBytes:   {pgtype.ByteaArrayOID, pgtype.ByteaOID},
 }
 
-// writeArrays has a connection take inputArray.
+// writeArrays makes a connection's type map accept inputArray.
 func writeArrays(m *pgtype.Map) {
 	for _, oid := range arrayTypes {
 		known, ok := m.TypeForOID(oid.array)

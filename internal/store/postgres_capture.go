@@ -20,15 +20,15 @@ func (e *postgresEngine) capture(ctx context.Context, c *captureOp) error {
 }
 
 const (
-	// amongOps is sharedOps among other nodes, which go on while the server works on a group of this one. It is the
-	// server that all wait for then, and fewer, larger groups are less work for it.
+	// amongOps is sharedOps if there are other nodes. Their groups keep the server busy while this one's grows, and the
+	// server is what all wait for: fewer, larger groups are less work for it.
 	amongOps = 4 * sharedOps
-	// amongBytes keeps such a group one that is copied.
+	// amongBytes keeps such a group small enough to be copied.
 	amongBytes = copiedBytes / 4 * 3
 )
 
-// comeBack is how long such a group waits for senders that were answered a moment ago: about as long as the server
-// takes for a group of theirs.
+// comeBack is how long such a group waits for senders that were just answered: about as long as the server takes for
+// one of their groups.
 const comeBack = 300 * time.Microsecond
 
 func (e *postgresEngine) runCaptures() {
@@ -50,17 +50,17 @@ func (e *postgresEngine) runCaptures() {
 	close(e.done)
 }
 
-// neighbours are other nodes, as the groups of this one meet them.
+// neighbours tracks other nodes by the groups of theirs that this node meets.
 type neighbours struct {
-	left   int    // groups that still expect to meet another
-	unseen int    // groups since it was last asked
-	sizes  [4]int // of this node's last groups
+	left   int    // groups for which another node is still expected
+	unseen int    // groups since it was last checked
+	sizes  [4]int // of this node's last groups, a ring
 	groups int
 }
 
 const (
-	expectedFor = 16 // groups, after one that met another
-	lookEvery   = 64 // groups, while none did
+	expectedFor = 16 // groups after one that met another node
+	lookEvery   = 64 // groups between checks while none did
 )
 
 // expected reports whether the next group may meet one of another node.
@@ -70,7 +70,7 @@ func (n *neighbours) expected() bool {
 	return n.left >= 0 || n.unseen >= lookEvery
 }
 
-// near reports whether others were met of late.
+// near reports whether another node was met recently.
 func (n *neighbours) near() bool { return n.left > 0 }
 
 func (n *neighbours) asked(met bool) {
@@ -80,15 +80,15 @@ func (n *neighbours) asked(met bool) {
 	}
 }
 
-// made notes the size of a group.
+// made records the size of a group.
 func (n *neighbours) made(size int) {
 	n.sizes[n.groups%len(n.sizes)] = size
 	n.groups++
 }
 
-// room is what the next group has room for. Among others it waits for most of what one of the last groups had: senders
-// that send again once they are answered come back a few at a time while the server works on a group of another node.
-// With one sender nothing is waited for, and with many they are there.
+// room returns the capacity of the next group. If there are other nodes, it waits until most of the size of a recent
+// group has come: senders that send again once answered come back a few at a time while the server works on another
+// node's group. With a single sender nothing is waited for, and with many it is there at once.
 func (n *neighbours) room(comeBack time.Duration) room {
 	if !n.near() {
 		return room{ops: sharedOps, bytes: sharedBytes}
@@ -96,14 +96,14 @@ func (n *neighbours) room(comeBack time.Duration) room {
 	return room{ops: amongOps, bytes: amongBytes, worth: min(slices.Max(n.sizes[:])*4/5, sharedOps/2), wait: comeBack}
 }
 
-// turnFree returns when no group is under way but one that is past half, and whether one was.
+// turnFree waits until no group is running, or only one past its halfway point, and returns whether it had to wait.
 const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN false ELSE pg_advisory_xact_lock_shared($2) IS NOT NULL END`
 
-// letPass waits for the group of another node that is under way, and reports whether there was one. What would wait
-// for it on the server, a group of a few, waits here instead and grows: fewer and larger groups are less work for the
-// server that all nodes share. Half of that group is enough to wait for: then this node's is there when the server has
-// committed it (docs/decisions/0040). Nothing is kept from others meanwhile, as by a node that freezes with the turn;
-// so another group may come first all the same.
+// letPass waits for the running group of another node and reports whether there was one. A small group that would wait
+// on the server waits here instead, and grows: fewer, larger groups are less work for the server that all nodes share.
+// It waits only for the first half, so that this node's group arrives when the server has committed that one
+// (docs/decisions/0040). It reserves no turn, which a frozen node would keep from the others; so another group may
+// still come first.
 func (e *postgresEngine) letPass() (met bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -111,12 +111,12 @@ func (e *postgresEngine) letPass() (met bool) {
 	if noTurn(err) {
 		e.makeWay()
 	}
-	return met && !e.crowding.Load() // whose group may have been ours
+	return met && !e.crowding.Load() // otherwise the group may have been our own
 }
 
-// runCrowd is a second writer, for when more waits than the group on its way can be followed by: its group travels, and
-// waits for the lock, while the first commits. With fewer senders it would only make two small groups out of one. It
-// ends where there may be other nodes: its groups would be taken for theirs.
+// runCrowd is a second writer for when the queue holds more than one further group: its group travels, and waits for
+// the lock, while the first commits. With fewer senders it would only split one group in two. It stops if there may be
+// other nodes, because its groups would be taken for theirs.
 func (e *postgresEngine) runCrowd() {
 	for {
 		select {
@@ -151,10 +151,9 @@ func (e *postgresEngine) group(ops []*op) {
 	settle(e.db, ops, began)
 }
 
-// insert commits all captures of the groups in one transaction and one round trip, except for those whose endpoint is
-// gone.
+// insert commits all captures of the groups in one transaction and one round trip, except those whose endpoint is gone.
 func (e *postgresEngine) insert(groups []*endpointGroup) error {
-	// Not the context of any one op: the group commits for all of them. The server ends what hangs.
+	// Not the context of any single op: the group commits for all of them. The server's timeouts end what hangs.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	conn, err := e.captures.Acquire(ctx)
@@ -183,12 +182,12 @@ func (e *postgresEngine) insert(groups []*endpointGroup) error {
 	return nil
 }
 
-// stuckAfter is when a group that still has the lock is one of which the server waits for the rest: its node gave it up
-// after 10 s.
+// stuckAfter is the age at which a group that still holds the lock is stuck: its node gave it up after 10 s, and the
+// server still waits for the rest of it.
 const stuckAfter = 11 * time.Second
 
-// makeWay ends what holds the lock of captures and says no more, as when its machine stands still in the middle of a
-// group. None of the server's time limits applies while it waits for the rest of a message.
+// makeWay terminates the session that holds the capture lock and has gone silent, for example because its machine froze
+// in the middle of a group. None of the server's timeouts applies while it waits for the rest of a message.
 func (e *postgresEngine) makeWay() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

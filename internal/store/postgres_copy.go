@@ -15,37 +15,36 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// statement is a prepared statement and the name that it has on each connection.
+// statement is a statement that is prepared under a name on each connection.
 type statement struct{ name, text string }
 
-// The statements of a group of captures. A bump of an endpoint that is gone fails, and with it the group: it divides by
-// zero.
+// The statements of a group of captures. The bump of an endpoint that is gone divides by zero, which aborts the group.
 var (
 	captureBump = statement{"capture_bump", "WITH bumped AS (" + bumpStats + " RETURNING endpoint) SELECT 1 / count(*) FROM bumped"}
 	captureTurn = statement{"capture_turn", "SELECT pg_advisory_xact_lock($1)"}
 
-	// Among other nodes a group has a second lock, which it gives back halfway. Only one of the session can be given
-	// back before the transaction ends.
+	// With other nodes a group holds a second lock, which it releases halfway. It is a session lock, because a
+	// transaction lock cannot be released before the end.
 	captureTurnAmong = statement{"capture_turn_among", "SELECT CASE WHEN pg_advisory_xact_lock($1) IS NOT NULL THEN pg_advisory_lock($2) END"}
 	captureHalf      = statement{"capture_half", "SELECT pg_advisory_unlock($1)"}
 
-	// Few events are inserted one by one, and large ones too.
+	// A few events, or large ones, are inserted one by one.
 	captureEvent   = statement{"capture_event", "INSERT INTO events (" + capturedEvent + ") VALUES (" + placeholders(capturedEvent) + ") RETURNING seq"}
 	capturePayload = statement{"capture_payload", "INSERT INTO payloads (seq, " + capturedPayload + ") VALUES (currval('events_seq_seq'), " + placeholders(capturedPayload) + ")"}
 
-	// More are copied, which takes half the processor time of it (docs/decisions/0030). A copy evaluates nothing but
-	// defaults, so the events' numbers come from their identity, and those of their payloads from another sequence,
-	// which captureNumber sets to the first of the $1 and returns. The table is locked before numbers are taken, which
-	// [tending.drop] relies on.
+	// More are copied, which takes half the processor time (docs/decisions/0030). COPY evaluates only defaults, so
+	// events get their seqs from the identity column, and payloads theirs from a second sequence. captureNumber sets
+	// that to the seq of the first of the $1 events, and returns it. captureTable locks the table before seqs are
+	// taken, on which [tending.drop] relies.
 	captureTable    = statement{"capture_table", "SELECT FROM payloads WHERE false"}
 	captureEvents   = statement{"capture_events", "COPY events (" + capturedEvent + ") FROM STDIN BINARY"}
 	captureNumber   = statement{"capture_number", "SELECT setval('payloads_seq_seq', currval('events_seq_seq') - cast($1 AS bigint) + 1, false)"}
 	capturePayloads = statement{"capture_payloads", "COPY payloads (" + capturedPayload + ") FROM STDIN BINARY"}
 
-	// What follows is of some of the events: of those at the places $1, of all $3, and of the endpoints $2. It is
-	// claimed until $5, where that is not 0, and returned then. What waits for its target's turn is returned unclaimed.
+	// The work for some of the events: $1 are their positions among all $3 and $2 their endpoints. Work is claimed
+	// until $5, unless that is 0, and then returned. A delivery that waits for its target's turn is returned unclaimed.
 	captureForwards = statement{"capture_forwards", forwardsWhere("")}
-	// But nothing goes from the place that $6 has to the target that $7 has there.
+	// The same, but the event at position $6 is not delivered to target $7.
 	captureForwardsBut = statement{"capture_forwards_but", forwardsWhere(`
 			WHERE NOT EXISTS (SELECT FROM unnest(cast($6 AS bigint[]), cast($7 AS bigint[])) AS but (place, target) WHERE but.place = w.place AND but.target = t.id)`)}
 	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
@@ -58,21 +57,22 @@ var (
 )
 
 const (
-	// copiedFrom is the number of events in a group from which copying takes less than inserting.
+	// copiedFrom is the number of events from which copying is cheaper than inserting.
 	copiedFrom = 4
-	// copiedBytes bounds what is copied. Rows that are copied travel while the lock is held, and arguments before it is
-	// asked for: what is large must not have everybody wait for one node's network.
+	// copiedBytes bounds what is copied. Copied rows travel while the lock is held, but arguments before it is
+	// requested: all nodes would wait while a large group crosses one node's network.
 	copiedBytes = 512 << 10
 )
 
-// The columns that captureMessage.event and captureMessage.payload fill.
+// The columns that captureMessage.event and captureMessage.payload write.
 const (
 	capturedEvent = `id, endpoint, type, received_at, method, path, raw_query, content_type, ip, size,
 		provider, event_type, event_ref, delivery_id, signature_status, signature_reason, status, mail_from, mail_to, subject`
 	capturedPayload = "url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope"
 )
 
-// forwardsWhere stores deliveries of the events w to the enabled targets t of their endpoints, where a condition holds.
+// forwardsWhere returns the statement that stores deliveries of the events w to the enabled targets t of their
+// endpoints, under a condition.
 func forwardsWhere(condition string) string {
 	return `WITH w AS (
 			SELECT place, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
@@ -91,7 +91,7 @@ func forwardsWhere(condition string) string {
 		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL ORDER BY s.num`
 }
 
-// placeholders are $1, $2 and so on for a list of columns.
+// placeholders returns $1, $2 and so on for a list of columns.
 func placeholders(columns string) string {
 	names := strings.Split(columns, ",")
 	for i := range names {
@@ -103,36 +103,36 @@ func placeholders(columns string) string {
 // Errors of the server, by their SQLSTATE.
 const (
 	divisionByZero = "22012"
-	noSuchPrepared = "26000" // whoever stands between us and the server gave us another connection
+	noSuchPrepared = "26000" // a pooler gave us another server connection
 	lockTimeout    = "55P03"
 	deadlocked     = "40P01"
-	queryCanceled  = "57014" // by the statement timeout too
+	queryCanceled  = "57014" // also by the statement timeout
 
-	// A server or database that was made read-only stays so for the sessions that were opened meanwhile, and a primary
-	// that was replaced may live on as a replica: such a connection is closed, and another asks who can be written now.
+	// Sessions opened while a server or database was read-only stay so, and a replaced primary may live on as a
+	// replica. Such a connection is closed; a new one finds the server that takes writes.
 	readOnlySession = "25006"
 )
 
-// stale reports whether the server answered as one does whose connection is of no use any more.
+// stale reports whether the server's error means that the connection is of no use any more.
 func stale(failed *pgconn.PgError) bool {
 	return failed != nil && (failed.Code == noSuchPrepared || failed.Code == readOnlySession)
 }
 
-// errTurn says that a group's turn did not come: the group before it, of whichever node, does not end.
+// errTurn says that a group did not get the lock: the group before it, of whichever node, does not end.
 var errTurn = errors.New("store: the turn of a group of captures did not come")
 
-// noTurn reports whether the server waited for a turn for as long as it may.
+// noTurn reports whether waiting for the lock timed out.
 func noTurn(err error) bool {
 	var failed *pgconn.PgError
 	return errors.As(err, &failed) && (failed.Code == lockTimeout || failed.Code == queryCanceled)
 }
 
-// sendGroup commits the events of the groups in one transaction and one round trip, and gives them their numbers. When
-// the endpoint of one of the groups is gone it returns that group, and nothing was stored. It says whether there may be
-// other nodes.
+// sendGroup commits the events of the groups in one transaction and one round trip, and sets their Seqs. If the
+// endpoint of a group is gone, it returns that group, and nothing was stored. among says whether there may be other
+// nodes.
 func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at time.Time, among bool) (gone *endpointGroup, err error) {
 	for _, s := range captureAll {
-		if _, err := conn.Prepare(ctx, s.name, s.text); err != nil { // asks the server once for a connection
+		if _, err := conn.Prepare(ctx, s.name, s.text); err != nil { // one round trip per statement and connection
 			return nil, err
 		}
 	}
@@ -151,25 +151,25 @@ func sendGroup(ctx context.Context, conn *pgx.Conn, groups []*endpointGroup, at 
 		hand(captures, answer.forwards, answer.tasks)
 		return nil, nil
 	case answer.failed.Code == divisionByZero && answer.executed < len(groups):
-		return groups[answer.executed], nil // whose bump failed
+		return groups[answer.executed], nil // the bump that failed
 	case answer.executed == len(groups) && noTurn(answer.failed):
 		return nil, errors.Join(errTurn, answer.failed)
 	}
 	return nil, answer.failed
 }
 
-// captureAnswer is what the server said to a message.
+// captureAnswer is the server's answer to a message.
 type captureAnswer struct {
-	executed int   // statements, to the end or the error
-	first    int64 // the number of the first event
+	executed int   // statements completed, up to the end or the error
+	first    int64 // the seq of the first event
 	forwards []HandedForward
 	tasks    []Task
 	failed   *pgconn.PgError
 }
 
-// exchange sends the message and reads to the end of the answer. A connection that failed, or is not as it was left, is
-// closed, and with it goes the lock that a group has among other nodes. What the server is at for it is canceled: what
-// comes too late must not be stored beside what its sender sends again.
+// exchange sends the message and reads the whole answer. A connection that failed, or is in an unknown state, is
+// closed, which also releases the session lock. What the server is executing for it is cancelled: the senders will
+// retry, and a late commit would store their events twice.
 func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints int) (answer captureAnswer, err error) {
 	conn := c.PgConn()
 	defer func() {
@@ -196,13 +196,12 @@ func (m *captureMessage) exchange(ctx context.Context, c *pgx.Conn, endpoints in
 	return answer, conn.Conn().SetDeadline(time.Time{})
 }
 
-// read reads until the server is ready for the next. An error ends what it executes, and it skips the rest of the
-// message.
+// read reads until the server is ready for the next message. After an error the server skips the rest of the message.
 func (m *captureMessage) read(from *pgproto3.Frontend, types *pgtype.Map, endpoints int, a *captureAnswer) error {
 	for {
 		message, err := from.Receive()
 		if err != nil {
-			if a.failed != nil { // the last word before the server hung up
+			if a.failed != nil { // the server's reason for hanging up
 				return a.failed
 			}
 			return err
@@ -239,7 +238,7 @@ func (m *captureMessage) read(from *pgproto3.Frontend, types *pgtype.Map, endpoi
 	}
 }
 
-// wireRow scans a row of bigint and text in the binary format.
+// wireRow returns a scan function for a row of bigints and texts in the binary format.
 func wireRow(types *pgtype.Map, values [][]byte) func(...any) error {
 	return func(dest ...any) error {
 		if len(dest) != len(values) {

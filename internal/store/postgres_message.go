@@ -11,22 +11,22 @@ import (
 	"hookglass"
 )
 
-// captureMessage is what a group of captures says to the server, all at once: statements, their arguments and rows in
-// the extended protocol, and one synchronisation at the end, which makes one transaction of them. pgx copies rows only
-// where it has waited for the answer before.
+// captureMessage is all that a group of captures sends to the server: statements, their arguments and rows in the
+// extended protocol, with a single Sync at the end, which makes it one transaction. pgx cannot do this: it starts a
+// copy only after a round trip.
 type captureMessage struct {
 	b      []byte
-	begun  int // where the message begins that holds rows
-	row    int // where the row begins
+	begun  int // where the protocol message in progress begins
+	row    int // where the row in progress begins
 	fields uint16
 
-	among bool // other nodes, which make their groups once the events of this one are stored
+	among bool // there may be other nodes, which prepare their groups once this one's events are stored
 
 	statements      int // executed
-	forwards, tasks int // which of them answer with work that is handed over; 0: none
+	forwards, tasks int // indexes of the statements that return handed over work; 0: none
 }
 
-// keptMessage bounds the memory that a message keeps for the next.
+// keptMessage bounds the buffer that is kept for the next message.
 const keptMessage = 1 << 20
 
 var captureMessages = sync.Pool{New: func() any { return new(captureMessage) }}
@@ -37,7 +37,7 @@ func (m *captureMessage) keep() {
 	}
 }
 
-// write makes the message and returns the captures in the order in which their events will be numbered.
+// write builds the message and returns the captures in the order in which their events get seqs.
 func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (captures []*captureOp) {
 	m.b, m.statements, m.forwards, m.tasks = m.b[:0], 0, 0, 0
 	size := int64(0)
@@ -54,8 +54,8 @@ func (m *captureMessage) write(groups []*endpointGroup, at time.Time) (captures 
 			m.bindRow(capturePayload, portal('p', i), m.payload, c.event)
 		}
 	}
-	// Rows of counters, in the order of their endpoints, before the lock: who waits for one must not have all nodes
-	// wait.
+	// Lock the counters before the turn, in the order of their endpoints: a group that waits for a counter must not
+	// hold up all nodes.
 	for _, g := range groups {
 		m.execute(captureBump, integer(g.endpoint), integer(int64(len(g.ops))), integer(g.last.UnixMicro()))
 	}
@@ -87,14 +87,14 @@ func (m *captureMessage) takeTurn() {
 	}
 }
 
-// letMake lets other nodes make their next groups, which travel while the rest of this one is stored and committed.
+// letMake lets other nodes prepare their next groups, which travel while the rest of this one is stored and committed.
 func (m *captureMessage) letMake() {
 	if m.among {
 		m.execute(captureHalf, integer(eventsLock))
 	}
 }
 
-// follow stores the work that follows the events.
+// follow adds the statements that store the events' work.
 func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.Time) {
 	var forwards, tasks followers
 	var butPlaces, butTargets []int64
@@ -130,7 +130,7 @@ func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.T
 	}
 }
 
-// followers are of which events work follows, and until when it is claimed.
+// followers lists events with work to do, and until when it is claimed.
 type followers struct{ places, endpoints, untils []int64 }
 
 func (f *followers) add(place, endpoint int64, until time.Time) {
@@ -148,10 +148,10 @@ func (m *captureMessage) executePortal(name string) {
 	m.statements++
 }
 
-// portal names what is bound to be executed later.
+// portal returns the name of a portal that is bound now and executed later.
 func portal(table byte, row int) string { return string(table) + strconv.Itoa(row) }
 
-// bindRow binds the fields of a row to a statement as its arguments: they are written alike.
+// bindRow binds a row's fields as a statement's arguments, which have the same encoding.
 func (m *captureMessage) bindRow(s statement, portal string, row func(*hookglass.Event), ev *hookglass.Event) {
 	m.begin('B')
 	m.b = append(append(m.b, portal...), 0)
@@ -162,7 +162,7 @@ func (m *captureMessage) bindRow(s statement, portal string, row func(*hookglass
 	m.end()
 }
 
-// copyRows executes a copy of rows, which are in PostgreSQL's binary format of COPY.
+// copyRows executes a COPY of rows in its binary format.
 func (m *captureMessage) copyRows(s statement, row func(*hookglass.Event), captures []*captureOp) {
 	m.b = encode(m.b, &pgproto3.Bind{PreparedStatement: s.name})
 	m.executePortal("")
@@ -176,14 +176,14 @@ func (m *captureMessage) copyRows(s statement, row func(*hookglass.Event), captu
 	m.b = encode(m.b, &pgproto3.CopyDone{})
 }
 
-// begin begins a message of a kind, whose length is written by end.
+// begin starts a protocol message; end fills in its length.
 func (m *captureMessage) begin(kind byte) {
 	m.begun = len(m.b)
 	m.b = append(m.b, kind, 0, 0, 0, 0)
 }
 
 func (m *captureMessage) end() {
-	binary.BigEndian.PutUint32(m.b[m.begun+1:], uint32(len(m.b)-m.begun-1)) // a group is bounded far below 1 GiB
+	binary.BigEndian.PutUint32(m.b[m.begun+1:], uint32(len(m.b)-m.begun-1)) // groups are far smaller than 1 GiB
 }
 
 func (m *captureMessage) beginRow() {
@@ -193,7 +193,7 @@ func (m *captureMessage) beginRow() {
 
 func (m *captureMessage) endRow() { binary.BigEndian.PutUint16(m.b[m.row:], m.fields) }
 
-// event is a row of capturedEvent.
+// event writes a row of capturedEvent.
 func (m *captureMessage) event(e *hookglass.Event) {
 	m.beginRow()
 	m.text(string(e.ID))
@@ -223,7 +223,7 @@ func (m *captureMessage) event(e *hookglass.Event) {
 	m.endRow()
 }
 
-// payload is a row of capturedPayload.
+// payload writes a row of capturedPayload.
 func (m *captureMessage) payload(e *hookglass.Event) {
 	m.beginRow()
 	m.text(encodeText(e.URL))
@@ -256,7 +256,7 @@ func (m *captureMessage) payload(e *hookglass.Event) {
 	m.endRow()
 }
 
-// The fields of a row.
+// The following write one field of a row.
 
 func (m *captureMessage) field(size int) {
 	m.fields++
@@ -286,7 +286,7 @@ func (m *captureMessage) textOrNull(s string) {
 	m.text(s)
 }
 
-// bytes is NULL for nil.
+// bytes writes NULL for nil.
 func (m *captureMessage) bytes(b []byte) {
 	if b == nil {
 		m.null()
@@ -296,7 +296,7 @@ func (m *captureMessage) bytes(b []byte) {
 	m.b = append(m.b, b...)
 }
 
-// encode appends a message. Only one that is longer than the protocol admits fails, and a group is bounded far below.
+// encode appends a message. It fails only for messages longer than the protocol allows, which groups never reach.
 func encode(b []byte, message pgproto3.FrontendMessage) []byte {
 	longer, err := message.Encode(b)
 	if err != nil {

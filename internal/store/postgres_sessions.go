@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// captureConns are connections for two groups of captures, announcements, answers, and what stands before captures.
+// captureConns is for two groups of captures, announcements, answers, and the look-ups before captures.
 const captureConns = 4 + aheadConns
 
-// poolConns is how many connections everything else may use at once.
+// poolConns returns how many connections everything else may use.
 func poolConns() int { return max(8, 4*runtime.NumCPU()) }
 
-// connectHeld makes the connections that a pool is to hold.
+// connectHeld opens the connections that a pool keeps open.
 func connectHeld(ctx context.Context, pool *pgxpool.Pool) error {
 	for range pool.Config().MinConns {
 		conn, err := pool.Acquire(ctx)
@@ -33,10 +33,10 @@ func connectHeld(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// Connections is how many connections PostgreSQL lets the role have to the database, as far as its settings say, and
-// how many one server may take.
+// Connections returns how many connections PostgreSQL's settings allow the role to this database, and how many one
+// server may use.
 func (db *DB) Connections(ctx context.Context) (allowed, taken int, err error) {
-	// least passes over NULL.
+	// least ignores NULL.
 	err = db.read.QueryRowContext(ctx, `SELECT least(
 			current_setting('max_connections')::int - CASE WHEN r.rolsuper THEN 0
 				ELSE current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true), '0')::int END,
@@ -48,7 +48,7 @@ func (db *DB) Connections(ctx context.Context) (allowed, taken int, err error) {
 	return allowed, poolConns() + captureConns + 1, nil // one listens
 }
 
-// newPool is for size connections, of which it holds some once they are made, whether they are used or not.
+// newPool returns a pool of up to size connections that keeps held of them open once they were made.
 func newPool(ctx context.Context, url string, size, held int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := parseURL(url)
 	if err != nil {
@@ -76,13 +76,15 @@ func newPool(ctx context.Context, url string, size, held int, statementTimeout t
 	return pool, nil
 }
 
-// setUp tells each new session how it is to work. It is told here and not in the session's first message, of which a
-// pooler takes little: PgBouncer refuses a session that asks for more, or, where it is told to, passes over it.
+// setUp returns a function that configures each new session. It uses SET rather than the startup message, of which a
+// pooler accepts little: PgBouncer refuses sessions with other settings there or, if configured so, ignores the
+// settings.
 func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 	var text strings.Builder
 	for _, s := range [][2]string{
-		// Over what role and database say. Another encoding has no place for some of what senders write, another
-		// meaning of backslashes takes the end of our statements away, and a stricter isolation fails those that meet.
+		// These override the settings of the role and the database. With another encoding some of what senders write
+		// cannot be stored, with another meaning of backslashes our statements would break, and with stricter isolation
+		// concurrent transactions would fail.
 		{"synchronous_commit", "on"},
 		{"client_encoding", "'UTF8'"},
 		{"standard_conforming_strings", "on"},
@@ -90,20 +92,20 @@ func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 		{"statement_timeout", strconv.FormatInt(statement.Milliseconds(), 10)},
 		{"lock_timeout", strconv.FormatInt(lock.Milliseconds(), 10)},
 		{"idle_in_transaction_session_timeout", strconv.FormatInt(idle.Milliseconds(), 10)},
-		// A plan that is made while a table is nearly empty reads all of it, and is kept while it grows. Each statement
-		// has an index to go by.
+		// A plan that was made while a table was nearly empty scans it, and is kept while it grows. Every statement has
+		// an index to use.
 		{"enable_seqscan", "off"},
-		{"jit", "off"}, // what reads a table all the same counts as so dear that it would be compiled first
-		// The server notices within about 20 s that a node's machine is gone, also while it waits for the rest of what
-		// that node says.
+		{"jit", "off"}, // unavoidable scans would look so costly that they would be compiled first
+		// The server notices within about 20 s that a node's machine is gone, even while it waits for the rest of a
+		// message.
 		{"tcp_keepalives_idle", "8"},
 		{"tcp_keepalives_interval", "4"},
 		{"tcp_keepalives_count", "3"},
 	} {
 		text.WriteString("SET " + s[0] + " = " + s[1] + ";")
 	}
-	// Those that listen and those that wait in the pool are idle for as long as nothing happens, and what takes long
-	// has its own bounds. Not every version of the server has both.
+	// Listening and pooled connections may be idle for long, and long transactions have their own limits. Not every
+	// version of the server has both settings.
 	text.WriteString("SELECT set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS limits (name) WHERE current_setting(name, true) IS NOT NULL")
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -117,23 +119,23 @@ func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 }
 
 const (
-	connectTimeout = 5 * time.Second  // of each half of connecting: the way there with the password, and the settings
-	pingTimeout    = time.Second      // of the question whether a session that nobody used for a second is still one
-	queryTimeout   = 15 * time.Second // of a statement that no sender waits for
+	connectTimeout = 5 * time.Second  // for each half of connecting: reaching the server and authenticating, and the settings
+	pingTimeout    = time.Second      // for checking a connection that was idle for a second
+	queryTimeout   = 15 * time.Second // for a statement that no sender waits for
 	idleTimeout    = 10 * time.Second // within a transaction
 )
 
-// notLetIn reports whether the server has no such database, does not let this role into it, or not with the settings
-// that are asked for. At the start that is what the URL says, which waiting does not mend; later it is the server's,
-// which let us in before.
+// notLetIn reports whether the server has no such database, does not admit the role, or refuses the settings. At the
+// start this is a fault of the URL, which waiting does not mend; later the server is at fault, because it admitted us
+// before.
 func notLetIn(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.As(err, new(*EncodingError)) ||
 		ok && slices.ContainsFunc([]string{"22", "28", "3D", "42"}, func(class string) bool { return strings.HasPrefix(said.Code, class) })
 }
 
-// checkSessions refuses a pooler that hands connections of its own out for a transaction at a time: there a lock is
-// held, a setting made and a statement prepared for whoever comes next.
+// checkSessions refuses a pooler in transaction mode, which changes the server connection after each transaction:
+// locks, settings and prepared statements would end up with other clients.
 func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 	var conns [2]*pgxpool.Conn
 	for i := range conns {
@@ -148,8 +150,9 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		defer conn.Release()
 		conns[i] = conn
 	}
-	// A pooler of transactions that hands out what was returned last gives the second what the first has; one that goes
-	// round gives the first another at once. While the second is in a transaction, what it has cannot go to the first.
+	// A pooler that hands out the connection returned last gives both clients the same one; a pooler that rotates gives
+	// the first client a different one at once. While the second is in a transaction, its connection cannot go to the
+	// first.
 	var behind [4]string
 	for i, ask := range []struct {
 		of   int

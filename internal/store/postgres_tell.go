@@ -13,46 +13,46 @@ import (
 // everything stands for all topics in an announcement.
 const everything = "*"
 
-// notice is an announcement as it travels: topics, or everything where they are too many.
+// notice encodes an announcement: the topics, or everything if they are too many.
 func notice(topics []string) string {
 	text := strings.Join(topics, " ")
-	if len(text) > 7000 { // it may have 7,999 bytes
+	if len(text) > 7000 { // PostgreSQL allows 7,999 bytes
 		return everything
 	}
 	return text
 }
 
 const (
-	// listenerName is the application name of the connections that nodes listen on, by which they are counted.
+	// listenerName is the application name of the nodes' listening connections, by which they are counted.
 	listenerName = "hookglass listening"
-	// asks and answers begin an announcement that is a question, who has heard what was told before it, and its answer.
+	// asks and answers are prefixes of announcements: the question whether all earlier ones were received, and the
+	// answer.
 	asks, answers = "?", "!"
-	// tellLimit is how long an Update waits for the answers, which come within milliseconds but from a node that
-	// stands still.
+	// tellLimit is how long an Update waits for the answers, which take milliseconds unless a node is frozen.
 	tellLimit = 250 * time.Millisecond
 
-	// notifyOnDisk is notify in a transaction of more, whose commit waits for the disk.
+	// notifyOnDisk is notify within a larger transaction, whose commit must be durable.
 	notifyOnDisk = "SELECT pg_notify($1, $2)"
 )
 
-// questions are those of this node that wait for answers.
+// questions holds this node's questions that wait for answers.
 type questions struct {
 	mu   sync.Mutex
 	open map[string]*told
 }
 
-// told waits for the answers of all other nodes that listened when a transaction told its topics.
+// told waits until all other nodes that were listening have received a transaction's topics.
 type told struct {
 	engine   *postgresEngine
 	question string
 	others   int
-	heard    chan struct{} // a value for each that answered
+	heard    chan struct{} // receives a value per answer
 }
 
-// tell has the server announce the topics as it commits and, where other nodes listen, ask them who has heard.
+// tell announces the topics on commit and, if other nodes listen, asks them to confirm.
 func (e *postgresEngine) tell(ctx context.Context, tx *sql.Tx, topics []string) (*told, error) {
 	t := &told{engine: e, question: rand.Text()}
-	if own := e.listener.Load(); own != 0 { // without a listener of its own it would not hear the answers
+	if own := e.listener.Load(); own != 0 { // without a listener of our own we would not receive the answers
 		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
 			WHERE application_name = $1 AND datname = current_database() AND pid <> $2`, listenerName, own).Scan(&t.others)
 		if err != nil {
@@ -63,7 +63,7 @@ func (e *postgresEngine) tell(ctx context.Context, tx *sql.Tx, topics []string) 
 	if _, err := tx.ExecContext(ctx, notifyOnDisk, channel, notice(topics)); err != nil || t.others == 0 {
 		return t, err
 	}
-	// It is behind them, and by itself: an older node knows a topic by its name, and everything by its mark alone.
+	// The question follows the topics, in an announcement of its own: an older node takes it for an unknown topic.
 	if _, err := tx.ExecContext(ctx, notifyOnDisk, channel, asks+t.question); err != nil {
 		return nil, err
 	}
@@ -74,14 +74,14 @@ func (e *postgresEngine) tell(ctx context.Context, tx *sql.Tx, topics []string) 
 	return t, nil
 }
 
-// forget ends the question.
+// forget removes the question.
 func (t *told) forget() {
 	t.engine.questions.mu.Lock()
 	delete(t.engine.questions.open, t.question)
 	t.engine.questions.mu.Unlock()
 }
 
-// wait returns when all have heard, or some take too long.
+// wait returns when all have confirmed, or after the time limit.
 func (t *told) wait(ctx context.Context) {
 	limit := time.NewTimer(t.engine.tellLimit)
 	defer limit.Stop()
@@ -96,7 +96,7 @@ func (t *told) wait(ctx context.Context) {
 	}
 }
 
-// hear tells this process what was announced, has the questions of others answered, and counts the answers to its own.
+// hear publishes an announcement in this process, answers the questions of others, and counts the answers to its own.
 func (e *postgresEngine) hear(payload string) {
 	topics := strings.Fields(payload)
 	if slices.Contains(topics, everything) {
@@ -116,18 +116,18 @@ func (e *postgresEngine) hear(payload string) {
 		case asked && mine == nil:
 			select {
 			case e.asked <- answers + question:
-			default: // whoever asked does not wait for long
+			default: // the asking node gives up soon anyway
 			}
 		case isAnswer && answer != nil:
 			select {
 			case answer.heard <- struct{}{}:
-			default: // one more than was counted
+			default: // more answers than were counted
 			}
 		}
 	}
 }
 
-// runAnswers answers at once, unlike runAnnounce: somebody waits.
+// runAnswers answers immediately, unlike runAnnounce, because somebody waits.
 func (e *postgresEngine) runAnswers(ctx context.Context) {
 	for {
 		var answer []string

@@ -12,17 +12,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// CheckURL says what is wrong with a postgres:// address by itself. Its password, and what may be a part of it, is not
-// in the error.
+// CheckURL reports what is wrong with a postgres:// URL. The error never contains the password, or what may be part of
+// it.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err
 }
 
-// errURL is said of what is no URL, whose parts are not known: any of them may be the password.
+// errURL is the error for text that is not a URL. It quotes nothing: any part could be the password.
 var errURL = errors.New("it is not a URL: in a user's name and in a password @ is written %40, : %3A, / %2F, ? %3F, # %23, % %25 and a space %20, and a port is a number up to 65535")
 
-// parseURL reads a postgres:// address as all sessions are made by it.
+// parseURL parses a postgres:// URL for all sessions.
 func parseURL(url string) (*pgxpool.Config, error) {
 	cfg, err := readURL(url)
 	if err != nil {
@@ -31,7 +31,7 @@ func parseURL(url string) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// statementCache is how many statements a session keeps prepared, as the driver has it.
+// statementCache is how many statements a session keeps prepared, the driver's default.
 const statementCache = 512
 
 func readURL(url string) (*pgxpool.Config, error) {
@@ -40,7 +40,7 @@ func readURL(url string) (*pgxpool.Config, error) {
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if failed, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
-		failed.ConnString = "" // which would stand before what is wrong
+		failed.ConnString = "" // the error would start with it
 		why := strings.TrimPrefix(failed.Error(), "cannot parse ``: ")
 		for _, torn := range []string{"failed to parse", "invalid port", "could not match"} {
 			if strings.HasPrefix(why, torn) {
@@ -53,18 +53,18 @@ func readURL(url string) (*pgxpool.Config, error) {
 		return nil, errURL
 	}
 	for _, host := range hostsOf(&cfg.ConnConfig.Config) {
-		if strings.LastIndexByte(host.Host, '@') > 0 { // at the beginning it is a socket without a file
+		if strings.LastIndexByte(host.Host, '@') > 0 { // at the start it denotes an abstract socket
 			return nil, errURL
 		}
 	}
 	conn := cfg.ConnConfig
-	// Other modes are for poolers of transactions, on which this program does not run. Some send each value as a text,
-	// and leave it to the server to guess what that is.
+	// Other modes are for poolers in transaction mode, which this program does not support. Some of them send values as
+	// text and leave their types to the server's guess.
 	conn.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	if conn.StatementCacheCapacity <= 0 {
 		conn.StatementCacheCapacity = statementCache
 	}
-	// Of several servers one takes writes; the others are its standbys, or become them.
+	// Of several servers one takes writes; the others are standbys, or will be.
 	several := slices.ContainsFunc(conn.Fallbacks, func(at *pgconn.FallbackConfig) bool { return at.Host != conn.Host || at.Port != conn.Port })
 	if several && conn.ValidateConnect == nil {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -72,15 +72,14 @@ func readURL(url string) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// hostsOf are the hosts of a configuration, each once more without TLS where that is not asked for.
+// hostsOf returns the hosts of a configuration. Each occurs twice if TLS is optional.
 func hostsOf(cfg *pgconn.Config) []*pgconn.FallbackConfig {
 	return append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port}}, cfg.Fallbacks...)
 }
 
-// PostgresHosts is where the database of a URL is to be found over the network: host:port of each of its hosts, read as
-// it is when they are connected to, with what the environment adds. One that is connected to by its socket is on this
-// machine, and listens on the port in the socket's name if on any. It is none without a URL, and for one that cannot
-// be read.
+// PostgresHosts returns the network addresses, host:port, of a URL's database, including what the environment adds. For
+// a socket, which is on this machine, it is localhost with the port in the socket's name. It returns none without a
+// URL, or for one that cannot be parsed.
 func PostgresHosts(url string) []string {
 	if url == "" {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"hookglass"
 )
 
-// queue inserts jobs. internal/job works them.
+// queue inserts jobs; internal/job works them.
 type queue struct {
 	insert     func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error
 	insertPgx  func(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) error
@@ -28,21 +28,21 @@ type queue struct {
 	newWorkers func(*river.Config) (Workers, error)
 }
 
-// Workers is a running set of job workers, see internal/job.
+// Workers is a set of job workers; see internal/job.
 type Workers interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	StopAndCancel(ctx context.Context) error
 }
 
-// NewWorkers returns workers on this database's queue. Only internal/job calls it. Their Start answers unavailable
-// where the storage is away, and may be called again then.
+// NewWorkers returns workers on this database's queue. Only internal/job calls it. Start answers unavailable if the
+// storage is away, and can then be called again.
 func (db *DB) NewWorkers(cfg *river.Config) (Workers, error) {
 	w, err := db.queue.newWorkers(cfg)
 	return startedWorkers{w, db.engine}, err
 }
 
-// startedWorkers say what kept them from starting.
+// startedWorkers translates the errors of Start.
 type startedWorkers struct {
 	Workers
 	engine engine
@@ -103,8 +103,8 @@ func postgresQueue(pool *pgxpool.Pool, clock *clock) (*queue, error) {
 	}, nil
 }
 
-// queueClock has the queue go by the database's clock, as all else does: it would stamp jobs by this machine's, and
-// then they would wait until the database's shows the same.
+// queueClock makes the queue use the database's clock. By this machine's clock, jobs could be stamped in the database's
+// future, and would wait.
 type queueClock struct{ *clock }
 
 // NowUTC implements rivertype.TimeGenerator.
@@ -113,9 +113,9 @@ func (c queueClock) NowUTC() time.Time { return c.now() }
 // NowUTCOrNil implements rivertype.TimeGenerator.
 func (c queueClock) NowUTCOrNil() *time.Time { at := c.now(); return &at }
 
-// RescueJobs takes jobs back that were begun so long ago that nobody can be at them any more, so that the next who
-// looks has them; those of a kind that takes longer have a time of their own. It goes by the database's clock, which
-// the queue's own rescue does not. It returns how many there were.
+// RescueJobs returns jobs to the queue that began so long ago that their worker must be dead; longer lists kinds with
+// times of their own. It uses the database's clock, unlike the queue library's own rescue. It returns how many there
+// were.
 func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[string]time.Duration) (n int64, err error) {
 	err = db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		a, d := &args{}, tx.dialect
@@ -130,12 +130,11 @@ func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[st
 	return n, err
 }
 
-// jobBegins is more than a job takes to hold what it is about, or to be put off.
+// jobBegins is longer than a job takes to claim what it is about, or to be postponed.
 const jobBegins = 10 * time.Second
 
-// hasJob is the condition that a job is there for what has an id, which the job names in a member, and that it will
-// come to it by itself: one that waits, or that has just begun. One that began longer ago and does not hold it may be
-// with a node that died.
+// hasJob returns the condition that a job for an id, which its arguments hold in member, exists and will get to it: it
+// waits or has just begun. A job that began longer ago without claiming may be with a node that died.
 func (d dialect) hasJob(job hookglass.Queued, member, id string) string {
 	names := "json_extract(args, '$." + member + "')"
 	if d == postgres {

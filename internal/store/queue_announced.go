@@ -8,9 +8,9 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 )
 
-// announcedDriver has workers on the embedded database begin with a job when it is enqueued. The queue library knows no
-// way by which SQLite tells it, so it would look several times a second, with a statement that writes and for which
-// captures wait. Whatever is enqueued there is enqueued by this process, which announces it.
+// announcedDriver starts jobs on the embedded database as soon as they are enqueued. The queue library has no
+// notifications for SQLite: it would poll several times a second with a statement that writes, for which captures wait.
+// All jobs there are enqueued by this process, which announces them.
 type announcedDriver struct {
 	*riversqlite.Driver
 	hub    *hub
@@ -25,15 +25,15 @@ func (d announcedDriver) GetListener(*riverdriver.GetListenenerParams) riverdriv
 	return &jobListener{hub: d.hub, queues: d.queues}
 }
 
-// insertTopic is where the queue library hears of jobs that were inserted.
+// insertTopic is the queue library's topic of inserted jobs.
 const insertTopic = "river_insert"
 
-// jobListener tells the queue library of [TopicJobs]: that there may be jobs in each of its queues.
+// jobListener turns [TopicJobs] into the queue library's notifications, one for each of its queues.
 type jobListener struct {
 	hub    *hub
 	queues []string
 	heard  *Subscription
-	untold []string // queues of which is still to be told
+	untold []string // queues still to be notified
 }
 
 // Connect implements riverdriver.Listener.
@@ -66,7 +66,7 @@ func (l *jobListener) WaitForNotification(ctx context.Context) (*riverdriver.Not
 	return &riverdriver.Notification{Topic: insertTopic, Payload: string(payload)}, nil
 }
 
-// Listen implements riverdriver.Listener. Who listens to more hears nothing of it.
+// Listen implements riverdriver.Listener. Topics other than insertTopic never arrive.
 func (*jobListener) Listen(context.Context, string) error { return nil }
 
 // Unlisten implements riverdriver.Listener.

@@ -14,35 +14,35 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// On PostgreSQL the payloads, nine tenths of what is stored, are partitioned by ranges of sequence numbers
-// (docs/decisions/0026). Numbers are in the order of commit, so a range is a time, and retention drops tables instead
-// of deleting rows. What no range takes goes to the default one, which costs nothing but that: no capture ever fails
-// for want of a range.
+// On PostgreSQL the payloads, nine tenths of all data, are partitioned by ranges of seqs (docs/decisions/0026). Seqs
+// are in the order of commit, so a range is a period, and retention drops tables instead of deleting rows. Payloads
+// outside all ranges go to the default partition; the only cost is that they are deleted by row. No capture fails for
+// lack of a range.
 
 const (
-	// payloadRest is the default range.
+	// payloadRest is the default partition.
 	payloadRest = "payloads_rest"
-	// rangesKept is about how many ranges there are while events of the longest retention are kept, and rangesAhead how
-	// many there are above the newest event.
+	// rangesKept is about how many ranges hold the events of the longest retention; rangesAhead is how many are kept
+	// ready above the newest event.
 	rangesKept  = 8
 	rangesAhead = 2
-	// rangeTries is how often a change of the ranges is tried in a row. It waits for readers no longer than rangeWait,
-	// for captures wait behind it.
+	// rangeTries is how often a change of the ranges is tried. Each try waits for readers at most rangeWait, because
+	// captures wait behind it.
 	rangeTries = 5
 	rangeWait  = 200 * time.Millisecond
 	rangePause = time.Second
-	// rangeLeast is the least number of payloads of a range: fewer are deleted in no time.
+	// rangeLeast is the minimum number of payloads per range: fewer are quick to delete.
 	rangeLeast = 1_000_000
 )
 
-// payloadRange is a table of the payloads with sequence numbers from one to below another. It is known by its name.
+// payloadRange is a partition for the payloads with from <= seq < below. Its name says which.
 type payloadRange struct{ from, below int64 }
 
 func (r payloadRange) String() string { return fmt.Sprintf("payloads_%d_%d", r.from, r.below) }
 
 func (r payloadRange) holds(seq int64) bool { return r.from <= seq && seq < r.below }
 
-// payloadRanges lists the ranges except for the default one, by their numbers.
+// payloadRanges lists the ranges except the default partition.
 const payloadRanges = `SELECT c.relname, '' FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 	WHERE i.inhparent = to_regclass('payloads') AND c.relname <> '` + payloadRest + `'`
 
@@ -59,8 +59,8 @@ func readRanges(ctx context.Context, q querier) (ranges []payloadRange, err erro
 	return ranges, err
 }
 
-// withoutRange returns those of the sequence numbers whose payloads are in no range below the newest event: what is in
-// one goes with it.
+// withoutRange returns those of the seqs whose payloads are not in a range below the newest event. A payload in such a
+// range is dropped with it.
 func (tx *Tx) withoutRange(seqs []int64) ([]int64, error) {
 	if tx.dialect != postgres || len(seqs) == 0 {
 		return seqs, nil
@@ -78,9 +78,9 @@ func (tx *Tx) withoutRange(seqs []int64) ([]int64, error) {
 	}), nil
 }
 
-// TendPayloads makes ranges of payloads for the events to come and drops those that no event has payloads in. retention
-// is the installation's, for accounts that have none of their own. On SQLite there is nothing to do, and where another
-// node is at it as well. What could not be done for those who read is done the next time, in a minute.
+// TendPayloads creates ranges for future events and drops those in which no event has its payload. retention is the
+// installation's, for accounts without one of their own. It does nothing on SQLite, or while another node does it. What
+// readers prevent is left for the next call, a minute later.
 func (db *DB) TendPayloads(ctx context.Context, retention time.Duration) error {
 	e, ok := db.engine.(*postgresEngine)
 	if !ok {
@@ -99,7 +99,7 @@ func (db *DB) TendPayloads(ctx context.Context, retention time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rangePause)
 		defer cancel()
 		if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", rangesLock); err != nil {
-			conn.Conn().Close(ctx) // and with it the lock
+			conn.Conn().Close(ctx) // which releases the lock
 		}
 	}()
 	t := tending{db: db, conn: conn, least: e.rangeLeast}
@@ -112,16 +112,16 @@ func (db *DB) TendPayloads(ctx context.Context, retention time.Duration) error {
 	return classify(t.drop(ctx))
 }
 
-// tending is one look after the ranges.
+// tending is one run of TendPayloads.
 type tending struct {
 	db      *DB
 	conn    *pgxpool.Conn
 	ranges  []payloadRange
-	newest  int64 // the last sequence number that was given away
-	span    int64 // how many numbers a new range is to have
-	rest    int64 // the smallest number in the default range, or -1
-	pending int64 // the bound that the default range has been promised to be below, or 0
-	least   int64 // rangeLeast; a test has smaller ranges
+	newest  int64 // the last seq that was assigned
+	span    int64 // how many seqs a new range is to have
+	rest    int64 // the smallest seq in the default partition, or -1
+	pending int64 // the upper bound of the default partition's CHECK constraint, or 0
+	least   int64 // rangeLeast; tests use less
 }
 
 func (t *tending) read(ctx context.Context, retention time.Duration) (err error) {
@@ -140,15 +140,15 @@ func (t *tending) read(ctx context.Context, retention time.Duration) (err error)
 	return err
 }
 
-// longestRetention is how long the events of that account are kept that keeps them longest, in microseconds, given that
-// of the installation, which endpoints without an account have too.
+// longestRetention returns the expression for the longest retention of any account, in microseconds, given that of the
+// installation, which also applies to endpoints without an account.
 func longestRetention(installation string) string {
 	installation = "cast(" + installation + " AS bigint)"
 	return "(SELECT coalesce(max(kept), " + installation + ") FROM (SELECT CASE WHEN retention > 0 THEN retention ELSE " + installation + ` END AS kept FROM accounts
 		UNION ALL SELECT ` + installation + ` FROM endpoints WHERE account_id IS NULL AND deleted_at IS NULL) AS every)`
 }
 
-// top is where the ranges end.
+// top returns where the ranges end.
 func (t *tending) top() int64 {
 	if len(t.ranges) == 0 {
 		return 0
@@ -156,7 +156,7 @@ func (t *tending) top() int64 {
 	return t.ranges[len(t.ranges)-1].below
 }
 
-// extend makes ranges until there are enough above the newest event.
+// extend creates ranges until there are enough above the newest event.
 func (t *tending) extend(ctx context.Context) error {
 	switch {
 	case t.rest >= t.top():
@@ -164,8 +164,7 @@ func (t *tending) extend(ctx context.Context) error {
 			return err
 		}
 	case t.rest >= 0:
-		// Between the ranges or below them, from whichever hand: these go one by one, and no promise can be made of
-		// them.
+		// Between or below the ranges, wherever they came from: these are deleted by row, and cannot become a range.
 		t.db.log.Debug("payloads below their ranges are left where they are", "from", t.rest)
 	}
 	for {
@@ -192,10 +191,10 @@ func attach(table string, r payloadRange) string {
 	return fmt.Sprintf("ALTER TABLE payloads ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", table, r.from, r.below)
 }
 
-// adopt makes a range of what is in the default one: all that was there before there were ranges, or came where none
-// was made in time. That it lies between two numbers is promised first and verified while captures go on, so that
-// nobody waits for that. The promise binds what comes as well, so it leaves as much room as there is in the default
-// range; when the newest number comes near it, it is taken back.
+// adopt turns the default partition into a range: it holds everything from before there were ranges, or what came when
+// none was ready. A CHECK constraint with the bounds is added first and validated while captures continue, so that
+// attaching the range needs no scan. The constraint also binds new rows, so it leaves as much room as is in use; when
+// the newest seq comes close to it, it is dropped.
 func (t *tending) adopt(ctx context.Context) error {
 	r := payloadRange{t.top(), t.pending}
 	if t.pending != 0 && t.newest > t.pending-t.least/2 {
@@ -239,8 +238,8 @@ func (t *tending) adopt(ctx context.Context) error {
 
 func promise(below int64) string { return fmt.Sprintf("payloads_rest_below_%d", below) }
 
-// noRanges makes one table of the payloads again, which a database is that is filled again: its numbers need not be
-// those of the ranges. Earlier schemas, which dumps of them are loaded into, have no ranges.
+// noRanges makes the payloads a single table again, for a database that is refilled, whose seqs need not fit the
+// ranges. Earlier schemas, into which their dumps are loaded, have no ranges.
 const noRanges = `DO $$ DECLARE r record; BEGIN
 	FOR r IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'payloads'::regclass AND c.relname <> '` + payloadRest + `' LOOP
 		EXECUTE format('DROP TABLE %I', r.relname);
@@ -250,7 +249,7 @@ const noRanges = `DO $$ DECLARE r record; BEGIN
 	END LOOP;
 END $$`
 
-// drop drops the ranges below the newest event that no event has its payload in.
+// drop drops the ranges below the newest event in which no event has its payload.
 func (t *tending) drop(ctx context.Context) error {
 	for _, r := range t.ranges {
 		if r.below > t.newest {
@@ -264,8 +263,8 @@ func (t *tending) drop(ctx context.Context) error {
 		if any {
 			continue
 		}
-		// A capture that was given a number of the range and is not committed holds a lock on the table: behind it,
-		// none is missed.
+		// An uncommitted capture with a seq of the range holds a lock on the table: once we have the lock, none is
+		// missed.
 		done, err := t.change(ctx, "LOCK TABLE payloads IN ACCESS EXCLUSIVE MODE",
 			fmt.Sprintf("DO $$ BEGIN IF EXISTS (SELECT FROM events WHERE seq >= %d AND seq < %d) THEN RAISE object_in_use; END IF; END $$", r.from, r.below),
 			"DROP TABLE "+r.String())
@@ -277,7 +276,7 @@ func (t *tending) drop(ctx context.Context) error {
 	return nil
 }
 
-// change runs statements in one transaction that waits for nobody for long. It reports whether it came to its turn.
+// change runs statements in one transaction that waits only briefly for locks. It reports whether they were run.
 func (t *tending) change(ctx context.Context, statements ...string) (done bool, err error) {
 	text := fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s; COMMIT", rangeWait.Milliseconds(), strings.Join(statements, "; "))
 	for try := range rangeTries {
@@ -294,7 +293,8 @@ func (t *tending) change(ctx context.Context, statements ...string) (done bool, 
 		if _, err := t.conn.Exec(ctx, "ROLLBACK"); err != nil {
 			return false, err
 		}
-		// It had to wait; or a capture came in between: into the default range, or one that was to be dropped.
+		// It timed out waiting, or a capture came in between: into the default partition, or into a range about to be
+		// dropped.
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || !slices.Contains([]string{lockTimeout, deadlocked, "23514", "55006"}, pg.Code) {
 			return false, err

@@ -30,23 +30,23 @@ func scanRelease(scan func(...any) error) (r hookglass.Release, err error) {
 	return r, nil
 }
 
-// BeginRelease stores that a mail is about to be handed to the relay, and sets the Num and CreatedAt of the release. It
-// answers not_found for a mail that was deleted meanwhile.
+// BeginRelease records that a mail is about to be handed to the relay, and sets the Num and CreatedAt of the release.
+// It answers not_found for a mail that was deleted meanwhile.
 func (tx *Tx) BeginRelease(r *hookglass.Release) error {
 	to, err := json.Marshal(r.To)
 	if err != nil {
 		return err
 	}
 	r.CreatedAt = tx.Now.UTC().Truncate(time.Microsecond)
-	// The event is locked, so that its deletion sees the release or the release sees the deletion.
+	// The event is locked, so that a concurrent deletion either removes the release too or prevents it.
 	return tx.queryRow("request", `WITH e AS (SELECT seq FROM events WHERE seq = $3`+tx.dialect.forUpdate()+`)
 		INSERT INTO releases (id, endpoint, event, event_id, recipients, status, created_at)
 		SELECT cast($1 AS text), cast($2 AS bigint), e.seq, cast($4 AS text), cast($5 AS text), cast($6 AS text), cast($7 AS bigint) FROM e RETURNING num`,
 		[]any{r.ID, r.EndpointNum, r.EventSeq, string(r.EventID), string(to), string(hookglass.ReleaseUnknown), micros(r.CreatedAt)}, &r.Num)
 }
 
-// FinishRelease stores what came of a release that has no end yet, and sets its FinishedAt. Of one that went with its
-// mail nothing is kept.
+// FinishRelease stores the outcome of a release that has none yet, and sets its FinishedAt. If the release was deleted
+// with its mail, nothing is stored.
 func (tx *Tx) FinishRelease(r *hookglass.Release) error {
 	var failed, why sql.NullString
 	if r.Failure != nil {
@@ -59,8 +59,8 @@ func (tx *Tx) FinishRelease(r *hookglass.Release) error {
 	return err
 }
 
-// Releases lists the releases of a mail, newest first, those with a Num below before where it is not 0. It answers
-// not_found.
+// Releases lists the releases of a mail, newest first. If before is not 0, only those with a smaller Num are listed. It
+// answers not_found.
 func (v *View) Releases(ref, eventID string, before int64, limit int) ([]hookglass.Release, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {

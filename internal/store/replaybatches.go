@@ -23,8 +23,8 @@ func scanBatch(scan func(...any) error) (b hookglass.ReplayBatch, err error) {
 	return b, err
 }
 
-// CreateReplayBatch stores a bulk replay of the events with the given seqs that are there still, sets its Num, Total
-// and times, and enqueues its job.
+// CreateReplayBatch stores a bulk replay of those events with the given seqs that still exist, sets its Num, Total and
+// times, and enqueues its job.
 func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	b.CreatedAt, b.UpdatedAt = tx.Now, tx.Now
 	err := tx.queryRow("replay batch", `INSERT INTO replay_batches (id, endpoint, query, target_url, identity_mode, signature_mode, rate, stop_on_failure, state,
@@ -43,8 +43,8 @@ func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
 }
 
-// EventSeqs are the Seqs of events of an endpoint by their ids, each once and oldest first. gone are the places of the
-// ids that name none.
+// EventSeqs returns the Seqs of an endpoint's events by their ids, sorted and without duplicates. gone lists the
+// indexes of ids that do not exist.
 func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -52,7 +52,7 @@ func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, er
 	}
 	a := &args{}
 	var named []string
-	places := map[hookglass.EventID][]int{} // of those that were not found yet
+	places := map[hookglass.EventID][]int{} // indexes of ids not found yet
 	for i, id := range ids {
 		eventID, err := hookglass.ParseEventID(id)
 		if err == nil {
@@ -63,7 +63,7 @@ func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, er
 	if len(named) == 0 {
 		named = append(named, "NULL")
 	}
-	// Whose they are is compared here: SQLite would go through all events of the endpoint for it.
+	// The endpoint is compared in Go: in SQL it would make SQLite scan all events of the endpoint.
 	_, err = queryAll(v, func(scan func(...any) error) (none struct{}, err error) {
 		var seq, endpoint int64
 		var id hookglass.EventID
@@ -80,7 +80,8 @@ func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, er
 	return seqs, gone, err
 }
 
-// ReplayBatches lists the bulk replays of an endpoint, newest first, those with a Num below before where it is not 0.
+// ReplayBatches lists the bulk replays of an endpoint, newest first. If before is not 0, only those with a smaller Num
+// are listed.
 func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.ReplayBatch, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -107,20 +108,20 @@ func (v *View) replayBatch(ref, id, lock string) (b hookglass.ReplayBatch, err e
 	return one(v, "replay batch", scanBatch, "SELECT "+batchColumns+" FROM replay_batches b WHERE b.endpoint = $1 AND b.id = $2"+lock, &args{[]any{e.Num, id}})
 }
 
-// LockReplayBatch is ReplayBatch, and keeps others from moving it until the transaction ends.
+// LockReplayBatch is ReplayBatch with a lock: nobody else can change its state until the transaction ends.
 func (tx *Tx) LockReplayBatch(ref, id string) (hookglass.ReplayBatch, error) {
 	return tx.replayBatch(ref, id, tx.dialect.forUpdate())
 }
 
-// ReplayBatchByID returns a bulk replay wherever it is. It answers not_found.
+// ReplayBatchByID returns a bulk replay of any endpoint. It answers not_found.
 func (v *View) ReplayBatchByID(id string) (hookglass.ReplayBatch, error) {
 	a := &args{}
 	query := "SELECT " + batchColumns + " FROM replay_batches b JOIN endpoints e ON e.num = b.endpoint WHERE b.id = " + a.add(id) + " AND" + v.endpointScope(a)
 	return one(v, "replay batch", scanBatch, query, a)
 }
 
-// MoveReplayBatch moves a bulk replay from one state to another, with its job where it goes on. It reports false where
-// it was in another.
+// MoveReplayBatch moves a bulk replay from one state to another, and enqueues its job if it is to run. It reports false
+// if the bulk replay was in a different state.
 func (tx *Tx) MoveReplayBatch(b *hookglass.ReplayBatch, from, to hookglass.BatchState) (bool, error) {
 	finished := time.Time{}
 	if to.Final() {
@@ -151,7 +152,7 @@ func scanItem(scan func(...any) error) (i hookglass.BatchItem, err error) {
 	return i, err
 }
 
-// BatchItems lists the events of a bulk replay in the order of their replay, those with a Num above after.
+// BatchItems lists the events of a bulk replay with a Num above after, in the order of their replay.
 func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.BatchItem, error) {
 	b, err := v.ReplayBatch(ref, id)
 	if err != nil {
@@ -160,11 +161,11 @@ func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.B
 	return queryAll(v, scanItem, "SELECT "+itemColumns+" FROM replay_batch_items i WHERE i.batch = $1 AND i.num > $2 ORDER BY i.num LIMIT $3", b.Num, after, limit)
 }
 
-// BeginBatchItem takes the next event of a running bulk replay and leaves the marker that it may have been sent. One is
-// under way at a time, whoever works: it answers conflict while one is, and not_found where none is left or the replay
-// does not run. It takes none and tells how long to wait where the rate does not allow another yet.
+// BeginBatchItem takes the next event of a running bulk replay and marks it as possibly sent. Only one event is in
+// progress at a time: it answers conflict while one is, and not_found if none is left or the bulk replay does not run.
+// If the rate does not allow the next event yet, it takes none and returns how long to wait.
 func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, wait time.Duration, err error) {
-	// Workers take turns at the row, so that each sees what the one before has taken.
+	// Lock the row, so that each worker sees what the one before has taken.
 	if err := tx.queryRow("bulk replay", "SELECT num FROM replay_batches WHERE num = $1 AND state = 'running'"+tx.dialect.forUpdate(), []any{b.Num}, &b.Num); err != nil {
 		return i, 0, err
 	}
@@ -183,7 +184,7 @@ func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, w
 	case !finished.Valid:
 		return i, 0, hookglass.Errorf(hookglass.CodeConflict, "An event of the bulk replay is under way.")
 	default:
-		// One that began in the future did so before the clock went back.
+		// A start in the future was recorded before the clock was set back.
 		since := tx.Now.Sub(fromMicros(started))
 		if wait := time.Second/time.Duration(b.Rate) - since; wait > 0 && since > -time.Second {
 			return i, wait, nil
@@ -195,15 +196,15 @@ func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, w
 	return next, 0, tx.change("event", "UPDATE replay_batch_items SET state = 'sending', started_at = $2 WHERE num = $1 AND state = 'pending'", next.Num, tx.Now.UnixMicro())
 }
 
-// ReturnBatchItem takes the marker off an event that began at a time and of which nothing was sent, unless somebody
-// else has it by now.
+// ReturnBatchItem unmarks an event whose attempt began at a time and sent nothing, unless another worker has taken it
+// since.
 func (tx *Tx) ReturnBatchItem(num int64, began time.Time) error {
 	_, err := tx.exec("UPDATE replay_batch_items SET state = 'pending', started_at = NULL WHERE num = $1 AND started_at = $2 AND state = 'sending' AND finished_at IS NULL",
 		num, began.UnixMicro())
 	return err
 }
 
-// FinishBatchItem stores what became of an event, unless that is known already, and counts it.
+// FinishBatchItem stores the outcome of an event, unless it has one, and counts it.
 func (tx *Tx) FinishBatchItem(batchNum int64, i hookglass.BatchItem) error {
 	var code, text any
 	if i.Failure != nil {
@@ -220,14 +221,14 @@ func (tx *Tx) FinishBatchItem(batchNum int64, i hookglass.BatchItem) error {
 	return err
 }
 
-// OrphanedItem is an event of a bulk replay that nobody finished.
+// OrphanedItem is an event of a bulk replay whose worker died.
 type OrphanedItem struct {
 	Batch hookglass.ReplayBatch
 	Item  hookglass.BatchItem
 }
 
-// OrphanedBatchItems lists events of bulk replays that nobody finished: those that began before the time. One that was
-// under way when its bulk replay was canceled is among them.
+// OrphanedBatchItems lists events of bulk replays that began before a time and were not finished, including those of
+// cancelled bulk replays.
 func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) ([]OrphanedItem, error) {
 	return queryAll(v, func(scan func(...any) error) (o OrphanedItem, err error) {
 		o.Batch, err = scanBatch(func(batch ...any) (err error) {
@@ -239,13 +240,13 @@ func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) ([]OrphanedI
 		WHERE (b.finished_at IS NULL OR b.state = 'canceled') AND i.state = 'sending' AND i.finished_at IS NULL AND i.started_at < $1 ORDER BY i.num LIMIT $2`, begunBefore.UnixMicro(), limit)
 }
 
-// PostponeReplayBatch tells that a bulk replay has a job, which waits.
+// PostponeReplayBatch records that a bulk replay has a waiting job.
 func (tx *Tx) PostponeReplayBatch(num int64) error {
 	_, err := tx.exec("UPDATE replay_batches SET updated_at = $2 WHERE num = $1", num, tx.Now.UnixMicro())
 	return err
 }
 
-// RequeueReplayBatches gives another job to bulk replays that run and yet have not moved since before the time.
+// RequeueReplayBatches enqueues a new job for running bulk replays that have none and have not moved since a time.
 func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
 	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_batches SET updated_at = $1 WHERE num IN
 		(SELECT num FROM replay_batches WHERE state = 'running' AND finished_at IS NULL AND updated_at < $2 AND NOT `+tx.dialect.hasJob(hookglass.ReplayBatchJob{}, "BatchID", "id")+
@@ -257,14 +258,14 @@ func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
 	return err
 }
 
-// BatchItemsLeft counts the events of a bulk replay that nothing is known of yet.
+// BatchItemsLeft counts the events of a bulk replay without an outcome.
 func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
 	err = v.queryRow("replay batch", "SELECT count(*) FROM replay_batch_items WHERE batch = $1 AND finished_at IS NULL AND state IN ('pending', 'sending')", []any{batchNum}, &n)
 	return n, err
 }
 
-// Bounds of PurgeReplays: rows that one call deletes of a kind, and for how long a run is kept at least: its
-// idempotency key is valid for as long as it is there.
+// Bounds of PurgeReplays: rows of each kind that one call deletes, and how long a run is kept at least, because its
+// idempotency key is valid while it exists.
 const (
 	purgeRuns    = 500
 	purgeBatches = 20
@@ -272,11 +273,12 @@ const (
 	keepRuns     = 24 * time.Hour
 )
 
-// PurgeReplays deletes some of the case runs and bulk replays, with what is known of their events, that ended before
-// the retention of their account, or the given one where it sets none, and reports whether there may be more. A run is
-// kept for a day at least, and a case's last one as long as the case. Replays go with their events.
+// PurgeReplays deletes some of the case runs, and of the bulk replays with their items, that ended longer ago than the
+// retention of their account, or the given one if the account has none. It reports whether there may be more. A run is
+// kept for at least a day, and a case's last run as long as the case. Single replays go with their events.
 func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
-	// Of each endpoint an index knows which are old, by one bound: of two SQLite would go by either.
+	// A single bound per endpoint, so that an index answers it: with two conditions SQLite may use the index for the
+	// other.
 	ended := func(table string, least time.Duration) string {
 		of := fmt.Sprintf("CASE WHEN c.retention > %[1]d THEN c.retention WHEN c.retention > 0 OR cast($2 AS bigint) < %[1]d THEN %[1]d ELSE cast($2 AS bigint) END", least.Microseconds())
 		return "SELECT x.num FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id" +
@@ -294,7 +296,7 @@ func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
 	}
 	items, err := tx.exec("DELETE FROM replay_batch_items WHERE "+tx.dialect.picked("num", "SELECT num FROM replay_batch_items WHERE "+tx.dialect.among("batch", "$1")+" LIMIT $2"), tx.dialect.list(due), purgeItems)
 	if err != nil || items == purgeItems {
-		return true, err // the bulk replays when their items are gone
+		return true, err // the bulk replays go once their items are gone
 	}
 	_, err = tx.exec("DELETE FROM replay_batches WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(due))
 	return runs == purgeRuns || len(due) == purgeBatches, err

@@ -22,8 +22,8 @@ func scanCase(scan func(...any) error) (c hookglass.ReplayCase, err error) {
 	return c, err
 }
 
-// ReplayCases lists the cases of an endpoint, newest first, those with a Num below before where it is not 0. Their
-// configuration is sealed.
+// ReplayCases lists the cases of an endpoint, newest first, with their configuration sealed. If before is not 0, only
+// those with a smaller Num are listed.
 func (v *View) ReplayCases(ref string, before int64, limit int) ([]hookglass.ReplayCase, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -50,7 +50,7 @@ func (v *View) ReplayCase(ref, id string) (c hookglass.ReplayCase, err error) {
 	return v.replayCase("c.endpoint = $1 AND c.id = $2", e.Num, id)
 }
 
-// replayCaseByNum returns the case of a row. It answers not_found.
+// replayCaseByNum returns the case with a row number. It answers not_found.
 func (v *View) replayCaseByNum(num int64) (hookglass.ReplayCase, error) {
 	a := &args{}
 	condition := "c.num = " + a.add(num) + " AND" + v.endpointScope(a)
@@ -94,7 +94,7 @@ func (v *View) CaseSnapshot(caseNum int64) (sealed []byte, version int64, err er
 	return sealed, version, err
 }
 
-// CaseSnapshotSize returns how many bytes the sealed snapshot of a case has, for who would know before it is loaded. It
+// CaseSnapshotSize returns the size of a case's sealed snapshot in bytes, for a caller that is about to load it. It
 // answers not_found.
 func (v *View) CaseSnapshotSize(caseNum int64) (size int64, err error) {
 	err = v.queryRow("replay case", "SELECT octet_length(snapshot) FROM replay_cases WHERE num = $1", []any{caseNum}, &size)
@@ -109,9 +109,9 @@ func (tx *Tx) CreateReplayCase(c *hookglass.ReplayCase, snapshot []byte) error {
 		VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $6) RETURNING num`, []any{c.ID, c.EndpointNum, string(c.SourceID), c.Sealed, snapshot, tx.Now.UnixMicro()}, &c.Num)
 }
 
-// SaveReplayCase stores a case that was read with its LockVersion, and returns it with the next. A snapshot replaces
-// the one there is; nil keeps it. It answers stale_lock_version where somebody was quicker, and not_found where the
-// case is gone.
+// SaveReplayCase stores a case under the LockVersion with which it was read, and returns it with the next one. A
+// snapshot replaces the stored one; nil keeps it. It answers stale_lock_version if the case was changed meanwhile, and
+// not_found if it is gone.
 func (tx *Tx) SaveReplayCase(c hookglass.ReplayCase, snapshot []byte) (hookglass.ReplayCase, error) {
 	a := &args{}
 	query := "UPDATE replay_cases SET sealed = " + a.add(c.Sealed) + ", lock_version = lock_version + 1, updated_at = " + a.add(tx.Now.UnixMicro())
@@ -129,7 +129,7 @@ func (tx *Tx) SaveReplayCase(c hookglass.ReplayCase, snapshot []byte) (hookglass
 	return c, err
 }
 
-// DeleteReplayCase deletes a case. Its runs stay, and those that are queued will be blocked. It answers not_found.
+// DeleteReplayCase deletes a case. Its runs stay; queued ones will be blocked. It answers not_found.
 func (tx *Tx) DeleteReplayCase(num int64) error {
 	n, err := tx.exec("DELETE FROM replay_cases WHERE num = $1", num)
 	if err == nil && n == 0 {
@@ -165,8 +165,8 @@ func scanRun(scan func(...any) error) (r hookglass.ReplayCaseRun, err error) {
 	return r, nil
 }
 
-// keptResult is a result in its column: sealed, or in the clear as it once was. A node of an older version reads it as
-// an empty one.
+// keptResult is the result column: sealed or, from earlier versions, in the clear. Earlier versions read a sealed one
+// as empty.
 type keptResult struct {
 	Sealed []byte `json:",omitempty"`
 	hookglass.RunResult
@@ -179,8 +179,8 @@ func sealedResult(sealed []byte) ([]byte, error) {
 	return json.Marshal(struct{ Sealed []byte }{sealed})
 }
 
-// ReplayRuns lists the runs of an endpoint's cases with their results sealed, newest first, those with a Num below
-// before where it is not 0; caseID narrows it to one case.
+// ReplayRuns lists the runs of an endpoint's cases, newest first, with their results sealed. If before is not 0, only
+// those with a smaller Num are listed; caseID selects one case.
 func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookglass.ReplayCaseRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -206,15 +206,15 @@ func (v *View) ReplayRun(ref, id string) (r hookglass.ReplayCaseRun, err error) 
 	return one(v, "replay case run", scanRun, "SELECT "+runColumns+" FROM replay_case_runs r WHERE r.endpoint = $1 AND r.id = $2", &args{[]any{e.Num, id}})
 }
 
-// ReplayRunByID returns a run wherever it is. It answers not_found.
+// ReplayRunByID returns a run of any endpoint. It answers not_found.
 func (v *View) ReplayRunByID(id string) (hookglass.ReplayCaseRun, error) {
 	a := &args{}
 	query := "SELECT " + runColumns + " FROM replay_case_runs r JOIN endpoints e ON e.num = r.endpoint WHERE r.id = " + a.add(id) + " AND" + v.endpointScope(a)
 	return one(v, "replay case run", scanRun, query, a)
 }
 
-// QueueReplayRun stores a new run with its job or, where its case has one with its key, reads that instead and reports
-// so.
+// QueueReplayRun stores a new run and enqueues its job. If the case already has a run with this idempotency key, it
+// reads that one instead and reports true.
 func (tx *Tx) QueueReplayRun(r *hookglass.ReplayCaseRun) (repeated bool, err error) {
 	r.CreatedAt = tx.Now
 	err = tx.queryRow("replay case run", `INSERT INTO replay_case_runs (id, endpoint, case_num, case_id, lock_version, snapshot_version, idempotency_key, state, sealed,
@@ -232,8 +232,8 @@ func (tx *Tx) QueueReplayRun(r *hookglass.ReplayCaseRun) (repeated bool, err err
 	return true, err
 }
 
-// BeginReplayRun moves a queued run to running and leaves the marker that it may have been sent, with the request. It
-// reports false where the run is queued no longer: then it must not be sent.
+// BeginReplayRun moves a queued run to running, which marks it as possibly sent, and stores the request. It reports
+// false if the run is no longer queued: then it must not be sent.
 func (tx *Tx) BeginReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
 	result, err := sealedResult(r.SealedResult)
 	if err != nil {
@@ -244,8 +244,8 @@ func (tx *Tx) BeginReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
 	return n > 0, err
 }
 
-// FinishReplayRun moves a run to its final State with its result. It reports false where the run has one already, which
-// stays.
+// FinishReplayRun moves a run to its final State and stores its result. It reports false if the run is final already,
+// and then changes nothing.
 func (tx *Tx) FinishReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
 	result, err := sealedResult(r.SealedResult)
 	if err != nil {
@@ -257,14 +257,14 @@ func (tx *Tx) FinishReplayRun(r *hookglass.ReplayCaseRun) (bool, error) {
 	return n > 0, err
 }
 
-// OrphanedReplayRuns lists runs that nobody finished: those that began before the first time.
+// OrphanedReplayRuns lists runs that began before a time and were not finished.
 func (v *View) OrphanedReplayRuns(begunBefore time.Time, limit int) ([]hookglass.ReplayCaseRun, error) {
 	return queryAll(v, scanRun, "SELECT "+runColumns+" FROM replay_case_runs r WHERE r.state = 'running' AND r.finished_at IS NULL AND r.started_at < $1 ORDER BY r.num LIMIT $2",
 		begunBefore.UnixMicro(), limit)
 }
 
-// RequeueReplayRuns gives another job to runs that are queued since before the time and have none: theirs may be with a
-// node that died.
+// RequeueReplayRuns enqueues a new job for runs that have been queued since before a time and have none: a node may
+// have died with it.
 func (tx *Tx) RequeueReplayRuns(before time.Time, limit int) error {
 	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_case_runs SET enqueued_at = $1 WHERE num IN
 		(SELECT num FROM replay_case_runs WHERE state = 'queued' AND finished_at IS NULL AND enqueued_at < $2 AND NOT `+tx.dialect.hasJob(hookglass.ReplayRunJob{}, "RunID", "id")+
@@ -276,7 +276,7 @@ func (tx *Tx) RequeueReplayRuns(before time.Time, limit int) error {
 	return err
 }
 
-// PostponeReplayRun tells that a queued run has a job, which waits.
+// PostponeReplayRun records that a queued run has a waiting job.
 func (tx *Tx) PostponeReplayRun(num int64) error {
 	_, err := tx.exec("UPDATE replay_case_runs SET enqueued_at = $2 WHERE num = $1 AND state = 'queued'", num, tx.Now.UnixMicro())
 	return err

@@ -21,15 +21,15 @@ func scanReplay(scan func(...any) error) (*hookglass.Replay, error) {
 		return nil, fmt.Errorf("replay %d: %w", num, err)
 	}
 	r.Num = num
-	if verdict.Valid { // older ones have it in the record
+	if verdict.Valid { // older rows have it only in the record
 		r.Verdict = hookglass.Verdict(verdict.String)
 	}
 	r.Request, r.Response = *exchange(&r.Request, decodeText), answered(r.Response, decodeText)
 	return r, nil
 }
 
-// exchange and answered return copies whose headers, and address, went through change: JSON holds text, and these any
-// bytes.
+// exchange and answered return copies with headers, and the URL, passed through change: the record is JSON, which
+// cannot hold arbitrary bytes.
 func exchange(r *hookglass.SentRequest, change func(string) string) *hookglass.SentRequest {
 	if r == nil {
 		return nil
@@ -48,7 +48,8 @@ func answered(r *hookglass.TargetResponse, change func(string) string) *hookglas
 	return &changed
 }
 
-// values is h with each name and value changed, never nil: h itself where none changes, as with most.
+// values returns h with each name and value changed, and never nil. If nothing changes, as is usual, it returns h
+// itself.
 func values(h hookglass.Headers, change func(string) string) hookglass.Headers {
 	if h == nil {
 		return hookglass.Headers{}
@@ -67,8 +68,8 @@ func values(h hookglass.Headers, change func(string) string) hookglass.Headers {
 	return changed
 }
 
-// RecordReplay stores an attempt by one statement and sets its Num and Verdict. Of an event that was deleted meanwhile
-// nothing is kept; one that is stored already stays as it is.
+// RecordReplay stores an attempt in one statement and sets its Num and Verdict. It stores nothing if the event was
+// deleted meanwhile, and changes nothing if the attempt is stored already.
 func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	stored := *r
 	stored.Request, stored.Response = *exchange(&r.Request, encodeText), answered(r.Response, encodeText)
@@ -77,7 +78,7 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 		return err
 	}
 	var verdict sql.NullString
-	// The event is locked, so that its deletion sees the attempt or the attempt sees the deletion.
+	// The event is locked, so that a concurrent deletion either removes the attempt too or prevents it.
 	err = tx.queryRow("request", `WITH e AS (SELECT seq FROM events WHERE seq = $3`+tx.dialect.forUpdate()+`)
 		INSERT INTO replays (id, endpoint, event, event_id, target_url, passed, replayed_at, record, verdict)
 		SELECT cast($1 AS text), cast($2 AS bigint), e.seq, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), cast($7 AS bigint), cast($8 AS `+tx.dialect.bytes()+`),
@@ -93,8 +94,8 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	return err
 }
 
-// Replays lists the attempts for an event, newest first, those with a Num below before where it is not 0. It answers
-// not_found.
+// Replays lists the attempts for an event, newest first. If before is not 0, only those with a smaller Num are listed.
+// It answers not_found.
 func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookglass.Replay, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {

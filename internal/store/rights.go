@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// MissingRight says that a role of PostgreSQL may not make tables where they are to be.
+// MissingRight says that a PostgreSQL role may not create tables in its schema.
 type MissingRight struct {
 	Role, Database string
-	Schema         string // the first of its search path that is there; empty: there is none
-	Grant          string // the statement that mends it
+	Schema         string // the first existing one of its search path; empty: none exists
+	Grant          string // the statement that grants the right
 }
 
 func (m *MissingRight) Error() string {
@@ -19,8 +19,8 @@ func (m *MissingRight) Error() string {
 	return fmt.Sprintf("the role %q lacks the right CREATE (or USAGE) on the schema %q of the database %q", m.Role, m.Schema, m.Database)
 }
 
-// MayCreate answers a [MissingRight], or a [NotWritable], where tables can not be made. The ranges of payloads are
-// such, which are made while the service runs. It changes nothing.
+// MayCreate returns a [MissingRight] or a [NotWritable] if tables cannot be created. The ranges of payloads are tables
+// too, which are created while the service runs. It changes nothing.
 func (db *DB) MayCreate(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
@@ -30,7 +30,7 @@ func (db *DB) MayCreate(ctx context.Context) error {
 	}
 	m := &MissingRight{}
 	var may bool
-	// A schema that the role may not use is none for current_schema.
+	// current_schema skips schemas that the role may not use.
 	err := db.read.QueryRowContext(ctx, `SELECT current_user, current_database(), coalesce(n.name, ''),
 			CASE WHEN n.name IS NULL THEN 'CREATE SCHEMA AUTHORIZATION ' || quote_ident(current_user)
 				ELSE 'GRANT USAGE, CREATE ON SCHEMA ' || quote_ident(n.name) || ' TO ' || quote_ident(current_user) END,

@@ -13,28 +13,28 @@ import (
 	"hookglass"
 )
 
-// Spans of roll-ups in minutes, and how long each is kept: by minutes for the longest window that is shown by them, and
-// a little more; by hours as long as anybody asks.
+// Spans of roll-ups in minutes, and how long they are kept: minutes for a little longer than the longest window that
+// uses them, hours for as long as anybody asks.
 const (
 	spanMinute = 1
 	spanHour   = 60
 
 	keepMinutes = 49 * time.Hour
 	keepHours   = 400 * 24 * time.Hour
-	// keepOutcomes is as long as the longest window of an alert, and a little more.
+	// keepOutcomes is a little longer than the longest window of an alert.
 	keepOutcomes = 25 * time.Hour
 )
 
-// rollPurge bounds what one transaction deletes of figures: captures stand behind it.
+// rollPurge bounds what one transaction deletes of figures: captures wait behind it.
 const rollPurge = 1_000
 
 // bucket is a row of figures.
 type bucket struct{ endpoint, span, start int64 }
 
-// changes are figures to be added to rows.
+// changes are figures to add to rows.
 type changes map[bucket]*hookglass.Figures
 
-// at returns the figures of a minute and those of its hour.
+// at returns the figures of a minute and of its hour.
 func (c changes) at(endpointNum int64, at time.Time) [2]*hookglass.Figures {
 	minute := at.Unix() / 60
 	var both [2]*hookglass.Figures
@@ -63,7 +63,7 @@ func (c changes) outcome(o hookglass.Outcome, by int64) {
 	}
 }
 
-// addFigures writes changes. All transactions take the rows in one order, behind the cursor.
+// addFigures writes changes. All transactions lock the cursor first and then the rows in the same order.
 func (tx *Tx) addFigures(c changes) error {
 	buckets := make([]bucket, 0, len(c))
 	for b := range c {
@@ -104,8 +104,8 @@ func scanFigures(scan func(...any) error) (f hookglass.Figures, err error) {
 	return f, nil
 }
 
-// rollCursor locks the seq up to which events are in the figures: for whoever moves it alone, for those who change what
-// is behind it together. So nobody changes an event while it is being counted.
+// rollCursor locks the cursor, the seq up to which events are in the figures: exclusively to move it, shared to change
+// events that may be counted. So no event changes while it is being counted.
 func (tx *Tx) rollCursor(move bool) (seq int64, err error) {
 	if _, err := tx.exec("INSERT INTO rollup_cursor (id, seq) VALUES (1, 0) ON CONFLICT (id) DO NOTHING"); err != nil {
 		return 0, err
@@ -130,20 +130,20 @@ func scanFigured(scan func(...any) error) (*hookglass.Event, error) {
 	return e, err
 }
 
-// alike are events of one minute that the figures do not tell from one another.
+// alike is a group of events of one minute that the figures do not distinguish.
 type alike struct {
-	hookglass.Event       // one of them, the last by its Seq; Size is that of all
-	low             int64 // the first of them by its Seq
+	hookglass.Event       // the last of them by Seq; Size is their total
+	low             int64 // the Seq of the first
 	n               int64
 }
 
-// addTo counts them.
+// addTo counts the group.
 func (a *alike) addTo(f *hookglass.Figures) {
 	f.AddEvents(&a.Event, a.n, a.Size)
 	f.Place(a.n, a.low, a.Seq)
 }
 
-// alikeEvents counts what is selected from events.
+// alikeEvents groups and counts events.
 const alikeEvents = `SELECT max(seq), min(seq), endpoint, type, received_at / 60000000 AS minute, cast(sum(size) AS bigint), provider, event_type, signature_status, status,
 		CASE WHEN ignored IS NULL THEN '' ELSE 'ignored' END AS hidden, count(*)
 		FROM (%s) AS e GROUP BY endpoint, type, minute, provider, event_type, signature_status, status, hidden`
@@ -157,8 +157,8 @@ func scanAlike(scan func(...any) error) (a alike, err error) {
 	return a, err
 }
 
-// RollUp counts so many events and outcomes that are not in the figures yet, and reports whether there may be more.
-// Captures stand behind it.
+// RollUp counts up to limit events and outcomes that are not in the figures yet, and reports whether there may be more.
+// Captures wait behind it.
 func (tx *Tx) RollUp(limit int) (more bool, err error) {
 	cursor, err := tx.rollCursor(true)
 	if err != nil {
@@ -204,7 +204,8 @@ func (tx *Tx) RollUp(limit int) (more bool, err error) {
 	return events == int64(limit) || len(outcomes) == limit, nil
 }
 
-// forgetErased takes out what is of endpoints that are gone, with their figures: outcomes may be rolled up later.
+// forgetErased drops the changes of erased endpoints, whose outcomes may be rolled up later than their figures are
+// gone.
 func (tx *Tx) forgetErased(c changes) error {
 	there := make(map[int64]bool)
 	for b := range c {
@@ -224,7 +225,7 @@ func (tx *Tx) forgetErased(c changes) error {
 	return nil
 }
 
-// ignoredAmong tells which of the outcomes' events are ignored.
+// ignoredAmong returns which of the outcomes' events are ignored.
 func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error) {
 	if len(outcomes) == 0 {
 		return nil, nil
@@ -233,7 +234,7 @@ func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error
 	for i, o := range outcomes {
 		seqs[i] = o.EventSeq
 	}
-	// Not by IS NOT NULL: there is an index of the ignored events, which would be read from end to end.
+	// Not by IS NOT NULL, for which the planner may scan the whole partial index of ignored events.
 	ignored, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.among("seq", "$1")+" AND coalesce(ignored, '') <> ''", v.dialect.list(seqs))
 	hidden := make(map[int64]bool, len(ignored))
 	for _, seq := range ignored {
@@ -242,8 +243,8 @@ func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error
 	return hidden, err
 }
 
-// PurgeFigures deletes some of the figures, totals of actions and outcomes that are too old to be asked for, and
-// reports whether there may be more.
+// PurgeFigures deletes some of the figures, action totals and outcomes that nobody can ask for any more, and reports
+// whether there may be more.
 func (tx *Tx) PurgeFigures() (more bool, err error) {
 	for _, old := range []struct {
 		span int64
@@ -262,8 +263,8 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 		return false, err
 	}
 	more = more || n == rollPurge
-	// Their numbers are nearly in the order of their times, so only the oldest are looked at. Those of a time to come
-	// are of a wrong clock, and would keep the others.
+	// Nums are nearly in the order of times, so only the oldest rows are examined. Outcomes with a future timestamp,
+	// from a wrong clock, are deleted too, because they would keep those behind them alive.
 	n, err = tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.picked("num", "SELECT num FROM outcomes ORDER BY num LIMIT $1")+" AND rolled = 1 AND (at < $2 OR at > $3)",
 		rollPurge, tx.Now.Add(-keepOutcomes).UnixMicro(), tx.Now.Add(keepOutcomes).UnixMicro())
 	return more || n == rollPurge, err
@@ -272,14 +273,14 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 // changed is an event before and after a change.
 type changed struct{ before, after *hookglass.Event }
 
-// recount keeps figures right when events that they may hold are changed. The events' rows are locked.
+// recount corrects the figures for changed events, whose rows are locked.
 func (tx *Tx) recount(events ...changed) error {
 	cursor, err := tx.rollCursor(false)
 	if err != nil {
 		return err
 	}
 	c := changes{}
-	by := make(map[int64]int64) // what outcomes count for, by event
+	by := make(map[int64]int64) // 1 or -1: whether an event's outcomes are to be added or taken back
 	var seqs []int64
 	for _, e := range events {
 		if e.after.Seq <= cursor {
@@ -306,8 +307,8 @@ func (tx *Tx) recount(events ...changed) error {
 	return tx.addFigures(c)
 }
 
-// figureErased counts events whose rows are gone, and first those that the figures had not come to yet: figures are of
-// what arrived. The outcomes of those that were ignored go with them.
+// figureErased counts erased events, after adding those that were not rolled up yet: figures are of everything that
+// arrived. The outcomes of ignored events are deleted with them.
 func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 	if len(rows) == 0 {
 		return nil
@@ -330,13 +331,12 @@ func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 				f.Expired++
 			}
 			if i == 0 && tx.Now.Sub(r.event.ReceivedAt) > keepMinutes {
-				c.forgetMinute(r.event.EndpointNum, r.event.ReceivedAt) // nobody asks for it, and it would only be purged again
+				c.forgetMinute(r.event.EndpointNum, r.event.ReceivedAt) // too old to be asked for; it would only be purged
 			}
 		}
 	}
 	if len(ignored) > 0 {
-		// Nothing tells any more that they count nowhere: left behind they would count in figures to come and in
-		// alerts.
+		// Without the event nothing says that these must not count, in later figures and in alerts.
 		if _, err := tx.exec("DELETE FROM outcomes WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(ignored)); err != nil {
 			return err
 		}
@@ -357,8 +357,8 @@ func scanOutcome(scan func(...any) error) (o hookglass.Outcome, err error) {
 	return o, err
 }
 
-// AddOutcomes notes attempts to deliver events, for figures and alerts. It belongs into the transaction in which the
-// attempt is written down.
+// AddOutcomes stores attempts to deliver events, for figures and alerts. It belongs in the transaction that records the
+// attempt.
 func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
 	in := input{columns: []inputColumn{
 		{"endpoint", inputInteger}, {"event", inputInteger}, {"source", inputText}, {"at", inputInteger}, {"took", inputInteger}, {"status", inputInteger},
@@ -371,9 +371,9 @@ func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
 	return tx.insert("outcomes", in)
 }
 
-// FiguresByStep returns the figures of an endpoint for each step from one time up to another, both whole steps; the
-// tail that is not rolled up yet is read from the events. A step is whole minutes; of times longer ago than two days
-// there are hours alone. Steps with nothing are left out.
+// FiguresByStep returns the figures of an endpoint for each step from from to to, both multiples of step; what is not
+// rolled up yet is read from the events. A step is whole minutes; beyond two days ago only hours are kept. Empty steps
+// are left out.
 func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Duration) (map[time.Time]*hookglass.Figures, error) {
 	span := int64(spanMinute)
 	if step%time.Hour == 0 && from.Unix()%3600 == 0 {
@@ -435,7 +435,7 @@ func (v *View) notRolled(endpointNum int64) ([]alike, error) {
 	return queryAll(v, scanAlike, query, a.values...)
 }
 
-// Refused are arrivals at one endpoint in one minute that were answered the same error.
+// Refused is a number of arrivals at one endpoint in one minute that were answered with the same error.
 type Refused struct {
 	EndpointNum int64
 	At          time.Time
@@ -443,8 +443,7 @@ type Refused struct {
 	N           int64
 }
 
-// CountRefused adds arrivals that were refused to the figures and counters of their endpoints, those that are there
-// still.
+// CountRefused adds refused arrivals to the figures and counters of their endpoints, if these still exist.
 func (tx *Tx) CountRefused(rows []Refused) error {
 	sums := make(map[int64]int64)
 	for _, r := range rows {
@@ -467,8 +466,7 @@ func (tx *Tx) CountRefused(rows []Refused) error {
 	if err := tx.addFigures(c); err != nil {
 		return err
 	}
-	// The counters last, and in the order in which captures take the same rows: two transactions must not wait for each
-	// other.
+	// The counters come last and in the order in which captures lock them, so that transactions do not deadlock.
 	for _, num := range live {
 		if _, err := tx.exec(`UPDATE endpoint_stats SET refused_count = refused_count + cast($2 AS bigint) WHERE endpoint = $1`, num, sums[num]); err != nil {
 			return err

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// input is rows that a statement takes as one table, in one text whatever their number, so that a database which knows
-// the statement need not read it again.
+// input is rows that a statement receives as a table. The statement's text does not depend on their number, so that the
+// database can cache it.
 type input struct {
 	columns []inputColumn
-	rows    [][]any // int64, int, string, []byte of text in UTF-8, or nil; of the column's type each
+	rows    [][]any // int64, int, string, []byte (UTF-8) or nil, according to the column's kind
 }
 
 type inputColumn struct {
@@ -27,8 +27,8 @@ const (
 	inputBytes   inputKind = "bytea"
 )
 
-// from is the table in a FROM, under a name and with its columns, and the statement's arguments, which it has for
-// itself.
+// from returns the table for a FROM clause, under a name and with its columns, and its arguments, which must be the
+// statement's only ones.
 func (in input) from(d dialect, name string) (table string, args []any, err error) {
 	names := make([]string, len(in.columns))
 	for i, c := range in.columns {
@@ -64,11 +64,11 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each($1)) AS " + name, []any{string(text)}, err
 }
 
-// fewRows is up to how many rows SQLite is given as values, in a text for each number of them. More are one JSON text:
-// that is written and read once more, but texts of all numbers would not be known.
+// fewRows is up to how many rows SQLite receives them as VALUES, with one statement text per number of rows. More rows
+// are one JSON text: that costs another encoding, but statements of all sizes would not stay cached.
 const fewRows = 8
 
-// values is the table with the rows as unnamed arguments: SQLite finds each named one by going through all of them.
+// values returns the table with unnamed arguments: SQLite searches named ones linearly.
 func (in input) values(names []string) string {
 	columns := make([]string, len(names))
 	for i, name := range names {
@@ -78,8 +78,8 @@ func (in input) values(names []string) string {
 	return "(SELECT " + strings.Join(columns, ", ") + " FROM (VALUES " + row + strings.Repeat(", "+row, len(in.rows)-1) + "))"
 }
 
-// lookup goes with the condition that a column is equal to the first one of from, which is an integer. It is for the
-// reason that [dialect.picked] has.
+// lookup returns an additional condition on a column that equals the first column of from, an integer. It makes
+// PostgreSQL use the index; see [dialect.picked].
 func (in input) lookup(d dialect, column string) (condition string) {
 	if d != postgres {
 		return ""
@@ -87,7 +87,7 @@ func (in input) lookup(d dialect, column string) (condition string) {
 	return " AND " + column + " = ANY($1)"
 }
 
-// insert stores the rows in a table with columns of the same names.
+// insert stores the rows in a table whose columns have the same names.
 func (tx *Tx) insert(table string, in input) error {
 	if len(in.rows) == 0 {
 		return nil

@@ -32,7 +32,7 @@ func (v *View) EventSchemas(ref string) ([]hookglass.EventSchema, error) {
 	return queryAll(v, scanSchema, "SELECT "+schemaColumns+" FROM event_schemas WHERE endpoint = $1 ORDER BY "+v.dialect.byBytes("provider")+", "+v.dialect.byBytes("event_type"), e.Num)
 }
 
-// EventSchema finds the schema of a type of events, the zero one where there is none yet.
+// EventSchema returns the schema of an event type, or a zero one if there is none.
 func (v *View) EventSchema(endpointNum int64, provider, eventType string) (s hookglass.EventSchema, err error) {
 	found, err := queryAll(v, scanSchema, "SELECT "+schemaColumns+" FROM event_schemas WHERE endpoint = $1 AND provider = $2 AND event_type = $3",
 		endpointNum, provider, encodeText(eventType))
@@ -42,8 +42,8 @@ func (v *View) EventSchema(endpointNum int64, provider, eventType string) (s hoo
 	return found[0], nil
 }
 
-// SaveEventSchema stores a schema and counts its version. It reports false, and stores nothing, where another version
-// of it is stored by now, or where it would be one too many of the endpoint.
+// SaveEventSchema stores a schema and increments its version. It reports false, and stores nothing, if the schema was
+// changed meanwhile or would be one too many for the endpoint.
 func (tx *Tx) SaveEventSchema(s *hookglass.EventSchema) (saved bool, err error) {
 	baseline := nullString(string(s.Baseline))
 	var n int64
@@ -62,14 +62,14 @@ func (tx *Tx) SaveEventSchema(s *hookglass.EventSchema) (saved bool, err error) 
 	return n > 0, err
 }
 
-// EndTask removes a task that is done in the transaction of what it did, so that it is done once. It reports false
-// where the claim was lost.
+// EndTask deletes a finished task in the transaction of its results, so that it is done exactly once. It reports false
+// if the claim was lost.
 func (tx *Tx) EndTask(t Task) (bool, error) {
 	n, err := tx.exec("DELETE FROM event_tasks WHERE num = $1 AND claim = $2", t.Num, t.Claim)
 	return n > 0, err
 }
 
-// SchemaDrift is what is departed from at an endpoint.
+// SchemaDrift describes how an event type departs from its baseline.
 type SchemaDrift struct {
 	EventType string
 	Provider  string
@@ -78,7 +78,7 @@ type SchemaDrift struct {
 	EventID   hookglass.EventID
 }
 
-// SchemaDrifts lists the types of an endpoint's events that depart from their baseline, or the one of the name.
+// SchemaDrifts lists the event types of an endpoint that depart from their baseline, or only the given one.
 func (v *View) SchemaDrifts(endpointNum int64, eventType string) ([]SchemaDrift, error) {
 	return queryAll(v, func(scan func(...any) error) (d SchemaDrift, err error) {
 		var event sql.NullString
@@ -89,7 +89,7 @@ func (v *View) SchemaDrifts(endpointNum int64, eventType string) ([]SchemaDrift,
 		WHERE endpoint = $1 AND drifts > 0 AND (cast($2 AS text) = '' OR event_type = $2) ORDER BY `+v.dialect.byBytes("provider")+", "+v.dialect.byBytes("event_type"), endpointNum, encodeText(eventType))
 }
 
-// DeleteEventSchema forgets a schema with its baseline. It answers not_found where there is none.
+// DeleteEventSchema deletes a schema with its baseline. It answers not_found.
 func (tx *Tx) DeleteEventSchema(num int64) error {
 	n, err := tx.exec("DELETE FROM event_schemas WHERE num = $1", num)
 	if err == nil && n == 0 {
