@@ -42,7 +42,7 @@ func (c *clock) now() time.Time {
 
 // jumped reports whether the wall clock and the monotonic clock have moved apart since s.
 func (s *sight) jumped(own time.Time) bool {
-	return (own.Round(0).Sub(s.own.Round(0)) - own.Sub(s.own)).Abs() >= clockAgrees // Round strips the monotonic reading
+	return (own.Round(0).Sub(s.own.Round(0)) - own.Sub(s.own)).Abs() >= clockAgrees // Round: wall clock only
 }
 
 func (c *clock) stamp(t time.Time) time.Time {

@@ -53,7 +53,7 @@ func (tx *Tx) DeleteAllEvents(ref string) (int64, error) {
 	}
 	_, err = tx.exec("UPDATE endpoint_stats SET event_count = 0, ignored_count = 0, floor_seq = $2 WHERE endpoint = $1", log.endpoint.Num, newest)
 	tx.Enqueue(hookglass.EraseJob{EndpointNum: log.endpoint.Num})
-	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // the tunnel's senders may wait for an answer
+	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // tunnel: its senders may wait
 	return count, err
 }
 
@@ -356,7 +356,7 @@ func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 	if count == 0 {
 		return 0, nil
 	}
-	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // the tunnel's senders may wait for an answer
+	tx.Announce(TopicEvents(log.endpoint.Num), TopicTunnel(log.endpoint.Num)) // tunnel: its senders may wait
 	_, err = tx.exec("UPDATE endpoint_stats SET event_count = event_count - cast($2 AS bigint), ignored_count = ignored_count - cast($3 AS bigint) WHERE endpoint = $1",
 		log.endpoint.Num, count, ignored)
 	return count, err

@@ -18,7 +18,7 @@ type ForwardQueue struct {
 	AccountID    int64
 	Entitlements hookglass.Entitlements // of the account, where there is one
 	FirstAt      time.Time              // when the first of them is due
-	NextTurn     time.Time              // of a target with a rate limit: see [hookglass.Rate]; zero: no turn was used yet
+	NextTurn     time.Time              // of a target with a rate limit, see [hookglass.Rate]; zero: none was used yet
 }
 
 // awaited yields the targets with deliveries that are not final, and a NULL. It finds each with one index look-up,

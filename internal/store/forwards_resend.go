@@ -57,7 +57,7 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 		after = r.After.UnixMicro()
 	}
 	if !r.Before.IsZero() {
-		before = r.Before.Add(time.Microsecond - 1).UnixMicro() // rounded up: a time between two microseconds is after the lower
+		before = r.Before.Add(time.Microsecond - 1).UnixMicro() // rounded up to whole microseconds
 	}
 	lock := tx.dialect.forUpdate()
 	if lock != "" {

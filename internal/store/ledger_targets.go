@@ -47,7 +47,7 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 				continue
 			}
 			owed := kept[i] - handed[t.ID]
-			if owed > 0 && !t.UpdatedAt.Add(handover).Before(w.from) { // changed within the window: only later events are owed
+			if owed > 0 && !t.UpdatedAt.Add(handover).Before(w.from) { // changed within the window
 				if owed, err = w.owed(p, t); err != nil {
 					return err
 				}

@@ -89,7 +89,7 @@ func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err e
 		}
 	}
 	first, last := w.from.Add(-clockError).Truncate(time.Hour), w.to.Add(clockError+time.Hour).Truncate(time.Hour)
-	cut := func(at time.Time) int64 { // the hour that a bound falls into, to be read by minutes; -60: the bound is a whole hour
+	cut := func(at time.Time) int64 { // the hour that a bound splits, to be read by minutes; -60: none
 		if hour := at.Truncate(time.Hour); !hour.Equal(at) {
 			return hour.Unix() / 60
 		}

@@ -119,7 +119,7 @@ func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 }
 
 const (
-	connectTimeout = 5 * time.Second  // for each half of connecting: reaching the server and authenticating, and the settings
+	connectTimeout = 5 * time.Second  // each: to reach the server and authenticate, and to configure the session
 	pingTimeout    = time.Second      // for checking a connection that was idle for a second
 	queryTimeout   = 15 * time.Second // for a statement that no sender waits for
 	idleTimeout    = 10 * time.Second // within a transaction

@@ -331,7 +331,7 @@ func (tx *Tx) figureErased(rows []erasedRow, expired map[int64]bool) error {
 				f.Expired++
 			}
 			if i == 0 && tx.Now.Sub(r.event.ReceivedAt) > keepMinutes {
-				c.forgetMinute(r.event.EndpointNum, r.event.ReceivedAt) // too old to be asked for; it would only be purged
+				c.forgetMinute(r.event.EndpointNum, r.event.ReceivedAt) // nobody can ask for it
 			}
 		}
 	}

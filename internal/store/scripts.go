@@ -6,8 +6,8 @@ import (
 	"hookglass"
 )
 
-// NextAttempt counts an attempt of a delivery at an endpoint with a response script and returns which it is, from 1 on.
-// A script that is not the one of the attempt before starts over.
+// NextAttempt counts an attempt of a delivery at an endpoint with a response script and returns its number, from 1 on.
+// If the script has changed since the previous attempt, counting starts over.
 func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script string) (n int64, err error) {
 	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, 1, $4)
 		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script,
@@ -16,11 +16,11 @@ func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script s
 	return n, err
 }
 
-// positionRows bounds how many counts of attempts one transaction purges.
+// positionRows bounds the attempt counters that one transaction purges.
 const positionRows = 500
 
-// PurgeAttempts deletes counts of attempts that are older than the retention of their endpoint's events, or the
-// installation's where the account has none. It reports whether there may be more.
+// PurgeAttempts deletes some of the attempt counters that are older than the retention of their account, or the given
+// one of the installation if the account has none. It reports whether there may be more.
 func (tx *Tx) PurgeAttempts(at time.Time, retention time.Duration) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM script_positions WHERE (endpoint, identity) IN (SELECT x.endpoint, x.identity FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id"+
 		tx.dialect.each("script_positions", "x.endpoint = e.num AND x.at < cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END")+

@@ -13,7 +13,7 @@ func scanSearch(scan func(...any) error) (s hookglass.SavedSearch, err error) {
 	return s, err
 }
 
-// SavedSearches lists the searches that were saved at an endpoint, by name.
+// SavedSearches lists the saved searches of an endpoint by name.
 func (v *View) SavedSearches(ref string) ([]hookglass.SavedSearch, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -22,7 +22,7 @@ func (v *View) SavedSearches(ref string) ([]hookglass.SavedSearch, error) {
 	return queryAll(v, scanSearch, "SELECT num, endpoint, name, query, created_at FROM saved_searches WHERE endpoint = $1 ORDER BY "+v.dialect.byBytes("name")+", num", e.Num)
 }
 
-// SaveSearch stores a search and sets its ID; one of the same name at the endpoint is replaced.
+// SaveSearch stores a search and sets its ID. It replaces one of the same name at the endpoint.
 func (tx *Tx) SaveSearch(s *hookglass.SavedSearch) error {
 	s.CreatedAt = tx.Now
 	return tx.queryRow("search", `INSERT INTO saved_searches (endpoint, name, query, created_at) VALUES ($1, $2, $3, $4)

@@ -9,14 +9,14 @@ import (
 	"hookglass"
 )
 
-// SessionKind says what the holder of a session's secret may do with it.
+// SessionKind says what a session's secret allows its holder to do.
 type SessionKind string
 
 // The kinds.
 const (
-	SessionBrowser SessionKind = "browser" // is signed in
-	SessionLink    SessionKind = "link"    // may sign in once
-	SessionCode    SessionKind = "code"    // may get a token for a command line once
+	SessionBrowser SessionKind = "browser" // to act as a signed in user
+	SessionLink    SessionKind = "link"    // to sign in once
+	SessionCode    SessionKind = "code"    // to get a token for a command line once
 )
 
 // CreateSession stores a session by the SHA-256 of its secret.
@@ -26,7 +26,7 @@ func (tx *Tx) CreateSession(kind SessionKind, hash []byte, user int64, expires t
 	return err
 }
 
-// DescribeSession notes what the browser of a session said of itself.
+// DescribeSession records how the browser of a session described itself.
 func (tx *Tx) DescribeSession(hash []byte, client string) error {
 	return tx.change("session", "UPDATE sessions SET client = $2 WHERE hash = $1", hash, nullString(client))
 }
@@ -44,11 +44,11 @@ func (v *View) BrowserSessions(user int64, now time.Time) ([]hookglass.BrowserSe
 		user, string(SessionBrowser), micros(now))
 }
 
-// SessionID is the name of a session: a part of the SHA-256 of its secret, which leads nowhere.
+// SessionID returns the public id of a session: a part of its hash, which grants nothing.
 func SessionID(hash []byte) string { return hex.EncodeToString(hash[:8]) }
 
-// EndSessions ends the browser sessions of a user but one: those with the ID, or all where it is empty, and then also
-// the links and codes that would begin new ones.
+// EndSessions ends browser sessions of a user, except the one with the hash but: the one with the ID or, if that is
+// empty, all of them, together with the links and codes that could begin new ones.
 func (tx *Tx) EndSessions(user int64, id string, but []byte) error {
 	tx.Announce(TopicTokens)
 	hashes, err := queryAll(&tx.View, func(scan func(...any) error) (hash []byte, err error) {
@@ -76,14 +76,14 @@ func (v *View) SessionUser(kind SessionKind, hash []byte, now time.Time) (hookgl
 		WHERE s.hash = $1 AND s.kind = $2 AND s.expires_at > $3`, &a)
 }
 
-// TakeSession deletes a session and returns its user: of two who try, one gets it.
+// TakeSession deletes a session and returns its user. If two callers try, only one succeeds.
 func (tx *Tx) TakeSession(kind SessionKind, hash []byte) (user int64, err error) {
 	err = tx.queryRow("session", "DELETE FROM sessions WHERE hash = $1 AND kind = $2 AND expires_at > $3 RETURNING user_id",
 		[]any{hash, string(kind), micros(tx.Now)}, &user)
 	return user, err
 }
 
-// DeleteSession ends a session; one that does not exist has ended already.
+// DeleteSession ends a session. It is no error if there is none.
 func (tx *Tx) DeleteSession(hash []byte) error {
 	tx.Announce(TopicTokens)
 	_, err := tx.exec("DELETE FROM sessions WHERE hash = $1", hash)
@@ -97,7 +97,7 @@ func (tx *Tx) DeleteSessionsOf(user int64) error {
 	return err
 }
 
-// PurgeSessions deletes sessions that have expired.
+// PurgeSessions deletes expired sessions.
 func (tx *Tx) PurgeSessions() error {
 	_, err := tx.exec("DELETE FROM sessions WHERE expires_at <= $1", micros(tx.Now))
 	return err

@@ -16,15 +16,15 @@ func scanShare(scan func(...any) error) (s hookglass.Share, err error) {
 	return s, err
 }
 
-// ShareList says which links of an endpoint are wanted.
+// ShareList selects links of an endpoint.
 type ShareList struct {
-	Event  string // the links of one event; "": of all
-	Before int64  // links made before this one; 0: from the newest on
+	Event  string // links to this event; "": to any
+	Before int64  // links created before this one; 0: from the newest
 	Limit  int    // 0: all
 }
 
-// Shares lists links that lead to something at the given time, newest first: those that have not expired, to events
-// that are there. It answers not_found for an endpoint or event that the principal does not see.
+// Shares lists the links that work at the given time, newest first: not expired, and to events that exist. It answers
+// not_found for an endpoint or event that the principal may not see.
 func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.Share, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -51,7 +51,7 @@ func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.
 	return queryAll(v, scanShare, query, a.values...)
 }
 
-// ShareByHash finds the link whose secret has this SHA-256 and that has not expired at the given time.
+// ShareByHash returns the link whose secret has this SHA-256, unless it has expired at the given time.
 func (v *View) ShareByHash(hash []byte, now time.Time) (hookglass.Share, error) {
 	a := args{[]any{hash, micros(now)}}
 	return one(v, "shared request", scanShare, "SELECT "+shareColumns+" FROM shares WHERE hash = $1 AND expires_at > $2", &a)
@@ -74,7 +74,7 @@ func (tx *Tx) DeleteShare(ref string, id int64) error {
 	return tx.change("share link", "DELETE FROM shares WHERE num = $1 AND endpoint = $2", id, e.Num)
 }
 
-// PurgeShares deletes links that have expired.
+// PurgeShares deletes expired links.
 func (tx *Tx) PurgeShares() error {
 	_, err := tx.exec("DELETE FROM shares WHERE expires_at <= $1", micros(tx.Now))
 	return err

@@ -48,8 +48,8 @@ func (v *View) SignatureConfig(endpointNum, id int64) (hookglass.SignatureConfig
 	return hookglass.SignatureConfig{}, hookglass.NotFound("signature config")
 }
 
-// CreateSignatureConfig stores a new config and sets its id and times. Where one for the provider exists it answers
-// signature_config_exists or, with force, takes its place.
+// CreateSignatureConfig stores a new config and sets its id and times. If the provider has one already, it answers
+// signature_config_exists or, with force, replaces it.
 func (tx *Tx) CreateSignatureConfig(c *hookglass.SignatureConfig, force bool) error {
 	options, err := json.Marshal(c.Options)
 	if err != nil {
@@ -80,7 +80,7 @@ func (tx *Tx) CreateSignatureConfig(c *hookglass.SignatureConfig, force bool) er
 	return nil
 }
 
-// SaveSignatureConfig stores what may change of a config: whether it is enabled, its options and its secrets.
+// SaveSignatureConfig stores what can change of a config: whether it is enabled, its options and its secrets.
 func (tx *Tx) SaveSignatureConfig(c *hookglass.SignatureConfig) error {
 	options, err := json.Marshal(c.Options)
 	if err != nil {
@@ -109,20 +109,20 @@ func (tx *Tx) signatureChanged(n int64, err error) error {
 	return nil
 }
 
-// SignatureVerdict is a verdict on the signature of an event.
+// SignatureVerdict is the result of checking an event's signature.
 type SignatureVerdict struct {
 	EndpointNum, EventSeq int64
 	Status                hookglass.SignatureStatus
 	Reason                string
 }
 
-// JudgeSignatures replaces verdicts on the signatures of events. Events that are gone are left alone.
+// JudgeSignatures replaces the signature verdicts of events, except for events that are gone.
 func (tx *Tx) JudgeSignatures(verdicts ...SignatureVerdict) error {
-	// In one order, and the counters last, so that no two transactions wait for each other.
+	// A fixed lock order with the counters last, so that transactions do not deadlock.
 	verdicts = slices.SortedFunc(slices.Values(verdicts), func(a, b SignatureVerdict) int { return cmp.Compare(a.EventSeq, b.EventSeq) })
 	var judged []changed
 	for _, j := range verdicts {
-		// As it is now: it may have been read by another transaction.
+		// Read the event again under a lock: it may have changed.
 		before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE endpoint = $1 AND seq = $2"+tx.dialect.forUpdate(), j.EndpointNum, j.EventSeq)
 		if err != nil {
 			return err

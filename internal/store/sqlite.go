@@ -19,32 +19,32 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// sqliteEngine gives all writing to one goroutine, which commits in groups: whatever queued up while the last was
-// written is the next group. A second goroutine brings what is committed to the disk and answers (see
-// [sqliteEngine.seal]). So a lone write waits for nothing, and many share one commit and one sync.
+// sqliteEngine does all writing in one goroutine, which commits in groups: what queued up during one commit is the next
+// group. A second goroutine syncs what is committed to the disk and answers (see [sqliteEngine.seal]). So a single
+// write waits for nothing else, and many share one commit and one sync.
 type sqliteEngine struct {
 	db      *DB
 	ops     chan *op
-	along   chan *op // what lets the others pass
+	along   chan *op // work that gives way to ops
 	groups  chan written
 	stop    chan struct{}
-	sealed  chan struct{} // closed when all is answered
+	sealed  chan struct{} // closed when everything is answered
 	mu      sync.RWMutex  // guards closed against a send on ops
 	closed  bool
 	insert  *captureStatements
-	passed  time.Time // since when something in along lets others pass; of the writer
-	version int64     // of the data, when others were last seen to have written; of the writer
+	passed  time.Time // since when something in along has given way; owned by the writer
+	version int64     // the data_version last seen, which changes when other processes write; owned by the writer
 	log     logFile
 	copier  *copier
 	reserve *reserve      // nil: none is kept
-	syncing atomic.Bool   // a sync is on its way
-	synced  chan struct{} // one has ended
-	holed   atomic.Bool   // a sync has failed, and what it should have brought to the disk may be missing there
-	skip    bool          // numbers before the next capture, see skipSeen; of the writer
+	syncing atomic.Bool   // a sync is in progress
+	synced  chan struct{} // signals the end of a sync
+	holed   atomic.Bool   // a sync has failed, so data that it covered may be missing on disk
+	skip    bool          // skip seqs before the next capture, see skipSeen; owned by the writer
 }
 
 func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) error {
-	unlock, err := lockDirectory(ctx, filepath.Dir(path)) // until the file is there, with the settings that last
+	unlock, err := lockDirectory(ctx, filepath.Dir(path)) // until the file exists with its permanent settings
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
@@ -52,7 +52,7 @@ func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) err
 	if err := createSQLite(ctx, path); err != nil {
 		return fmt.Errorf("store: create %s: %w", path, err)
 	}
-	path, err = filepath.EvalSymlinks(path) // the log is beside the file itself
+	path, err = filepath.EvalSymlinks(path) // the log is next to the actual file
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
@@ -65,7 +65,7 @@ func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) err
 	return err
 }
 
-// openFile opens the file that is there.
+// openFile opens the existing file.
 func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 	is, err := os.Stat(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 		return sqliteName(path) + "?" + v.Encode()
 	}
 	reads := dsn(16<<10, "query_only(1)")
-	// The log is synced by seal and copied by copier.
+	// The log is synced by seal and checkpointed by copier.
 	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
 	write, err := openKeeping(dsn(32<<10, writes...), "begin immediate")
 	if err != nil {
@@ -105,7 +105,7 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 		return errors.Join(fmt.Errorf("store: %w", err), read.Close(), write.Close())
 	}
 	ahead.SetMaxOpenConns(aheadConns)
-	copies, err := openKeeping(dsn(256, writes...), "begin") // copying needs no cache
+	copies, err := openKeeping(dsn(256, writes...), "begin") // checkpoints need no cache
 	if err != nil {
 		return errors.Join(fmt.Errorf("store: %w", err), ahead.Close(), read.Close(), write.Close())
 	}
@@ -129,17 +129,17 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 	return nil
 }
 
-// pageSize fits several events in a page: most are 1 to 3 KB, and a page with room for one and a half wastes a
-// third of what is written.
+// pageSize fits several events: most take 1 to 3 KB, and a page with room for one and a half would waste a third of
+// what is written.
 const pageSize = 8192
 
-// sqliteName is a path as SQLite wants it told: a URI, in which some characters would end the path.
+// sqliteName returns a path as a URI for SQLite, with the characters escaped that would end the path.
 func sqliteName(path string) string { return "file:" + inURI.Replace(path) }
 
 var inURI = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23")
 
-// createSQLite makes the file when there is none or it is empty. The page size must be on disk before the journal
-// mode is set, or it is forgotten.
+// createSQLite creates the file if it does not exist or is empty. The page size must be on disk before the journal mode
+// is set; otherwise it is lost.
 func createSQLite(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -167,11 +167,11 @@ func (e *sqliteEngine) update(ctx context.Context, fn change) error {
 	return submit(&e.mu, &e.closed, e.ops, &op{ctx: ctx, update: fn, done: make(chan struct{})})
 }
 
-// alongFor is how long a write lets others pass, and how long its commit waits for a sync that is made for others.
-// Nobody sees it in a delivery.
+// alongFor is how long a write gives way to others, and how long its commit waits for a sync on behalf of others. It is
+// too short to be noticed in a delivery.
 const alongFor = 3 * time.Millisecond
 
-// updateAlong has the update run when nothing else waits to be written, or has let others pass for long enough.
+// updateAlong runs the update when nothing else waits to be written, or it has given way for alongFor.
 func (e *sqliteEngine) updateAlong(ctx context.Context, fn change) error {
 	return submit(&e.mu, &e.closed, e.along, &op{ctx: ctx, update: fn, done: make(chan struct{})})
 }
@@ -190,7 +190,7 @@ func (e *sqliteEngine) run() {
 	defer look.Stop()
 	for {
 		select {
-		case <-look.C: // also when there is always something to write
+		case <-look.C: // checked first, in case there is always something to write
 			e.look()
 		default:
 		}
@@ -212,9 +212,9 @@ func (e *sqliteEngine) run() {
 	}
 }
 
-// look finds out what others have written.
+// look detects writes of other processes.
 func (e *sqliteEngine) look() {
-	// Administration writes from processes of its own, which cannot announce to this one.
+	// Administration commands write from their own processes, which cannot announce to this one.
 	var version int64
 	if err := e.db.write.QueryRow("PRAGMA data_version").Scan(&version); err == nil && version != e.version {
 		if e.version != 0 {
@@ -222,16 +222,15 @@ func (e *sqliteEngine) look() {
 		}
 		e.version = version
 	}
-	// The job queue writes as well, and a log that is not whole holds up other processes' promises too.
+	// The job queue writes too, and a hole in the log endangers what other processes have written as well.
 	if e.holed.Load() && e.mend() == nil {
 		e.groups <- written{whole: true}
 	}
 	e.copier.after(e.db.write)
 }
 
-// next writes a group of what waits, and reports whether there was any. What lets others pass has its turn when there
-// are none. When it has waited for long it goes with them, because then there is much to do, and one commit for all is
-// the least work.
+// next writes a group of what waits and reports whether there was any. Work in along is written if there is no other,
+// or together with it after giving way for long enough: then there is much to do, and one commit is the least work.
 func (e *sqliteEngine) next() bool {
 	if len(e.along) == 0 {
 		e.passed = time.Time{}
@@ -258,8 +257,7 @@ func (e *sqliteEngine) waiting(queue chan *op) []*op {
 	}
 }
 
-// group commits ops in one transaction, for seal to answer. One that is patient waits for a sync that is made for
-// others.
+// group commits ops in one transaction, for seal to answer. A patient group waits for a sync on behalf of others.
 func (e *sqliteEngine) group(ops []*op, patient bool) {
 	if len(ops) == 0 {
 		return
@@ -287,7 +285,7 @@ func (e *sqliteEngine) group(ops []*op, patient bool) {
 	e.copier.after(e.db.write)
 }
 
-// admitted returns the ops to write: all but captures where there is room for deleting alone.
+// admitted returns the ops to write. While the reserve is in use these exclude captures: the room is for deleting.
 func (e *sqliteEngine) admitted(ops []*op) []*op {
 	if !e.reserve.given() {
 		return ops
@@ -303,7 +301,7 @@ func (e *sqliteEngine) admitted(ops []*op) []*op {
 	return others
 }
 
-// write runs ops in one transaction, or in one each where one of them spoils it for all.
+// write runs ops in one transaction, or in one each if that fails.
 func (e *sqliteEngine) write(ops []*op) {
 	if len(ops) == 0 {
 		return
@@ -316,8 +314,8 @@ func (e *sqliteEngine) write(ops []*op) {
 	}
 }
 
-// spared returns the ops to try again because the disk was full for them and has room now that a part of the reserve is
-// given up: all but captures, for which it is not.
+// spared returns the ops to retry after the disk was full, if giving up a part of the reserve has made room. Captures
+// are not retried: the reserve is not for them.
 func (e *sqliteEngine) spared(ops []*op) (again []*op) {
 	for _, o := range ops {
 		if o.capture == nil && mayBeFull(o.err) {
@@ -331,7 +329,7 @@ func (e *sqliteEngine) spared(ops []*op) (again []*op) {
 	return again
 }
 
-// part parts the ops that are answered when they are on disk from those with nothing there to wait for.
+// part separates the ops that are answered once they are on disk from those that need not wait for it.
 func part(ops []*op) (promised, rest []*op) {
 	for _, o := range ops {
 		if o.err != nil || o.lossy {
@@ -344,10 +342,10 @@ func part(ops []*op) (promised, rest []*op) {
 }
 
 func (e *sqliteEngine) transact(ops []*op) error {
-	// Not the context of any one op: the group commits for all of them.
+	// Not the context of any single op: the group commits for all of them.
 	ctx := context.Background()
 	if hasCaptures(ops) {
-		if err := e.insert.prepare(ctx); err != nil { // before the transaction takes the one connection
+		if err := e.insert.prepare(ctx); err != nil { // before the transaction takes the only connection
 			return err
 		}
 	}
@@ -378,7 +376,7 @@ func (e *sqliteEngine) transact(ops []*op) error {
 		o.err = o.run(tx)
 		if o.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
-				if o.ctx.Err() == nil && storageTrouble(o.err) { // a database that is full has rolled all of it back
+				if o.ctx.Err() == nil && storageTrouble(o.err) { // with a full disk, SQLite has rolled back everything
 					return o.err
 				}
 				return err
@@ -458,6 +456,6 @@ func (e *sqliteEngine) close(ctx context.Context) error {
 		}
 	}
 	e.insert.close()
-	// The writer closes last: it leaves no log behind.
+	// The writer is closed last, which removes the log.
 	return errors.Join(e.log.close(), e.copier.db.Close(), e.db.ahead.Close(), e.db.read.Close(), e.db.write.Close())
 }

@@ -11,11 +11,11 @@ import (
 	"hookglass"
 )
 
-// rowSizes are the numbers of rows that one statement inserts. A statement of many rows costs little more than
-// one of a single row; the sizes are few so that each is prepared once.
+// rowSizes are the numbers of rows per INSERT. A statement of many rows costs little more than one of a single row;
+// there are only a few sizes, so that each is prepared once.
 var rowSizes = []int{32, 8, 1}
 
-// captureStatements are the prepared statements of the hot path. Only the writer uses them.
+// captureStatements holds the prepared statements of the hot path. Only the writer uses them.
 type captureStatements struct {
 	db      *sql.DB
 	bump    *sql.Stmt // nil until prepared
@@ -28,19 +28,19 @@ type captureStatements struct {
 	handedTargets, handedForward, handedTask *sql.Stmt
 }
 
-// forwardAll stores a delivery of each of an endpoint's events, whose seqs are a JSON array, to each of its enabled
-// targets but some, whose ids are another.
+// forwardAll stores a delivery of each of an endpoint's events, ?2, to each of its enabled targets except ?4. Both are
+// JSON arrays.
 const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 	SELECT t.id, t.endpoint, j.value, 'pending', ?3, 0, 0, ?3
 	FROM json_each(?2) j JOIN forwarding_targets t ON t.endpoint = ?1 AND t.enabled = 1
 	WHERE t.id NOT IN (SELECT value FROM json_each(?4)) ORDER BY j.value, t.id`
 
-// taskAll stores a task of one kind for each of an endpoint's events, whose seqs are a JSON array.
+// taskAll stores a task of one kind for each of an endpoint's events, ?3, a JSON array of seqs.
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
 	SELECT ?2, ?1, value, ` + sqliteClock + `, 0, 0, 0 FROM json_each(?3) ORDER BY key`
 
-// What is handed over is of few events, and stored row by row: that takes less than statements of many rows that answer
-// with them.
+// Handed over work concerns only a few events and is stored row by row, which is cheaper than statements of many rows
+// with RETURNING.
 const (
 	handedTargets = `SELECT t.paused_at IS NULL AND t.rate_limit IS NULL, t.paused_at IS NULL, ` + handedTarget + ` FROM forwarding_targets t
 		JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id WHERE t.endpoint = ? AND t.enabled = 1 ORDER BY t.id`
@@ -50,8 +50,8 @@ const (
 
 const nextSeq = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`
 
-// prepare does nothing once it has succeeded. It fails as long as the schema is not there. It must be called
-// outside a transaction, which has the one connection.
+// prepare prepares the statements once. It fails while there is no schema. It must be called outside a transaction,
+// which has the only connection.
 func (s *captureStatements) prepare(ctx context.Context) error {
 	if s.bump != nil {
 		return nil
@@ -85,15 +85,15 @@ func (s *captureStatements) close() {
 	}
 }
 
-// insertRows completes an INSERT with n rows of placeholders. They have no names: the database finds each name
-// by going through all of them.
+// insertRows completes an INSERT with n rows of placeholders. These are unnamed, because SQLite searches named ones
+// linearly.
 func insertRows(insert string, cols, n int) string {
 	row := " (?" + strings.Repeat(",?", cols-1) + ")"
 	return insert + row + strings.Repeat(","+row, n-1)
 }
 
-// run stores the captures among the ops. A capture whose endpoint is gone gets not_found; an error is
-// of the whole group.
+// run stores the captures among the ops. It sets the error not_found for captures whose endpoint is gone; the returned
+// error concerns the whole group.
 func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op) error {
 	groups := byEndpoint(ops)
 	if len(groups) == 0 {
@@ -139,7 +139,7 @@ func (s *captureStatements) run(ctx context.Context, tx *sql.Tx, ops []*op) erro
 	return s.follow(ctx, tx, groups)
 }
 
-// follow stores the work that follows the events.
+// follow stores the work for the events.
 func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*endpointGroup) error {
 	at := now()
 	var captures []*captureOp
@@ -170,12 +170,12 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 	return nil
 }
 
-// handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that are claimed by
-// it. One to a paused target waits, and so does one to a target whose turn has to come, which is appended unclaimed.
+// handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that it claims. A
+// delivery to a paused target waits. One to a target with a rate limit waits too, but is appended without a claim.
 func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed []HandedForward, endpoint int64, f *following, at time.Time) ([]HandedForward, error) {
 	type target struct {
-		open  bool // nothing has to wait for it
-		turns bool // it is not paused
+		open  bool // neither paused nor limited
+		turns bool // not paused, so possibly limited
 		queue ForwardQueue
 	}
 	targets, err := rowsOf(ctx, tx, s.handedTargets, func(scan func(...any) error) (t target, err error) {
@@ -215,7 +215,7 @@ func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed
 	return handed, nil
 }
 
-// handTasks stores tasks of an endpoint's events, and appends them: all are claimed by it.
+// handTasks stores tasks for an endpoint's events and appends them. It claims all of them.
 func (s *captureStatements) handTasks(ctx context.Context, tx *sql.Tx, handed []Task, endpoint int64, f *following) ([]Task, error) {
 	stored := tx.StmtContext(ctx, s.handedTask)
 	for _, seq := range f.seqs {
@@ -228,7 +228,7 @@ func (s *captureStatements) handTasks(ctx context.Context, tx *sql.Tx, handed []
 	return handed, nil
 }
 
-// insertRow inserts a row, and returns its number.
+// insertRow inserts a row and returns its number.
 func insertRow(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) {
 	res, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
@@ -237,17 +237,17 @@ func insertRow(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) 
 	return res.LastInsertId()
 }
 
-// following is what is stored by one statement: tasks of a kind, or deliveries to the same targets where that is empty,
-// that are all claimed or all not.
+// following is work that is stored together: tasks of one kind or, if that is empty, deliveries to the same targets;
+// either all claimed or all not.
 type following struct {
 	kind  TaskKind
-	but   []int64   // targets that they do not go to
-	until time.Time // the latest of them; zero: they are not
+	but   []int64   // targets that get none
+	until time.Time // the latest claim; zero: not claimed
 	seqs  []int64
 }
 
-// following returns what follows the events of the group, in the order in which each first came: groups are the same
-// whoever runs them.
+// following returns the work for the events of the group, in the order of first occurrence, which makes it
+// deterministic.
 func (g *endpointGroup) following() (all []*following) {
 	add := func(kind TaskKind, but []int64, until time.Time, seq int64) {
 		i := slices.IndexFunc(all, func(f *following) bool {
@@ -275,7 +275,7 @@ func (g *endpointGroup) following() (all []*following) {
 	return all
 }
 
-// rowsOf are the rows that a statement of the hot path answers with.
+// rowsOf returns the rows of a statement of the hot path.
 func rowsOf[W any](ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, scan func(func(...any) error) (W, error), args ...any) (all []W, err error) {
 	rows, err := tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 	if err != nil {
@@ -292,7 +292,7 @@ func rowsOf[W any](ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, scan func(fu
 	return all, rows.Err()
 }
 
-// insertAll stores one row for each event, many rows a statement.
+// insertAll stores one row per event, many rows per statement.
 func insertAll(ctx context.Context, tx *sql.Tx, stmts []*sql.Stmt, cols int, events []*hookglass.Event, appendArgs func([]any, *hookglass.Event) []any) error {
 	values := make([]any, 0, cols*min(len(events), rowSizes[0]))
 	for i, n := range rowSizes {

@@ -9,25 +9,24 @@ import (
 	"modernc.org/sqlite"
 )
 
-// What is committed into the log of the embedded database is copied from there into its file once there is some of it.
-// The database would do so inside the commit that passes a limit, and those behind it would wait for the copy and for
-// two syncs. Here a goroutine does it beside the writer. What is committed meanwhile stays in the log, which begins
-// anew only when all of it is copied: so when it has grown long, the writer copies the little that the goroutine has
-// not.
+// Commits go to the log of the embedded database, and are copied (checkpointed) into its file when there are enough.
+// SQLite would do that inside the commit that passes a limit, which would make later commits wait for the copy and two
+// syncs. Instead a goroutine copies while the writer continues. But the log only restarts when all of it is copied, and
+// the writer keeps appending; so once the log has grown long, the writer copies the small rest.
 const (
-	copyPages = 1000          // 8 MB: how much is committed before the copying begins
-	logPages  = 4 * copyPages // how long the log grows before the writer lends a hand
+	copyPages = 1000          // 8 MB: how much is committed before copying begins
+	logPages  = 4 * copyPages // the log's length from which the writer helps
 )
 
-// copier copies the log beside the writer.
+// copier copies the log while the writer continues.
 type copier struct {
 	db    *sql.DB // of one connection
 	log   *slog.Logger
 	due   chan struct{}
 	done  chan struct{}
-	pages int          // committed since the last copy was asked for; of the writer
-	long  atomic.Bool  // the log is
-	holed *atomic.Bool // then nothing is copied: a power cut in the midst would leave pages whose log is lost
+	pages int          // committed since the last copy was requested; owned by the writer
+	long  atomic.Bool  // the log is long
+	holed *atomic.Bool // nothing is copied then: after a power cut there could be pages whose log is lost
 
 	reserve *reserve
 }
@@ -36,7 +35,7 @@ func newCopier(db *sql.DB, log *slog.Logger, holed *atomic.Bool, kept *reserve) 
 	return &copier{db: db, log: log, holed: holed, reserve: kept, due: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// run copies whenever it is asked to, until due is closed.
+// run copies on request, until due is closed.
 func (c *copier) run() {
 	defer close(c.done)
 	failed := false
@@ -56,11 +55,11 @@ func (c *copier) run() {
 	}
 }
 
-// after is told by the writer of each group that it has committed, and now and then of what others have, and asks for a
-// copy when there is enough.
+// after is called by the writer after each of its commits, and regularly because of those of others. It requests a copy
+// if there is enough to copy.
 func (c *copier) after(write *sql.DB) {
 	if !c.holed.Load() && c.long.CompareAndSwap(true, false) {
-		_, _ = copyLog(write) // an error is met, and told, by the next copy
+		_, _ = copyLog(write) // the next copy meets the error again and reports it
 	}
 	conn, err := write.Conn(context.Background())
 	if err != nil {
@@ -78,11 +77,11 @@ func (c *copier) after(write *sql.DB) {
 	select {
 	case c.due <- struct{}{}:
 		c.pages = 0
-	default: // it is at it
+	default: // a copy is pending
 	}
 }
 
-// truncate copies all of the log and gives its room back to the disk, unless somebody reads or writes.
+// truncate copies the whole log and truncates it, unless somebody reads or writes.
 func (c *copier) truncate() error {
 	ctx := context.Background()
 	conn, err := c.db.Conn(ctx)
@@ -90,14 +89,14 @@ func (c *copier) truncate() error {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // writers would wait with it; it never has to
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // writers would wait too; it must never
 		return err
 	}
 	var busy, pages, copied int
 	return conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &copied)
 }
 
-// copyLog copies what no reader keeps from being copied, and returns how many pages the log has.
+// copyLog copies what no reader still needs in the log, and returns the log's length in pages.
 func copyLog(db *sql.DB) (pages int, err error) {
 	var busy, copied int
 	err = db.QueryRow("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &copied)

@@ -11,28 +11,27 @@ import (
 	"time"
 )
 
-// The embedded database commits into its log, a file that a commit only appends to. With synchronous=NORMAL a commit
-// does not wait for the disk, so the writer goes on with the next group while this one is brought there; each op is
-// answered when a sync of the log that began after its commit has succeeded, which is what synchronous=FULL would have
-// waited for inside the commit. The database itself syncs the log before it copies from it, and the copy before it
-// begins the log anew, in either setting.
+// The embedded database commits by appending to its log. With synchronous=NORMAL a commit does not wait for the disk,
+// so the writer continues with the next group while this one is synced. Each op is answered once a sync of the log that
+// began after its commit has succeeded, which is what synchronous=FULL would have waited for inside the commit. With
+// either setting SQLite itself syncs the log before it copies from it, and the copy before it restarts the log.
 
-// sealQueue is how many groups may be written and wait for the disk. What waits goes there with one sync.
+// sealQueue is how many groups may be committed and wait for the disk. One sync covers all that wait.
 const sealQueue = 8
 
-// written is a group that is committed and not yet on disk.
+// written is a group that is committed but not yet on disk.
 type written struct {
 	ops     []*op
 	began   time.Time
-	patient bool // it needs no sync of its own for a while
-	whole   bool // the log was mended before it
+	patient bool // it can wait a while for the sync of another group
+	whole   bool // the log was mended before it was written
 }
 
-// seal brings what is committed to the disk, in its order, and answers. It ends when groups does.
+// seal syncs the committed groups in order and answers them. It ends when groups is closed.
 //
-// A sync that fails says nothing about what of the log is on disk, and one that succeeds after it does not either: the
-// system has dropped what it could not write. So nothing counts as stored from then on until the writer has mended the
-// log (see [sqliteEngine.mend]), because what is behind a hole is lost with it.
+// After a failed sync it is unknown what of the log is on disk, and a later successful one does not change that: the
+// system has dropped the pages that it could not write. What follows a hole is lost with it. So nothing counts as
+// stored from then on until the writer has mended the log (see [sqliteEngine.mend]).
 func (e *sqliteEngine) seal() {
 	defer close(e.sealed)
 	var failed error
@@ -60,7 +59,7 @@ func (e *sqliteEngine) seal() {
 	}
 }
 
-// sync brings the log to the disk, and tells the writer when it has ended.
+// sync syncs the log and signals the writer.
 func (e *sqliteEngine) sync() error {
 	e.syncing.Store(true)
 	err := e.log.seal()
@@ -72,14 +71,14 @@ func (e *sqliteEngine) sync() error {
 	return err
 }
 
-// fewOps are gathered while a sync is on its way.
+// fewOps is the size below which a group keeps growing while a sync is in progress.
 const fewOps = 8
 
-// gather adds to a few ops what comes until the sync that is on its way has ended. Theirs cannot begin before, and one
-// commit for all of them is less work, of which a commit of one op mostly consists.
+// gather adds to a small group what arrives until the sync in progress ends. The group's own sync cannot begin earlier,
+// and one larger commit is less work: a commit of one op is mostly overhead.
 func (e *sqliteEngine) gather(ops []*op) []*op {
 	select {
-	case <-e.synced: // one that has ended long ago
+	case <-e.synced: // a leftover signal
 	default:
 	}
 	for len(ops) > 0 && len(ops) < fewOps && e.syncing.Load() {
@@ -93,8 +92,7 @@ func (e *sqliteEngine) gather(ops []*op) []*op {
 	return ops
 }
 
-// committed returns the group and those that are committed behind it. When all of them are patient it waits a moment
-// for one that is not.
+// committed returns the group and those committed after it. If all are patient, it waits a moment for one that is not.
 func (e *sqliteEngine) committed(first written) []written {
 	groups, patient := []written{first}, first.patient
 	var late <-chan time.Time
@@ -124,7 +122,7 @@ func (e *sqliteEngine) committed(first written) []written {
 	return groups
 }
 
-// answer ends the ops of a group, unless an error of their own has.
+// answer answers the ops of a group, with err unless they have an error of their own.
 func (e *sqliteEngine) answer(g written, err error) {
 	if err != nil {
 		for _, o := range g.ops {
@@ -136,9 +134,9 @@ func (e *sqliteEngine) answer(g written, err error) {
 	settle(e.db, g.ops, g.began)
 }
 
-// mend closes the hole that a sync which failed may have left: all of the log is written once more, and synced. Neither
-// readers nor a power cut in its midst matter to that, as they would if the log were copied into the database and begun
-// anew. It is for the writer, and other processes write nothing meanwhile.
+// mend closes the hole that a failed sync may have left, by rewriting the whole log in place and syncing it. Unlike
+// copying the log into the database, this is safe with readers and with a power cut in the middle. Only the writer may
+// call it; it holds the write lock, so other processes cannot write meanwhile.
 func (e *sqliteEngine) mend() error {
 	tx, err := e.db.write.BeginTx(context.Background(), nil)
 	if err != nil {
@@ -152,24 +150,24 @@ func (e *sqliteEngine) mend() error {
 	return nil
 }
 
-// logFile is the log of an embedded database. It is for one goroutine, except for rewrite.
+// logFile is the log of an embedded database. Except for rewrite it is for one goroutine.
 type logFile struct {
 	path string
-	of   string               // the database
-	is   os.FileInfo          // what that was when it was opened
-	sync func(*os.File) error // brings a file to the disk
+	of   string               // the database's path
+	is   os.FileInfo          // identifies the database file that was opened
+	sync func(*os.File) error // syncs a file
 	file *os.File
 	info os.FileInfo
 }
 
-// left reports whether there is a log though nobody has the database open: who closes it last removes the log.
+// left reports whether a log remains from a crash: the last process to close the database removes it.
 func (l *logFile) left() bool {
 	info, err := os.Stat(l.path)
 	return err == nil && info.Size() > 0
 }
 
-// seal returns when all that was written to the log before is on disk. The database makes its log with the first
-// commit, and removes it only when its last connection closes.
+// seal syncs everything written to the log so far. SQLite creates the log with the first commit and removes it only
+// when the last connection closes.
 func (l *logFile) seal() error {
 	if err := l.inPlace(); err != nil {
 		return err
@@ -186,11 +184,11 @@ func (l *logFile) seal() error {
 	return l.sync(l.file)
 }
 
-// errReplaced is told where the database's place is taken. What is written goes on to the file that was opened, which
-// nobody looks into any more, and the log beside the other is another.
+// errReplaced says that another file, or none, is at the database's path. Writes still go to the opened file, which
+// nobody will read again, and the log next to the path belongs to the other one.
 var errReplaced = errors.New("the database was moved away or replaced under the running service: put it back, or restart the service")
 
-// inPlace fails unless the database is where it was opened.
+// inPlace fails unless the file at the path is still the one that was opened.
 func (l *logFile) inPlace() error {
 	info, err := os.Stat(l.of)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, l.is) {
@@ -215,7 +213,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// rewrite writes the whole log as it is read to its place, and returns when that is on disk.
+// rewrite reads the whole log and writes it to the same place, and returns when it is on disk.
 func (l *logFile) rewrite() error {
 	if err := l.inPlace(); err != nil {
 		return err
@@ -248,7 +246,8 @@ func (l *logFile) close() error {
 	return err
 }
 
-// keepsLog fails unless the database is in the mode that all of this rests on, which some file systems do not allow.
+// keepsLog fails unless the database is in WAL mode, on which all of this rests and which some file systems do not
+// support.
 func keepsLog(ctx context.Context, db *sql.DB) error {
 	var mode string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
@@ -260,13 +259,13 @@ func keepsLog(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// seenAhead is more events than are ever committed and not synced.
+// seenAhead exceeds the number of events that can be committed but not synced.
 const seenAhead = (sealQueue + 2) * 2 * groupOps
 
-// skipSeen leaves out the numbers that the next events would have. A reader can see what is committed before it is on
-// disk; when a power cut takes that, its number must not be given again, or whoever reads on from it would miss an
-// event. It goes with the first capture: a log is also there when another process has the database open, and who only
-// looks at it writes nothing.
+// skipSeen skips the seqs that the next events would get. Readers see what is committed before it is on disk. If a
+// power cut undoes that, its seqs must not be assigned again, or a reader that continues after them would miss an
+// event. It is done with the first capture, because a log also exists while another process has the database open, and
+// a process that only reads must not write.
 func skipSeen(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) SELECT 'events', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'events')"); err != nil {
 		return err

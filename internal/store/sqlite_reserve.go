@@ -19,53 +19,52 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The embedded database needs room to delete: in its log, and for copying the log into the file, which grows by what
-// the log holds. On a disk that is full to the last byte neither a person nor retention would make any. So a file is
-// beside the database that is there to be given up. When the disk is full it is made smaller, bit by bit, and from then
-// on nothing is captured: what it leaves is for deletions, for settings, and for what was begun. It is made whole again
-// from the room that there is then, and captures go on.
+// Deleting needs room: in the log, and in the file, which grows while the log is copied into it. On a completely full
+// disk neither people nor retention could free any. So a reserve file is kept next to the database. When the disk is
+// full it is shrunk step by step, and captures stop: the freed room is for deletions, settings and work in progress.
+// Once there is enough room again, the reserve is restored and captures resume.
 const (
-	// reserveSize is as much as the log holds when the writer lends a hand with copying it, see logPages.
+	// reserveSize is the length of the log from which the writer helps to copy it; see logPages.
 	reserveSize = logPages * pageSize
-	// reserveShare is the part of a small disk that is reserved.
+	// reserveShare is the fraction of a small disk that is reserved.
 	reserveShare = 8
-	// reserveParts are what the reserve is given up in: whoever else fills the disk takes what is free at once.
+	// reserveParts is in how many parts the reserve is given up: other programs may take freed room at once.
 	reserveParts = 4
-	// reserveLeast is less room than which a reserve is not begun in.
+	// reserveLeast is the room below which a reserve is not begun.
 	reserveLeast = 1 << 20
 
 	reserveSuffix = "-reserve"
 	reserveLook   = time.Second
-	vacuumPages   = 250 // that one transaction gives back where there is no room: it may write as many
+	vacuumPages   = 250 // pages per vacuum while the disk is full: it may have to write as many
 )
 
-// errOnReserve is why nothing is captured.
+// errOnReserve is the reason that nothing is captured.
 var errOnReserve = errors.New("the disk is full, and what was held in reserve is for deleting")
 
-// reserve is the file. A nil one is none.
+// reserve is the reserve file. A nil reserve holds nothing.
 type reserve struct {
 	path string
 	log  *slog.Logger
-	size func() (int64, error) // that it should have
-	poke chan struct{}         // it was given up, or a part of it
-	done chan struct{}         // nobody looks after it any more
+	size func() (int64, error) // its full size
+	poke chan struct{}         // signals that a part of it was given up
+	done chan struct{}         // closed when keepReserve has ended
 
 	mu     sync.Mutex // the file
 	gone   atomic.Bool
-	failed bool // making it did, for another reason than room
+	failed bool // the last attempt to restore it failed, other than for lack of room
 }
 
 func newReserve(database string, log *slog.Logger) *reserve {
 	r := &reserve{path: database + reserveSuffix, log: log, poke: make(chan struct{}, 1), done: make(chan struct{})}
 	r.size = func() (int64, error) { return wholeReserve(database) }
-	// It was given up before the process ended: until it is made again, all is as it was.
+	// It was given up before the process ended, and still is until it is restored.
 	if info, err := os.Stat(r.path); err == nil && info.Size() == 0 {
 		r.gone.Store(true)
 	}
 	return r
 }
 
-// wholeReserve is how large the reserve of a database should be.
+// wholeReserve returns the full size of a database's reserve.
 func wholeReserve(database string) (int64, error) {
 	total, _, err := DiskSpace(database)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -74,7 +73,7 @@ func wholeReserve(database string) (int64, error) {
 	return min(reserveSize, total/reserveShare/pageSize*pageSize), err
 }
 
-// Reserve is how many bytes are held in reserve for the embedded database of a path, and how many should be.
+// Reserve returns the current and the full size of the reserve of the embedded database at a path.
 func Reserve(database string) (held, whole int64, err error) {
 	info, err := os.Stat(database + reserveSuffix)
 	if err != nil {
@@ -84,11 +83,11 @@ func Reserve(database string) (held, whole int64, err error) {
 	return info.Size(), whole, err
 }
 
-// given reports whether the reserve was given up, or a part of it, and is not whole yet.
+// given reports whether the reserve, or a part of it, was given up and is not restored yet.
 func (r *reserve) given() bool { return r != nil && r.gone.Load() }
 
-// yield gives a part of the reserve up when an error is of a full disk, and reports whether there is more room now, so
-// that what met the error is worth another try.
+// yield gives up a part of the reserve if err means a full disk. It reports whether there is more room now, so that the
+// caller should retry.
 func (r *reserve) yield(err error) bool {
 	if r == nil || !mayBeFull(err) {
 		return false
@@ -115,7 +114,7 @@ func (r *reserve) yield(err error) bool {
 	if whole, err := r.size(); err == nil {
 		part = min(part, max(whole/reserveParts, reserveLeast))
 	}
-	// Some file systems have what a file leaves when that is on disk, no sooner.
+	// On some file systems the room is free only after a sync.
 	if errors.Join(f.Truncate(info.Size()-part), f.Sync()) != nil {
 		return false
 	}
@@ -129,15 +128,15 @@ func (r *reserve) yield(err error) bool {
 	return true
 }
 
-// spent notes that the disk is full and nothing is left to give up.
+// spent records that the disk is full and there is nothing left to give up.
 func (r *reserve) spent() {
 	if !r.gone.Swap(true) {
 		r.log.Warn("the disk is full, and nothing is held in reserve: nothing is captured until there is room", "file", r.path)
 	}
 }
 
-// missing is how many bytes the reserve lacks, and how many must be free to make it whole and have some left for what
-// is captured then. A reserve that is made for the first time takes no more than half of what there is.
+// missing returns how many bytes the reserve lacks, and how many must be free to restore it and leave some for
+// captures. A reserve that is created for the first time takes at most half of the free room.
 func (r *reserve) missing(free int64) (lacks, needs int64, err error) {
 	whole, err := r.size()
 	if err != nil {
@@ -157,8 +156,8 @@ func (r *reserve) missing(free int64) (lacks, needs int64, err error) {
 	return lacks, lacks + whole/8, nil
 }
 
-// restore makes the reserve whole where there is room for it, and reports how many bytes more would have to be free.
-// Where none can be made, for another reason than room, nothing waits for one.
+// restore restores the reserve if there is room, and otherwise returns how many more bytes must be free. If it fails
+// for another reason, captures do not wait for a reserve.
 func (r *reserve) restore() (short int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +190,7 @@ func (r *reserve) restore() (short int64, err error) {
 	return 0, nil
 }
 
-// extend makes the file so much larger, or leaves it as it is.
+// extend enlarges the file by so many bytes, or leaves it unchanged.
 func (r *reserve) extend(by int64) error {
 	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -208,24 +207,24 @@ func (r *reserve) extend(by int64) error {
 	return nil
 }
 
-// fillUp takes room by writing what no file system makes smaller.
+// fillUp reserves room by writing data that no file system can compress.
 func fillUp(f *os.File, from, size int64) error {
 	_, err := io.Copy(io.NewOffsetWriter(f, from), io.LimitReader(rand.NewChaCha8([32]byte{}), size))
 	return err
 }
 
-// tight reports whether a file cannot be made a little larger: of an error that may mean anything, this tells whether
-// room is the trouble, also where a quota is what is used up.
+// tight reports whether a file cannot be extended a little. It tells whether an ambiguous error means a lack of room,
+// including an exhausted quota.
 func tight(f *os.File, size int64) bool {
 	err := fillUp(f, size, 64<<10)
 	if err == nil {
 		err = f.Sync()
 	}
-	_ = f.Truncate(size) // where it cannot be, it is larger by a little
+	_ = f.Truncate(size) // if this fails, the file stays a little larger
 	return isFull(err)
 }
 
-// isFull reports whether an error says that a disk, or somebody's part of it, is full.
+// isFull reports whether an error means a full disk or an exhausted quota.
 func isFull(err error) bool {
 	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		return lite.Code()&0xff == sqlite3.SQLITE_FULL
@@ -233,8 +232,7 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errOnReserve)
 }
 
-// mayBeFull reports whether an error may be of a full disk: the database tells a quota that is used up as a failure to
-// write.
+// mayBeFull reports whether an error may mean a full disk: SQLite reports an exhausted quota as an I/O error.
 func mayBeFull(err error) bool {
 	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		return lite.Code()&0xff == sqlite3.SQLITE_FULL || lite.Code()&0xff == sqlite3.SQLITE_IOERR
@@ -242,7 +240,7 @@ func mayBeFull(err error) bool {
 	return isFull(err)
 }
 
-// keepReserve makes the reserve and looks after it, until the engine stops.
+// keepReserve creates and maintains the reserve until the engine stops.
 func (e *sqliteEngine) keepReserve() {
 	r := e.reserve
 	defer close(r.done)
@@ -263,8 +261,8 @@ func (e *sqliteEngine) keepReserve() {
 	}
 }
 
-// tendReserve makes the reserve whole. Where it was given up, that takes room which the database has and does not use:
-// the log is copied, and when what deletions have left is enough, it is given back to the disk.
+// tendReserve restores the reserve. After it was given up, that needs room that the database holds but does not use:
+// the log is copied, and if deletions have freed enough pages, these are returned to the disk.
 func (e *sqliteEngine) tendReserve() error {
 	r := e.reserve
 	if r.given() && !e.holed.Load() {
@@ -279,7 +277,7 @@ func (e *sqliteEngine) tendReserve() error {
 	}
 	spare, err := e.spare()
 	if err != nil || spare < short {
-		return nil // an error is met, and told, by who writes
+		return nil // writers meet the error and report it
 	}
 	for more := true; more && short > 0 && err == nil; {
 		if more, err = e.giveBack(); err != nil || e.copier.truncate() != nil {
@@ -290,8 +288,8 @@ func (e *sqliteEngine) tendReserve() error {
 	return err
 }
 
-// spare is how many bytes the files of the database have and do not need: what is free in the one, and what the log,
-// all of which is copied, has above what it grows to again.
+// spare returns how many bytes the database's files hold but do not need: free pages, and the fully copied log beyond
+// the size to which it grows again.
 func (e *sqliteEngine) spare() (int64, error) {
 	var pages int64
 	if err := e.db.read.QueryRow("PRAGMA freelist_count").Scan(&pages); err != nil {
@@ -304,7 +302,7 @@ func (e *sqliteEngine) spare() (int64, error) {
 	return pages*pageSize + max(log.Size()-copyPages*pageSize, 0), nil
 }
 
-// giveBack cuts some of what is free off the database, and reports whether there was any.
+// giveBack returns some free pages of the database to the disk and reports whether there were any.
 func (e *sqliteEngine) giveBack() (more bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -9,17 +9,16 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Parsing a statement costs SQLite more than most of ours take to run, and its driver parses each again. So each
-// connection keeps those that it was given last, ready to run: one text, parsed once, however often it comes. What says
-// begin, commit and rollback is among them.
+// Parsing a statement costs SQLite more than most of ours take to run, and the driver parses each one anew. So each
+// connection keeps its most recently used statements prepared, including begin, commit and rollback.
 const (
 	keptStatements = 96
-	// keptText is the longest text that is kept: longer ones hold a list of values, and come once.
+	// keptText is the longest text that is kept: longer ones contain lists of values and do not recur.
 	keptText = 4 << 10
 )
 
-// openKeeping opens a database whose connections keep their statements. begin is how their transactions begin that are
-// not read-only.
+// openKeeping opens a database whose connections keep their statements. begin starts transactions that are not
+// read-only.
 func openKeeping(dsn, begin string) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
@@ -42,7 +41,7 @@ func (c keepingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &keepingConn{sqliteConn: conn.(sqliteConn), begin: c.begin, kept: make(map[string]*list.Element)}, nil
 }
 
-// sqliteConn is what the driver's connections can do.
+// sqliteConn lists the methods of the driver's connections.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnPrepareContext
@@ -58,22 +57,22 @@ type sqliteStmt interface {
 	driver.StmtQueryContext
 }
 
-// keepingConn is one connection. Like any of database/sql it serves one goroutine at a time.
+// keepingConn is one connection. As database/sql requires, it serves one goroutine at a time.
 type keepingConn struct {
 	sqliteConn
 	begin  string
 	kept   map[string]*list.Element
-	recent list.List // of *keptStmt, that used last in front
+	recent list.List // of *keptStmt, most recently used first
 }
 
 type keptStmt struct {
 	sqliteStmt
 	query string
 	busy  bool // its rows are being read
-	owned bool // by nobody but who uses it
+	owned bool // not kept: closed after use
 }
 
-// take returns a statement that is not in use.
+// take returns a prepared statement that is not in use.
 func (c *keepingConn) take(ctx context.Context, query string) (*keptStmt, error) {
 	if e := c.kept[query]; e != nil {
 		if s := e.Value.(*keptStmt); !s.busy {
@@ -106,7 +105,7 @@ func (c *keepingConn) take(ctx context.Context, query string) (*keptStmt, error)
 	return s, nil
 }
 
-// give returns a statement after its use.
+// give ends the use of a statement.
 func (s *keptStmt) give() error {
 	s.busy = false
 	if s.owned {
@@ -136,13 +135,13 @@ func (c *keepingConn) QueryContext(ctx context.Context, query string, args []dri
 	}
 	rows, err := s.QueryContext(ctx, args)
 	if err != nil {
-		_ = s.give() // the first error tells more
+		_ = s.give() // err matters more
 		return nil, err
 	}
 	return &keptRows{rows, s}, nil
 }
 
-// keptRows give their statement back.
+// keptRows end the use of their statement when closed.
 type keptRows struct {
 	driver.Rows
 	of *keptStmt
@@ -157,8 +156,9 @@ func (r *keptRows) Close() error {
 	return err
 }
 
-// BeginTx implements driver.ConnBeginTx. The context does not end the statement itself: an error would say that nothing
-// began, also when the context ended just after it had, and the next caller would find the connection in a transaction.
+// BeginTx implements driver.ConnBeginTx. The statement runs without the context: if that ended just after the
+// transaction began, the error would say that nothing had begun, and the next user of the connection would be inside
+// the transaction.
 func (c *keepingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	begin := c.begin
 	if opts.ReadOnly {
@@ -175,11 +175,11 @@ func (c *keepingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (drive
 
 type keptTx struct{ conn *keepingConn }
 
-// Commit implements driver.Tx. After an error no transaction is left open: database/sql counts on it.
+// Commit implements driver.Tx. After an error it rolls back, because database/sql assumes that no transaction is open.
 func (t keptTx) Commit() error {
 	_, err := t.conn.ExecContext(context.Background(), "commit", nil)
 	if err != nil {
-		_ = t.Rollback() // some errors have rolled back already
+		_ = t.Rollback() // fails if the error has rolled back already
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (t keptTx) Rollback() error {
 // Close implements driver.Conn.
 func (c *keepingConn) Close() error {
 	for e := c.recent.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(*keptStmt).Close() // closing the connection ends what is left of it
+		_ = e.Value.(*keptStmt).Close() // closing the connection frees what is left
 	}
 	return c.sqliteConn.Close()
 }

@@ -1,29 +1,27 @@
-// Package store is the only SQL of the service: schema, the two databases, tenant scoping,
-// transactions, jobs enqueued on commit and announcements made on commit. It holds no policy.
+// Package store holds all SQL of the service: the schema, the two databases, tenant scoping, transactions, and jobs and
+// announcements that take effect on commit. It holds no policy.
 //
 // # The seam
 //
-// [DB.View] reads a consistent snapshot, [DB.Update] reads and writes in one transaction, and
-// [DB.Capture] stores one event on a path of its own. Each of the first two is opened for a
-// [hookglass.Principal], and what is not the principal's does not exist in it: a look-up answers
-// not_found, a list leaves it out.
+// [DB.View] reads a consistent snapshot, [DB.Update] reads and writes in one transaction, and [DB.Capture] stores one
+// event by a path of its own. A View or Update is for a [hookglass.Principal], and what the principal may not see does
+// not exist in it: a look-up answers not_found, a list leaves it out.
 //
 // # Durability
 //
-// Update and Capture return after the commit is on disk (SQLite's log synced after it, PostgreSQL
-// with fsync and synchronous_commit). Work that waits together commits together: on SQLite one
-// goroutine takes all that queue up, runs each in a savepoint and commits once; on PostgreSQL
-// captures share a round trip and Updates have transactions of their own.
+// Update and Capture return after the commit is on disk (SQLite's log is synced after it, PostgreSQL runs with fsync
+// and synchronous_commit). Work that waits together commits together: on SQLite one goroutine takes everything in the
+// queue, runs each op in a savepoint and commits once; on PostgreSQL captures share a round trip, while Updates have
+// their own transactions.
 //
 // # Announcements
 //
-// A commit is announced to this process and, on PostgreSQL, to all others. An announcement is a hint
-// that a topic changed and carries nothing else; whoever hears it reads the table. Announcements can
-// be lost, so a listener also looks now and then without one.
+// A commit is announced to this process and, on PostgreSQL, to all others. An announcement only says that a topic
+// changed; the listener reads the tables. Announcements can be lost, so listeners also poll.
 //
 // # Concurrency
 //
-// All methods of DB are safe for concurrent use. A View or Tx belongs to its function.
+// All methods of DB are safe for concurrent use. A View or Tx must not be used outside its function.
 package store
 
 import (
@@ -40,19 +38,19 @@ import (
 
 // Config says which database to open.
 type Config struct {
-	// Path is the SQLite file. It is used when URL is empty.
+	// Path is the SQLite file, used if URL is empty.
 	Path string
 	// URL is a postgres:// address.
 	URL string
-	// Log receives what an operator should know. nil discards.
+	// Log receives messages for the operator; nil discards them.
 	Log *slog.Logger
-	// OnCapture observes each group of captures: how many, their bytes, how long the commit took. nil: nobody does.
+	// OnCapture observes each group of captures: their number, their bytes, and how long the commit took. May be nil.
 	OnCapture func(events int, bytes int64, took time.Duration)
-	// Clock is this machine's; nil: time.Now.
+	// Clock is this machine's clock; nil is time.Now.
 	Clock func() time.Time
-	// Reserve keeps what a server holds for bad times: a file beside the SQLite file that is given up when the disk is
-	// full, so that there is room to delete, and of PostgreSQL the connections of captures, so that they have them when
-	// it gives no more out.
+	// Reserve holds resources for emergencies: with SQLite a file that is given up when the disk is full, so that there
+	// is room to delete; with PostgreSQL the connections of captures, so that they have them when the server has no
+	// more.
 	Reserve bool
 }
 
@@ -74,31 +72,31 @@ type DB struct {
 	closeErr  error
 }
 
-// engine is what differs between the two databases in running transactions.
+// engine is how the two databases differ in running transactions.
 type engine interface {
 	// update runs fn in a transaction and commits it.
 	update(ctx context.Context, fn change) error
-	// updateAlong is update for work that captures should feel as little as can be.
+	// updateAlong is update for work that should disturb captures as little as possible.
 	updateAlong(ctx context.Context, fn change) error
 	// capture stores one event and sets its Seq.
 	capture(ctx context.Context, c *captureOp) error
-	// announce tells other processes; this one knows already.
+	// announce announces topics to other processes, not to this one.
 	announce(topics []string)
-	// tell makes the transaction's commit announce topics to other processes; nil where there are no others.
+	// tell makes the transaction's commit announce topics to other processes; it returns nil if there are none.
 	tell(ctx context.Context, tx *sql.Tx, topics []string) (*told, error)
-	// health answers nil when the database accepts writes, and describes its durability settings.
+	// health returns nil if the database accepts writes, and describes its durability settings.
 	health(ctx context.Context) (map[string]string, error)
-	// makeRoom reports whether what an error of a full disk has failed is worth another try.
+	// makeRoom tries to make room after an error of a full disk, and reports whether to retry.
 	makeRoom(err error) bool
-	// onReserve reports whether nothing is captured because the disk is full.
+	// onReserve reports whether captures are stopped because the disk is full.
 	onReserve() bool
-	// lockSchema keeps other processes from migrating at the same time, and returns what to migrate by.
+	// lockSchema keeps other processes from migrating at the same time, and returns the database to migrate with.
 	lockSchema(ctx context.Context) (by *sql.DB, unlock func(), err error)
 	close(ctx context.Context) error
 }
 
-// Open opens the database, creating an SQLite file when it is missing. It does not migrate: see [DB.Migrate].
-// A PostgreSQL server that runs with fsync off is used with a warning.
+// Open opens the database and creates an SQLite file that does not exist. It does not migrate: see [DB.Migrate]. For a
+// PostgreSQL server with fsync off it logs a warning.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	log := cfg.Log
 	if log == nil {
@@ -124,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// Close ends the background work, waits for transactions under way and closes the database.
+// Close ends the background work, waits for running transactions and closes the database.
 func (db *DB) Close() error {
 	db.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -134,34 +132,35 @@ func (db *DB) Close() error {
 	return db.closeErr
 }
 
-// Health answers nil when the database accepts writes. The map describes the database and its
-// durability settings, for /readyz.
+// Health returns nil if the database accepts writes. The map describes the database and its durability settings, for
+// /readyz.
 func (db *DB) Health(ctx context.Context) (map[string]string, error) { return db.engine.health(ctx) }
 
-// OnReserve reports whether the disk of an embedded database is full, so that what was held in reserve on it is given
-// up for deleting, and nothing is captured.
+// OnReserve reports whether the disk of an embedded database is full, so that captures are stopped and the reserve is
+// used for deleting.
 func (db *DB) OnReserve() bool { return db.engine.onReserve() }
 
-// The write that health tries, and what takes it away in the same transaction: a look leaves nothing behind, by which a
-// database that was moved would differ from its source.
+// The write that health tries, and its removal in the same transaction: a health check must leave nothing behind by
+// which a moved database would differ from its source.
 const (
 	healthWrite = "INSERT INTO rate_limits (bucket, tat) VALUES ('health', $1) ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat"
 	healthErase = "DELETE FROM rate_limits WHERE bucket = 'health'"
 )
 
-// Postgres reports whether the database is PostgreSQL, which several nodes may share.
+// Postgres reports whether the database is PostgreSQL, which several nodes can share.
 func (db *DB) Postgres() bool { return db.dialect == postgres }
 
-// patience is how long a transaction may take altogether. A server that is there ends statements by itself; one that
-// hangs, or that the network no longer reaches, ends nothing.
+// patience bounds a whole transaction. A live server has its own statement timeouts, but one that hangs or is
+// unreachable ends nothing.
 const patience = 15 * time.Second
 
-// View runs fn on a consistent snapshot of what the principal may see. Errors of fn come back as they are.
+// View runs fn on a consistent snapshot of what the principal may see. It returns errors of fn, with a code added if
+// they come from the storage.
 func (db *DB) View(ctx context.Context, who hookglass.Principal, fn func(*View) error) error {
 	return db.view(ctx, db.read, who, fn)
 }
 
-// Read is View for what is read in one go. Where read fails, what it returned comes back too.
+// Read is View with a result. If read fails, its result is returned too.
 func Read[T any](ctx context.Context, db *DB, who hookglass.Principal, read func(*View) (T, error)) (got T, err error) {
 	err = db.View(ctx, who, func(v *View) (err error) {
 		got, err = read(v)
@@ -170,11 +169,11 @@ func Read[T any](ctx context.Context, db *DB, who hookglass.Principal, read func
 	return got, err
 }
 
-// aheadConns are the connections of Ahead.
+// aheadConns is the number of Ahead's connections.
 const aheadConns = 2
 
-// Ahead is View for the system, on connections of its own: for the look-ups that stand before each capture, which
-// no number of slow searches may hold up. fn must be quick.
+// Ahead is View for the system on separate connections. It is for the look-ups before each capture, which slow searches
+// must not hold up. fn must be quick.
 func (db *DB) Ahead(ctx context.Context, fn func(*View) error) error {
 	return db.view(ctx, db.ahead, hookglass.System, fn)
 }
@@ -196,16 +195,15 @@ func (db *DB) view(ctx context.Context, pool *sql.DB, who hookglass.Principal, f
 	return nil
 }
 
-// Update runs fn in a transaction and commits it durably. When fn returns an error nothing of it is
-// kept. fn must be quick and must not wait for anything: other writers stand behind it. It may be called again, when
-// the commit of others has failed or the server has ended it so that others could go on: what it sets outside it sets
-// anew.
+// Update runs fn in a transaction and commits it durably. If fn returns an error, nothing is kept. fn must be quick and
+// must not wait for anything, because other writers wait behind it. It may be called again, after a failed group commit
+// or a deadlock, so it must reset the variables that it sets outside.
 func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
 	return db.updateBy(ctx, who, fn, db.engine.update)
 }
 
-// UpdateAlong is Update for what nobody waits for. On SQLite it lets all else pass for a moment, and then waits a
-// moment for a sync that is made for others, so that captures neither stand behind it nor behind a sync of its own.
+// UpdateAlong is Update for work that nobody waits for. On SQLite it first gives way to other writes and then shares
+// their sync, each for a moment, so that captures wait neither for it nor for its sync.
 func (db *DB) UpdateAlong(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
 	return db.updateBy(ctx, who, fn, db.engine.updateAlong)
 }
@@ -224,7 +222,7 @@ func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx
 				err = fmt.Errorf("store: panic in update: %v", r)
 			}
 		}()
-		if others != nil { // the commit of the last call failed
+		if others != nil { // this is a retry after a failed commit
 			others.forget()
 			others = nil
 		}
@@ -264,16 +262,16 @@ func (db *DB) announce(topics ...string) {
 	db.engine.announce(topics)
 }
 
-// Listen returns a subscription to topics. See [Topic...] functions for their names.
+// Listen returns a subscription to topics; see the constants and functions named Topic.
 func (db *DB) Listen(topics ...string) *Subscription { return db.hub.subscribe(topics...) }
 
-// Watch is Listen for those that hold thousands of topics and cannot wait for each: fn is called at every
-// announcement, in the midst of it, so it must return at once and must not use the database or the subscription.
+// Watch is Listen for callers with thousands of topics. fn is called synchronously at every announcement, so it must
+// return at once and must not use the database or the subscription.
 func (db *DB) Watch(topic string, fn func()) *Subscription {
 	return db.hub.add(&Subscription{fn: fn, hub: db.hub, topics: []string{topic}})
 }
 
-// querier is the part of sql.DB, sql.Tx and sql.Conn that statements need.
+// querier is the common part of sql.DB, sql.Tx and sql.Conn.
 type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -282,18 +280,18 @@ type querier interface {
 
 // View reads what one principal may see.
 type View struct {
-	Now     time.Time // by the database's clock, one for the whole transaction
+	Now     time.Time // by the database's clock, fixed for the whole transaction
 	ctx     context.Context
 	q       querier
 	dialect dialect
 	who     hookglass.Principal
-	sparing *sparing // nil: what is read is read whole
+	sparing *sparing // nil: payloads are always loaded
 }
 
-// sparing is how much a view reads whole, and how much that would have been.
+// sparing limits the payloads that a view loads: to most bytes; bytes counts those requested.
 type sparing struct{ most, bytes int64 }
 
-// spare reports whether a view that is sparing leaves out what has so many bytes.
+// spare counts bytes and reports whether they exceed the limit, so that the payload is not loaded.
 func (v *View) spare(bytes int64) bool {
 	if v.sparing == nil {
 		return false
@@ -302,9 +300,9 @@ func (v *View) spare(bytes int64) bool {
 	return v.sparing.bytes > v.sparing.most
 }
 
-// Sparing is the view for whoever has no room yet for what they are about to read: once single events have more than
-// most bytes together, no more of them is read than the list form. weight returns how many bytes all of them have, with
-// what was reported of them.
+// Sparing returns a view for a caller that has not yet reserved memory for what it will read: once the single events
+// read have more than most bytes in total, further ones are read in list form. weight returns the total size of all of
+// them, including their reports.
 func (v *View) Sparing(most int64) (sparingly *View, weight func() int64) {
 	s := &sparing{most: most}
 	light := *v
@@ -317,31 +315,31 @@ type Tx struct {
 	View
 	sqlTx  *sql.Tx
 	queue  *queue
-	pace   *pace // of deletions
+	pace   *pace // of deleting events
 	topics []string
 	jobs   []hookglass.Job
 
 	mayBeLost bool
-	atOnce    bool // other processes hear of the topics before Update returns
+	atOnce    bool // other processes learn of the topics before Update returns
 }
 
-// Announce makes the commit tell the topics.
+// Announce announces topics on commit.
 func (tx *Tx) Announce(topics ...string) { tx.topics = append(tx.topics, topics...) }
 
-// AnnounceAtOnce is Announce for what people set: who has the answer expects that whatever is sent next, to any node,
-// meets it. All topics of the transaction are told to other nodes with its commit, which makes commits of that kind
-// wait for each other, and Update returns when they have heard, except for one that stands still.
+// AnnounceAtOnce is Announce for settings: a client that has the answer expects that its next request sees the change,
+// at any node. All topics of the transaction are announced by its commit, which serializes such commits, and Update
+// waits until the other nodes have received them, but not for a frozen one.
 func (tx *Tx) AnnounceAtOnce(topics ...string) {
 	tx.Announce(topics...)
 	tx.atOnce = true
 }
 
-// MayBeLost lets the commit return before it is on disk: for what nobody was promised, and what is done again
-// when a crash of the database, or of the machine with it, takes it. What commits later is on disk no sooner than this.
+// MayBeLost lets Update return before the commit is on disk. It is for work that nobody was promised, and that is
+// repeated if a crash undoes it. Later commits still imply this one.
 func (tx *Tx) MayBeLost() {
 	tx.mayBeLost = true
 	if tx.dialect == postgres {
-		_, _ = tx.exec("SET LOCAL synchronous_commit = off") // a transaction that this spoils fails in its next statement
+		_, _ = tx.exec("SET LOCAL synchronous_commit = off") // if this fails, so does the next statement
 	}
 }
 
@@ -364,7 +362,7 @@ func (v *View) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// queryRow scans one row; kind names what is missing when there is none.
+// queryRow scans one row; kind names what is missing if there is none.
 func (v *View) queryRow(kind, query string, args []any, dest ...any) error {
 	err := v.q.QueryRowContext(v.ctx, query, args...).Scan(dest...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -373,7 +371,7 @@ func (v *View) queryRow(kind, query string, args []any, dest ...any) error {
 	return err
 }
 
-// queryAll scans each row by scan.
+// queryAll scans all rows.
 func queryAll[T any](v *View, scan func(func(...any) error) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := v.q.QueryContext(v.ctx, query, args...)
 	if err != nil {
@@ -391,13 +389,13 @@ func queryAll[T any](v *View, scan func(func(...any) error) (T, error), query st
 	return all, rows.Err()
 }
 
-// classify gives driver errors a code: what a retry may mend is unavailable, the rest stays internal.
+// classify adds a code to driver errors: unavailable if a retry may succeed; others stay internal.
 func classify(err error) error {
 	var coded *hookglass.Error
 	if err == nil || errors.As(err, &coded) {
 		return err
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone) || storageTrouble(err) { // a transaction is done early when its context is
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone) || storageTrouble(err) { // ErrTxDone: ctx ended it
 		return unavailable("storage", err)
 	}
 	return fmt.Errorf("store: %w", err)
@@ -410,7 +408,7 @@ func unavailable(doing string, err error) error {
 	}
 }
 
-// args numbers the placeholders of a statement that is put together.
+// args collects the arguments of a statement and numbers their placeholders.
 type args struct{ values []any }
 
 // add returns the placeholder of a value.
@@ -419,10 +417,10 @@ func (a *args) add(v any) string {
 	return fmt.Sprintf("$%d", len(a.values))
 }
 
-// now is the time as the store keeps it: UTC, whole microseconds.
+// now returns the time as the store keeps it: in UTC, in whole microseconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// micros is a time as a column; the zero time is NULL.
+// micros converts a time to a column value; the zero time is NULL.
 func micros(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -430,7 +428,7 @@ func micros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// fromMicros reads a column written by micros.
+// fromMicros is the inverse of micros.
 func fromMicros(n sql.NullInt64) time.Time {
 	if !n.Valid {
 		return time.Time{}

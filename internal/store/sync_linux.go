@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// syncData brings a file's bytes to the disk, and of what is said about it only what reading them needs.
+// syncData syncs a file's data, with only the metadata that reading it needs.
 func syncData(f *os.File) error {
 	for {
 		err := syscall.Fdatasync(int(f.Fd()))

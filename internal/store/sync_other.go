@@ -4,5 +4,5 @@ package store
 
 import "os"
 
-// syncData brings a file's bytes to the disk.
+// syncData syncs a file.
 func syncData(f *os.File) error { return f.Sync() }

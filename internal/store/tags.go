@@ -9,8 +9,8 @@ import (
 	"hookglass"
 )
 
-// retagAtOnce bounds how many events one transaction takes a tag off, and retagLooks those that it looks through for
-// them: captures stand behind it.
+// retagAtOnce bounds the events that one transaction retags, and retagLooks those that it searches for them: captures
+// wait behind it.
 const (
 	retagAtOnce = 500
 	retagLooks  = 20_000
@@ -28,7 +28,7 @@ func scanTag(scan func(...any) error) (t hookglass.Tag, err error) {
 	return t, err
 }
 
-// Tags lists tags, oldest first, those with an id above after, of one workspace where it is not 0; limit 0 is all.
+// Tags lists tags with an id above after, oldest first, of one workspace unless workspaceID is 0. Limit 0 is all.
 func (v *View) Tags(workspaceID, after int64, limit int) ([]hookglass.Tag, error) {
 	a := &args{}
 	query := "SELECT " + tagColumns + tagTables + " WHERE t.id > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
@@ -51,13 +51,12 @@ func (v *View) tag(id int64, lock string) (hookglass.Tag, error) {
 	return one(v, "tag", scanTag, query, a)
 }
 
-// LockTag is Tag, and keeps others from changing the tag, and steps from beginning to refer to it, until the
-// transaction ends.
+// LockTag is Tag with a lock: until the transaction ends nobody can change the tag, and no new step can refer to it.
 func (tx *Tx) LockTag(id int64) (hookglass.Tag, error) {
 	return tx.tag(id, tx.dialect.forUpdateOf("t"))
 }
 
-// CreateTag stores a new tag and sets its id. A name that the workspace has is validation_failed.
+// CreateTag stores a new tag and sets its id. It answers validation_failed for a name in use.
 func (tx *Tx) CreateTag(t *hookglass.Tag) error {
 	t.CreatedAt = tx.Now
 	err := tx.queryRow("tag", "INSERT INTO tags (workspace_id, name, color, created_at) VALUES ($1, $2, $3, $4) RETURNING id",
@@ -70,7 +69,7 @@ func (tx *Tx) SaveTag(t hookglass.Tag) error {
 	return tagConflict(tx.change("tag", "UPDATE tags SET name = $2, color = $3 WHERE id = $1", t.ID, t.Name, nullString(t.Color)))
 }
 
-// DeleteTag deletes a tag; events keep its name until Retag.
+// DeleteTag deletes a tag. Events keep its name until Retag removes it.
 func (tx *Tx) DeleteTag(id int64) error {
 	return tx.change("tag", "DELETE FROM tags WHERE id = $1", id)
 }
@@ -82,8 +81,8 @@ func tagConflict(err error) error {
 	return err
 }
 
-// Retag takes a tag off some of the events of a workspace that have it, those behind a seq, and puts another in its
-// place unless that is empty. It returns the seq that it came to, 0 when none is left.
+// Retag removes a tag from some events of a workspace after a seq and, unless to is empty, adds another in its place.
+// It returns the seq up to which it is done, or 0 if none is left.
 func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, err error) {
 	return tx.retag(workspaceID, after, from, to, retagLooks)
 }
@@ -117,7 +116,7 @@ func (tx *Tx) retag(workspaceID, after int64, from, to string, looks int) (reach
 		}
 		at, found := slices.BinarySearch(tags, from)
 		if !found {
-			continue // LIKE knows no case
+			continue // LIKE ignores case
 		}
 		tags = slices.Delete(tags, at, at+1)
 		if at, found := slices.BinarySearch(tags, to); to != "" && !found {

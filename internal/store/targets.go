@@ -26,7 +26,7 @@ func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err erro
 	return t, err
 }
 
-// rateOf is a bound as it is stored, zero for none.
+// rateOf decodes a rate limit; zero is none.
 func rateOf(limit, period int64) hookglass.Rate {
 	if limit == 0 {
 		return hookglass.Rate{}
@@ -34,7 +34,7 @@ func rateOf(limit, period int64) hookglass.Rate {
 	return hookglass.Rate{Limit: int(limit), Period: time.Duration(period) * time.Second}
 }
 
-// ForwardingTargets lists the targets of an endpoint, oldest first, those with an id above after; limit 0 is all.
+// ForwardingTargets lists the targets of an endpoint with an id above after, oldest first; limit 0 is all.
 func (v *View) ForwardingTargets(ref string, after int64, limit int) ([]hookglass.ForwardingTarget, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -61,13 +61,13 @@ func (v *View) forwardingTarget(endpointNum, id int64, lock string) (hookglass.F
 	return one(v, "forwarding target", scanTarget, "SELECT "+targetColumns+targetTables+" WHERE t.endpoint = $1 AND t.id = $2"+lock, &args{[]any{endpointNum, id}})
 }
 
-// TargetCondition is which events go to a forwarding target.
+// TargetCondition is the condition of a forwarding target.
 type TargetCondition struct {
 	TargetID int64
-	When     string // as [hookglass.ForwardingTarget] has it
+	When     string // see [hookglass.ForwardingTarget]
 }
 
-// TargetConditions lists those of the targets to which events captured at the endpoint are forwarded.
+// TargetConditions lists the conditions of an endpoint's enabled targets.
 func (v *View) TargetConditions(endpointNum int64) ([]TargetCondition, error) {
 	return queryAll(v, func(scan func(...any) error) (c TargetCondition, err error) {
 		var when sql.NullString
@@ -93,10 +93,10 @@ func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When))}, &t.ID)
 }
 
-// ChangeForwardingTarget lets change set what people set on a target, and stores it. Deliveries that
-// have waited since before it was disabled are over once it is enabled. It answers not_found.
+// ChangeForwardingTarget loads a target, applies change and stores the result. Enabling a disabled target skips the
+// deliveries that have waited since before it was disabled. It answers not_found.
 func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookglass.ForwardingTarget) error) (t hookglass.ForwardingTarget, err error) {
-	// The row is locked: what people set and what deliveries count must not undo one another.
+	// The row is locked, so that this and the counting of failures do not overwrite each other.
 	if t, err = tx.forwardingTarget(endpointNum, id, tx.dialect.forUpdateOf("t")); err != nil {
 		return t, err
 	}
@@ -105,7 +105,7 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		return t, err
 	}
 	if disabled && t.Enabled {
-		// What waited when it was disabled is skipped in the background; what that has not come to may not be sent.
+		// What waited is skipped in the background; what that has not reached yet must not be sent.
 		if _, err := tx.SkipForwards(id, tx.Now, math.MaxInt32); err != nil {
 			return t, err
 		}
@@ -123,8 +123,8 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro(), nullString(encodeText(t.When)))
 }
 
-// DeleteForwardingTarget deletes a target; its deliveries are unseen at once and erased in the background. It answers
-// not_found.
+// DeleteForwardingTarget deletes a target. Its deliveries are invisible at once and erased in the background. It
+// answers not_found.
 func (tx *Tx) DeleteForwardingTarget(endpointNum, id int64) error {
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return tx.change("forwarding target", "DELETE FROM forwarding_targets WHERE endpoint = $1 AND id = $2", endpointNum, id)

@@ -6,44 +6,43 @@ import (
 	"hookglass"
 )
 
-// TaskKind names what is to be done with an event. It is stored: stable.
+// TaskKind is a kind of work on an event. It is stored, so it must not change.
 type TaskKind string
 
 // The kinds of tasks.
 const (
 	// TaskActions runs the actions of the event's endpoint.
 	TaskActions TaskKind = "actions"
-	// TaskSignature fetches the key that the event's signature is checked with, and judges the event again.
+	// TaskSignature fetches the key for the event's signature and checks the event again.
 	TaskSignature TaskKind = "signature"
-	// TaskVerdict finds out whether a mail is from whom it says.
+	// TaskVerdict checks whether a mail is really from its sender.
 	TaskVerdict TaskKind = "verdict"
-	// TaskSchema adds what the event's body is made of to the schema of its type.
+	// TaskSchema merges the event's body into the schema of its type.
 	TaskSchema TaskKind = "schema"
 )
 
-// Task is something to be done with a captured event, at least once. Whoever claims it holds a lease, and Claim is the
-// right to say what became of it.
+// Task is work on a captured event, done at least once. A claimed task is leased, and Claim is a fencing token: an
+// outcome with an older one is refused.
 type Task struct {
 	Num         int64
 	Kind        TaskKind
 	EndpointNum int64
 	EventSeq    int64
 	Claim       int64
-	Lost        int // claims before this one of which nobody heard again
+	Lost        int // earlier claims whose outcome was never reported
 
-	Event *hookglass.Event // set by who loads it; without its payload when that is large
-	Ended func()           // to be called by whoever has ended the task himself, in the transaction that stored what came of it; nil: nobody may
+	Event *hookglass.Event // set by whoever loads it; without its payload if that is large
+	Ended func()           // call it after ending the task in the transaction of its results; nil: not allowed
 }
 
-// TaskQueue is what waits of one kind at one endpoint.
+// TaskQueue is the queue of one kind of task at one endpoint.
 type TaskQueue struct {
 	EndpointNum int64
-	AccountID   int64         // 0: a temporary endpoint, or one that is gone
-	Wait        time.Duration // until the first of them is due; not above 0 when it is
+	AccountID   int64         // 0: of a temporary or deleted endpoint
+	Wait        time.Duration // until the first task is due; 0 or less: it is
 }
 
-// TaskQueues lists the endpoints with tasks of a kind. It finds each by one look into an index, however much waits
-// there.
+// TaskQueues lists the endpoints with tasks of a kind. It finds each with one index look-up, however long its queue is.
 func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 	return queryAll(v, func(scan func(...any) error) (q TaskQueue, err error) {
 		var wait int64
@@ -59,8 +58,8 @@ func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 		FROM q LEFT JOIN endpoints e ON e.num = q.endpoint WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
 }
 
-// ClaimTasks takes tasks of a kind at an endpoint that are due, the first due first, for as long as a lease. Those
-// whose lease has ended are among them.
+// ClaimTasks leases due tasks of a kind at an endpoint, including those whose lease has expired, in the order of their
+// due times.
 func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time.Duration) ([]Task, error) {
 	lock := tx.dialect.forUpdate()
 	if lock != "" {
@@ -76,14 +75,14 @@ func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())
 }
 
-// ExtendTasks makes the leases of claimed tasks last as long from now.
+// ExtendTasks renews the leases of claimed tasks.
 func (tx *Tx) ExtendTasks(nums []int64, lease time.Duration) error {
 	_, err := tx.exec("UPDATE event_tasks SET due_at = "+tx.dialect.clock()+" + cast($2 AS bigint) WHERE leased = 1 AND "+tx.dialect.among("num", "$1"),
 		tx.dialect.list(nums), lease.Microseconds())
 	return err
 }
 
-// EndTasks removes tasks that are done, except those whose claims were lost meanwhile.
+// EndTasks deletes finished tasks, except those whose claims were lost.
 func (tx *Tx) EndTasks(done []Task) error {
 	if len(done) == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (tx *Tx) EndTasks(done []Task) error {
 	return err
 }
 
-// DeferTask gives a claimed task back, to be done after a while.
+// DeferTask returns a claimed task to the queue, due after a while.
 func (tx *Tx) DeferTask(t Task, wait time.Duration) error {
 	_, err := tx.exec("UPDATE event_tasks SET leased = 0, due_at = "+tx.dialect.clock()+" + cast($3 AS bigint) WHERE num = $1 AND claim = $2",
 		t.Num, t.Claim, wait.Microseconds())

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// Senders put any bytes into paths, queries and content types, but a text column takes valid UTF-8
-// without NUL alone. Such bytes are kept as code points of the last 256 of plane 16, which is reversible:
-// those code points themselves are kept as their four bytes.
+// Paths, queries and content types can hold any bytes, but a text column only valid UTF-8 without NUL. Other bytes are
+// stored as the last 256 code points of plane 16. To keep this reversible, those code points themselves are stored as
+// their four bytes.
 const escapeBase = 0x10FF00
 
-// encodeText makes any bytes storable as text. What is valid stays as it is.
+// encodeText makes arbitrary bytes storable as text. Valid text is unchanged.
 func encodeText(s string) string {
 	if storable(s) {
 		return s

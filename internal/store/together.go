@@ -7,17 +7,15 @@ import (
 	"hookglass"
 )
 
-// togetherKey is under which a context holds the transaction of [DB.Together].
+// togetherKey is the context key of [DB.Together]'s transaction.
 type togetherKey struct{ db *DB }
 
-// Together makes one transaction of all that fn does: every View and Update that is made with its context, by whichever
-// capability, sees what those before it changed, and all is kept or, when fn returns an error, nothing. An Update that
-// fails leaves nothing of itself behind, so fn may go on. Within fn another Together is a part that may be undone
-// alone.
+// Together runs fn in one transaction: every View and Update with fn's context sees the changes of those before it, and
+// all are committed or, if fn returns an error, none. An Update that fails leaves nothing behind, so fn may continue. A
+// nested Together can be undone separately.
 //
-// One runs at a time in the whole installation, whatever the number of nodes. fn must be as quick as that of an
-// [DB.Update], must use its context from one goroutine alone, and may be called again when the commit of others has
-// failed.
+// Only one runs at a time in the whole installation, across all nodes. fn must be as quick as an [DB.Update], must use
+// its context from one goroutine only, and may be called again after a failed group commit.
 func (db *DB) Together(ctx context.Context, fn func(ctx context.Context) error) error {
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		if db.joined(ctx) == nil && db.dialect == postgres {
@@ -29,13 +27,13 @@ func (db *DB) Together(ctx context.Context, fn func(ctx context.Context) error) 
 	})
 }
 
-// joined returns the transaction that a context is part of, nil when it is of none.
+// joined returns the transaction that a context belongs to, or nil.
 func (db *DB) joined(ctx context.Context) *Tx {
 	tx, _ := ctx.Value(togetherKey{db}).(*Tx)
 	return tx
 }
 
-// part runs fn as a part of the transaction that can be undone alone.
+// part runs fn as a part of the transaction that can be undone separately.
 func (tx *Tx) part(who hookglass.Principal, fn func(*Tx) error) (err error) {
 	if _, err := tx.exec("SAVEPOINT part"); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (v *View) Token(id int64) (hookglass.Token, error) {
 		" AND "+v.accountScope(&a, "t.account_id", "t.workspace_id"), &a)
 }
 
-// Tokens lists a user's tokens that the principal sees, newest first, revoked and expired ones too.
+// Tokens lists a user's tokens that the principal may see, newest first, including revoked and expired ones.
 func (v *View) Tokens(user int64) ([]hookglass.Token, error) {
 	var a args
 	query := "SELECT " + tokenColumns + " FROM tokens t WHERE t.user_id = " + a.add(user) +
@@ -37,14 +37,13 @@ func (v *View) Tokens(user int64) ([]hookglass.Token, error) {
 	return queryAll(v, scanToken, query, a.values...)
 }
 
-// TokenByHash finds the token with this SHA-256 while its user is a member of its account. It may be
-// revoked or expired.
+// TokenByHash returns the token with this SHA-256 if its user is a member of its account. It may be revoked or expired.
 func (v *View) TokenByHash(hash []byte) (hookglass.Token, error) {
 	a := args{[]any{hash}}
 	return one(v, "token", scanToken, "SELECT "+tokenColumns+" FROM tokens t JOIN members m ON m.account_id = t.account_id AND m.user_id = t.user_id WHERE t.hash = $1", &a)
 }
 
-// CreateToken stores a new token by the SHA-256 of its text and sets its ID.
+// CreateToken stores a new token under the SHA-256 of its text and sets its ID.
 func (tx *Tx) CreateToken(t *hookglass.Token, hash []byte) error {
 	names := make([]string, len(t.Scopes))
 	for i, s := range t.Scopes {
@@ -57,7 +56,7 @@ func (tx *Tx) CreateToken(t *hookglass.Token, hash []byte) error {
 			micros(t.CreatedAt), micros(t.ExpiresAt)}, &t.ID)
 }
 
-// RevokeToken ends a token. Revoking it again changes nothing.
+// RevokeToken revokes a token. Doing so again changes nothing.
 func (tx *Tx) RevokeToken(id int64) error {
 	var a args
 	query := "UPDATE tokens SET revoked_at = COALESCE(revoked_at, " + a.add(micros(tx.Now)) + ") WHERE id = " + a.add(id) +
@@ -66,23 +65,24 @@ func (tx *Tx) RevokeToken(id int64) error {
 	return tx.change("token", query, a.values...)
 }
 
-// TouchToken notes that a token was used now.
+// TouchToken records that a token was used now.
 func (tx *Tx) TouchToken(id int64) error {
 	_, err := tx.exec("UPDATE tokens SET last_used_at = $1 WHERE id = $2", micros(tx.Now), id)
 	return err
 }
 
-// tokenRows bounds how many tokens one transaction purges.
+// tokenRows bounds the tokens that one transaction purges.
 const tokenRows = 500
 
-// PurgeTokens deletes tokens that were revoked or expired before a time, some at once. It reads all tokens there are.
+// PurgeTokens deletes some tokens that were revoked or expired before a time, and reports whether there may be more. It
+// scans all tokens.
 func (tx *Tx) PurgeTokens(before time.Time) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM tokens WHERE "+tx.dialect.picked("id", "SELECT id FROM tokens WHERE revoked_at < $1 OR expires_at < $1 LIMIT $2"), micros(before), tokenRows)
 	return n == tokenRows, err
 }
 
-// EndpointByTunnelKey finds the temporary endpoint whose key has this SHA-256 and that has not expired at
-// the given time.
+// EndpointByTunnelKey returns the temporary endpoint whose key has this SHA-256, unless it has expired at the given
+// time.
 func (v *View) EndpointByTunnelKey(hash []byte, now time.Time) (id hookglass.EndpointID, err error) {
 	err = v.queryRow("endpoint", `SELECT id FROM endpoints WHERE tunnel_key_hash = $1 AND deleted_at IS NULL
 		AND (expires_at IS NULL OR expires_at > $2)`, []any{hash, micros(now)}, &id)

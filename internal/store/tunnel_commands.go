@@ -7,8 +7,8 @@ import (
 	"hookglass"
 )
 
-// CreateTunnelCommand stores a command, offers it to a session of its endpoint, and sets its Num and SessionNum. Which
-// session that is, and what sign is, OfferTunnelCommand says. It answers not_found where no session is subscribed.
+// CreateTunnelCommand stores a command, offers it to a session of its endpoint, and sets its Num and SessionNum. See
+// OfferTunnelCommand for the choice of the session and for sign. It answers not_found if no session is subscribed.
 func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand, sign time.Time) error {
 	session, err := tx.commandSession(c.EndpointNum, nil, sign)
 	if err != nil {
@@ -26,11 +26,10 @@ func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand, sign time.Time) er
 		[]any{c.ID, c.EndpointNum, session, []byte{}, request, tx.Now.UnixMicro(), c.ExpiresAt.UnixMicro()}, &c.Num)
 }
 
-// OfferTunnelCommand offers a command that no client can have to another session than those that it was offered to,
-// the last of which is the one that loses it. First come the sessions that say they can replay; of them those at a node
-// that gave a sign of life since a time; of them those at another node than the last one's, which may be gone; and of
-// them the newest. It returns 0 where a client may have the command by now, and answers not_found where there is no
-// other session.
+// OfferTunnelCommand offers a command that no client can have received to a session other than the offered ones; the
+// last of these loses it. It prefers, in this order, sessions that can replay, sessions at a node with a sign of life
+// since sign, sessions at a node other than that of the last one, which may be gone, and newer sessions. It returns 0
+// if a client may have received the command by now, and answers not_found if there is no other session.
 func (tx *Tx) OfferTunnelCommand(num int64, offered []int64, sign time.Time) (session int64, err error) {
 	open, err := queryAll(&tx.View, scanNum, "SELECT endpoint FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL AND answered_at IS NULL"+tx.dialect.forUpdate(), num)
 	if err != nil || len(open) == 0 {
@@ -44,7 +43,7 @@ func (tx *Tx) OfferTunnelCommand(num int64, offered []int64, sign time.Time) (se
 	return session, err
 }
 
-// commandSession chooses the session that a command is offered to next. It answers not_found.
+// commandSession chooses the session to which a command is offered next. It answers not_found.
 func (v *View) commandSession(endpointNum int64, offered []int64, sign time.Time) (int64, error) {
 	var last int64
 	if len(offered) > 0 {
@@ -61,8 +60,8 @@ func (v *View) commandSession(endpointNum int64, offered []int64, sign time.Time
 		&args{[]any{endpointNum, v.dialect.list(append([]int64{}, offered...)), sign.UnixMicro(), last}})
 }
 
-// WaitingTunnelCommands lists the commands that are offered to a session, that it was not given yet and that expire
-// behind a time, oldest first: limit at most, of those with numbers above after.
+// WaitingTunnelCommands lists commands that are offered to a session, were not sent to it and expire after until,
+// oldest first: those with a Num above after, limit at most.
 func (v *View) WaitingTunnelCommands(sessionNum, after int64, limit int, until time.Time) ([]hookglass.TunnelCommand, error) {
 	return queryAll(v, scanCommand, "SELECT num, request FROM tunnel_commands WHERE session = $1 AND sent_at IS NULL AND expires_at > $2 AND num > $3 ORDER BY num LIMIT $4",
 		sessionNum, until.UnixMicro(), after, limit)
@@ -81,17 +80,17 @@ func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error)
 	return c, nil
 }
 
-// SendTunnelCommand leaves the marker that a command may have been given to its client, with the SHA-256 of the token
-// of its result. It reports false where it was before, is withdrawn, is offered to another session by now, or expires
-// before a time.
+// SendTunnelCommand marks a command as possibly sent to its client, and stores the SHA-256 of its result token. It
+// reports false if the command was sent before, is withdrawn, is offered to another session by now, or expires before
+// until.
 func (tx *Tx) SendTunnelCommand(num, sessionNum int64, hash []byte, until time.Time) (bool, error) {
 	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND session = $4 AND sent_at IS NULL AND answered_at IS NULL AND expires_at > $5",
 		num, tx.Now.UnixMicro(), hash, sessionNum, until.UnixMicro())
 	return n > 0, err
 }
 
-// AnswerTunnelCommand stores the result of a command, once. It answers unauthorized for a token that is not the
-// command's, and conflict for a command that was answered or has expired.
+// AnswerTunnelCommand stores the result of a command, once. It answers unauthorized for a wrong token, and conflict for
+// a command that was answered or has expired.
 func (tx *Tx) AnswerTunnelCommand(id string, hash []byte, r hookglass.TunnelResult) error {
 	r.Evidence = evidence(r.Evidence, encodeText)
 	result, err := json.Marshal(r)
@@ -114,8 +113,8 @@ func (tx *Tx) AnswerTunnelCommand(id string, hash []byte, r hookglass.TunnelResu
 	return err
 }
 
-// TunnelCommandState returns how far a command is: whether its client may have it, whether the session that it is for
-// is there still, and the result, if there is one. It answers not_found.
+// TunnelCommandState returns whether a command may have been sent to its client, whether its session still exists, and
+// its result, if there is one. It answers not_found.
 func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass.TunnelResult, err error) {
 	var s, h int64
 	var text []byte
@@ -130,8 +129,8 @@ func (v *View) TunnelCommandState(num int64) (sent, held bool, result *hookglass
 	return true, h != 0, result, err
 }
 
-// WithdrawTunnelCommand takes back a command that is waited for no longer, and reports whether its client cannot have
-// it: also where it was never stored.
+// WithdrawTunnelCommand withdraws a command that nobody waits for any more. It reports whether the client cannot have
+// received it, which includes a command that was never stored.
 func (tx *Tx) WithdrawTunnelCommand(id string) (unsent bool, err error) {
 	n, err := tx.exec("DELETE FROM tunnel_commands WHERE id = $1 AND sent_at IS NULL", id)
 	if err != nil || n > 0 {

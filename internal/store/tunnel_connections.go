@@ -7,10 +7,10 @@ import (
 	"hookglass"
 )
 
-// maxConnections bounds a list of open subscriptions: more could not be read by anyone.
+// maxConnections bounds a list of subscriptions, which nobody could read if it were longer.
 const maxConnections = 200
 
-// TunnelConnections lists who is connected to an endpoint, the oldest first. It answers not_found.
+// TunnelConnections lists the connections to an endpoint, oldest first. It answers not_found.
 func (v *View) TunnelConnections(ref string) ([]hookglass.TunnelConnection, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
@@ -30,7 +30,7 @@ func (v *View) TunnelConnections(ref string) ([]hookglass.TunnelConnection, erro
 		FROM tunnel_subscriptions t JOIN tunnel_sessions s ON s.num = t.session WHERE t.endpoint = $1 ORDER BY t.num LIMIT $2`, e.Num, maxConnections)
 }
 
-// GapHistory lists the outages of an endpoint in every state, the newest first. It answers not_found.
+// GapHistory lists the outages of an endpoint in all states, newest first. It answers not_found.
 func (v *View) GapHistory(ref string, limit int) ([]hookglass.Gap, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {

@@ -13,7 +13,7 @@ const gapColumns = `g.num, g.id, g.endpoint, e.id, e.name, coalesce(e.workspace_
 
 const gapTables = ` FROM tunnel_gaps g JOIN endpoints e ON e.num = g.endpoint`
 
-// scanGap leaves in Counts what was erased.
+// scanGap sets in Counts only what was erased; countGap adds the rest.
 func scanGap(scan func(...any) error) (g hookglass.Gap, err error) {
 	var started, detected int64
 	var reconnected sql.NullInt64
@@ -25,7 +25,7 @@ func scanGap(scan func(...any) error) (g hookglass.Gap, err error) {
 	return g, err
 }
 
-// openGap begins an outage of an endpoint behind a seq, unless it has one already.
+// openGap begins an outage of an endpoint after a seq, unless one is open.
 func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Time) error {
 	if since.IsZero() || since.After(tx.Now) {
 		since = tx.Now
@@ -36,11 +36,12 @@ func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Tim
 	return err
 }
 
-// addPastGap notes an outage that is found out about when it is over already: whoever is subscribed now began behind
-// what the lost subscription received, or received and never reported. Nothing is noted where another had it all. Of a
-// node that is gone nobody knows what was on its way. A client that reports has what it reported; one that does not is
-// believed to have had all that there was when another client came, for it was there until its node died. The same
-// client is not another: its coming back says that it had gone, which the node knew and had not written down.
+// addPastGap records an outage that is discovered after it has ended: the current subscription began after the last
+// event that the lost one received, or received but never reported. It records nothing if another subscription received
+// everything. What was under way when a node died is unknown. A client that reports is judged by its reports. A client
+// that does not is assumed to have received everything until another client came, because it was connected until its
+// node died. If the current client is the same one, its return shows that it had been disconnected, which the node knew
+// but had not recorded.
 func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelEnd) error {
 	var to, back int64
 	var target, hostname string
@@ -82,15 +83,15 @@ func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelE
 	return err
 }
 
-// closeGap ends the outage of an endpoint at a seq. One that no event fell into is dropped.
+// closeGap ends the outage of an endpoint at a seq, and deletes it if it contains no event.
 func (tx *Tx) closeGap(endpointNum, to int64) error {
 	open, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 AND g.state = 'open'"+tx.dialect.forUpdateOf("g"), endpointNum)
 	if err != nil || len(open) == 0 {
 		return err
 	}
 	g := open[0]
-	// At least 1: 0 says that it is open. Where all its events were erased there may be none to tell how far it went,
-	// and what comes later has a greater seq than all of them.
+	// At least 1, because 0 means open. If all its events were erased, nothing may tell how far it reached, but later
+	// events have greater seqs.
 	g.To = max(to, g.From, 1)
 	if err := tx.countGap(&g); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (tx *Tx) closeGap(endpointNum, to int64) error {
 	return err
 }
 
-// countGap completes the counts of a gap: to what was erased of it comes what is stored.
+// countGap completes the counts of a gap: it adds the stored events to the erased ones.
 func (v *View) countGap(g *hookglass.Gap) error {
 	floor := int64(0)
 	if err := v.queryRow("endpoint", "SELECT floor_seq FROM endpoint_stats WHERE endpoint = $1", []any{g.EndpointNum}, &floor); err != nil {
@@ -138,8 +139,7 @@ func (v *View) countGap(g *hookglass.Gap) error {
 	return nil
 }
 
-// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above
-// after.
+// Gaps lists outages of endpoints that are not recovered, oldest first: those with a Num above after, limit at most.
 func (v *View) Gaps(endpointNums []int64, after int64, limit int) ([]hookglass.Gap, error) {
 	a := &args{}
 	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE "+v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums)))+
@@ -165,11 +165,11 @@ func (v *View) gap(id, lock string) (hookglass.Gap, error) {
 	return g, err
 }
 
-// RecoverGap notes the outcome that a client claims, where one does, and moves the gap to what its events show. It
+// RecoverGap records the outcome that a client claims, if any, and sets the gap's state according to its events. It
 // answers not_found.
 func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
-	// The row is locked before the events are counted, so that an erasure is either in its counters or not in the
-	// events.
+	// Lock the row before counting the events, so that a concurrent erasure counts exactly once: in the gap's counters
+	// or among the events.
 	g, err := tx.gap(id, tx.dialect.forUpdateOf("g"))
 	if err != nil {
 		return g, err
@@ -182,9 +182,8 @@ func (tx *Tx) RecoverGap(id, outcome string) (hookglass.Gap, error) {
 	return g, err
 }
 
-// countErased keeps the counts of gaps right when events are erased: those that were delivered stay recovered, the
-// others are expired. It is called when the rows of events are gone and those of their deliveries are not. It tells
-// which events are expired.
+// countErased updates the counts of gaps when events are erased: delivered events stay recovered, others become
+// expired. Call it after the events are deleted and before their deliveries are. It returns which events are expired.
 func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) (gone map[int64]bool, err error) {
 	if len(rows) == 0 {
 		return nil, nil

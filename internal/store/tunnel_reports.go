@@ -11,19 +11,19 @@ import (
 
 const maxSeq = math.MaxInt64
 
-// keptReports bounds the reports that are kept of one event; the oldest go. Where an event stands is not among what is
-// forgotten.
+// keptReports bounds the reports kept of one event; the oldest are deleted. The event's delivery state is kept
+// elsewhere.
 const keptReports = 100
 
-// RecordReport stores a report about an event and sets its Num and the event's Seq. Where the event has one with the
-// same attempt id, that one is returned and nothing changes. It answers not_found, and conflict where the attempt id
+// RecordReport stores a report about an event and sets its Num and EventSeq. If the event already has a report with the
+// same attempt id, it returns that one and changes nothing. It answers not_found, and conflict if the attempt id
 // belongs to another event.
 func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	log, err := tx.eventLog(ref)
 	if err != nil {
 		return nil, err
 	}
-	// The event is locked, so that its deletion sees the report or the report sees the deletion.
+	// The event is locked, so that a concurrent deletion either removes the report too or prevents it.
 	e, err := tx.event(log, eventID, tx.dialect.forUpdate())
 	if err != nil {
 		return nil, err
@@ -77,7 +77,8 @@ func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*h
 	return r, nil
 }
 
-// evidence returns a copy whose header values went through change: JSON holds text, and headers any bytes.
+// evidence returns a copy with header values passed through change: the record is JSON, which cannot hold arbitrary
+// bytes.
 func evidence(e *hookglass.DeliveryEvidence, change func(string) string) *hookglass.DeliveryEvidence {
 	if e == nil {
 		return nil
@@ -101,21 +102,21 @@ func scanReport(scan func(...any) error) (*hookglass.DeliveryReport, error) {
 	return r, nil
 }
 
-// Reports lists what was reported of an event, newest first.
+// Reports lists the reports of an event, newest first.
 func (v *View) Reports(eventSeq int64, limit int) ([]*hookglass.DeliveryReport, error) {
 	return queryAll(v, scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 ORDER BY num DESC LIMIT $2", eventSeq, limit)
 }
 
-// ReportsSize returns how many bytes are read to show what was reported of an event.
+// ReportsSize estimates how many bytes must be loaded to show the reports of an event.
 func (v *View) ReportsSize(eventSeq int64) (int64, error) {
 	weights, err := v.reported([]*hookglass.Event{{Seq: eventSeq}})
 	return weights[eventSeq], err
 }
 
-// shownReports bounds what an event shows of its deliveries.
+// shownReports bounds the reports that are shown with an event.
 const shownReports = 50
 
-// ReportedEvent is Event with what was reported of it.
+// ReportedEvent is Event with its reports.
 func (v *View) ReportedEvent(ref, id string) (*hookglass.Event, error) {
 	e, err := v.Event(ref, id)
 	if err != nil {
@@ -133,7 +134,7 @@ func (v *View) ReportedEvent(ref, id string) (*hookglass.Event, error) {
 	return e, err
 }
 
-// reported tells of which events something was reported, and how many bytes are read to show it.
+// reported returns the events that have reports, and about how many bytes must be loaded to show these.
 func (v *View) reported(events []*hookglass.Event) (map[int64]int64, error) {
 	seqs := make([]int64, len(events))
 	for i, e := range events {
@@ -162,14 +163,13 @@ func (v *View) HasTunnel(endpointNum int64) (bool, error) {
 	return len(found) > 0, err
 }
 
-// Keeps reports whether an event that was stored is there still.
+// Keeps reports whether a stored event still exists.
 func (v *View) Keeps(e *hookglass.Event) (bool, error) {
 	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE seq = $1 AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", e.Seq)
 	return len(found) > 0, err
 }
 
-// SetReply puts on record what the sender of an event was really answered. An event that was deleted meanwhile is no
-// error.
+// SetReply records what the sender of an event was really answered. It is no error if the event was deleted meanwhile.
 func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {
 	before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE seq = $1"+tx.dialect.forUpdate(), e.Seq)
 	if err != nil || len(before) == 0 {
@@ -190,15 +190,15 @@ func (tx *Tx) SetReply(e *hookglass.Event, r *hookglass.Reply) error {
 	return err
 }
 
-// Undelivered says which events are wanted that no report calls delivered.
+// Undelivered selects events that no report says were delivered.
 type Undelivered struct {
-	Since time.Time      // received then or later; zero: no bound
-	Gap   *hookglass.Gap // of this gap alone; nil: any
-	After int64          // behind this Seq
+	Since time.Time      // received at or after this; zero: no bound
+	Gap   *hookglass.Gap // of this gap only; nil: any
+	After int64          // with a greater Seq
 	Limit int
 }
 
-// UndeliveredEvents lists them in the list form, oldest first; more says that others follow. It answers not_found.
+// UndeliveredEvents lists them in list form, oldest first; more reports whether others follow. It answers not_found.
 func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*hookglass.Event, more bool, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {
@@ -220,7 +220,7 @@ func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*ho
 	return events[:n], n < len(events), nil
 }
 
-// CountUndelivered counts them, and all events of the same bounds whether delivered or not. It answers not_found.
+// CountUndelivered counts them, and all events in the same bounds. It answers not_found.
 func (v *View) CountUndelivered(endpointNum int64, since time.Time) (undelivered, all int64, err error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {
@@ -247,7 +247,7 @@ func (v *View) CountUndelivered(endpointNum int64, since time.Time) (undelivered
 	return undelivered, all, err
 }
 
-// undelivered selects from the events of a log.
+// undelivered returns the query for columns of the undelivered events of a log.
 func (v *View) undelivered(a *args, log eventLog, u Undelivered, columns string) (string, error) {
 	above, below := max(log.floor, u.After), int64(maxSeq)
 	if g := u.Gap; g != nil {
@@ -275,7 +275,7 @@ func (v *View) undelivered(a *args, log eventLog, u Undelivered, columns string)
 	return query, nil
 }
 
-// seqBefore returns a seq behind which all events of a log are that were received since a time.
+// seqBefore returns a seq after which all events of a log since a time are.
 func (v *View) seqBefore(log eventLog, since time.Time) (int64, error) {
 	if since.IsZero() || log.endpoint.EventCount < bracketFrom {
 		return log.floor, nil

@@ -10,14 +10,14 @@ import (
 	"hookglass"
 )
 
-// TopicTunnel is the topic of reports about the events of one endpoint, of their deletion, and of answers to commands.
+// TopicTunnel is the topic of reports about an endpoint's events, of their deletion, and of answers to commands.
 func TopicTunnel(endpointNum int64) string { return "t" + TopicEvents(endpointNum) }
 
-// TopicCommands is the topic of commands for the sessions of one endpoint.
+// TopicCommands is the topic of commands for an endpoint's sessions.
 func TopicCommands(endpointNum int64) string { return "c" + TopicEvents(endpointNum) }
 
-// RenewTunnelNode extends the lease of a process that holds sockets. It reports false where the lease was lost: then
-// its sessions were ended, and it starts over.
+// RenewTunnelNode renews the lease of a process that holds sockets. It reports false if the lease was lost: then its
+// sessions were ended, and it must start over.
 func (tx *Tx) RenewTunnelNode(node string, until time.Time) (held bool, err error) {
 	n, err := tx.exec("UPDATE tunnel_nodes SET seen_at = $2, lease_until = $3 WHERE id = $1", node, tx.Now.UnixMicro(), until.UnixMicro())
 	if err != nil || n > 0 {
@@ -27,19 +27,19 @@ func (tx *Tx) RenewTunnelNode(node string, until time.Time) (held bool, err erro
 	return false, err
 }
 
-// ForgetTunnelNode gives a lease back when no session is left under it.
+// ForgetTunnelNode ends the lease of a process without sessions.
 func (tx *Tx) ForgetTunnelNode(node string) error {
 	_, err := tx.exec("DELETE FROM tunnel_nodes WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions WHERE node = $1)", node)
 	return err
 }
 
-// LostTunnelNode is a process whose lease has ended.
+// LostTunnelNode is a process whose lease has expired.
 type LostTunnelNode struct {
 	ID     string
-	SeenAt time.Time // when it was last heard of
+	SeenAt time.Time // its last sign of life
 }
 
-// LostTunnelNodes lists the processes, but one, whose lease ended before a time.
+// LostTunnelNodes lists the processes whose lease expired before a time, except one.
 func (v *View) LostTunnelNodes(but string, at time.Time) ([]LostTunnelNode, error) {
 	return queryAll(v, func(scan func(...any) error) (n LostTunnelNode, err error) {
 		var seen int64
@@ -49,10 +49,10 @@ func (v *View) LostTunnelNodes(but string, at time.Time) ([]LostTunnelNode, erro
 	}, "SELECT id, seen_at FROM tunnel_nodes WHERE id <> $1 AND lease_until < $2", but, at.UnixMicro())
 }
 
-// EndTunnelNode ends some of the sessions of a process as lost, and forgets the process when none is left. It reports
+// EndTunnelNode ends some of the sessions of a process as lost, and deletes the process once it has none. It reports
 // whether it is done.
 func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) {
-	// Another process may be at it, or the process itself back: the row says who goes on.
+	// Another process may be doing the same, or the process may be back: the row decides.
 	held, err := queryAll(&tx.View, scanNum, "SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forUpdate(), n.ID)
 	if err != nil || len(held) == 0 || held[0] != n.SeenAt.UnixMicro() {
 		return true, err
@@ -68,8 +68,8 @@ func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) 
 	return false, tx.EndTunnelSessions(sessions, TunnelEnd{Lost: true, Since: n.SeenAt, NodeGone: true})
 }
 
-// HoldsTunnelLease reports whether a process has its lease still, and keeps that so until the transaction ends. Without
-// one nobody would end the sessions that it begins, were it to die.
+// HoldsTunnelLease reports whether a process still has its lease, and keeps it until the transaction ends. If a process
+// without a lease died, nobody would end its sessions.
 func (tx *Tx) HoldsTunnelLease(node string) (bool, error) {
 	held, err := queryAll(&tx.View, scanNum, "SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forShare(), node)
 	return len(held) > 0, err
@@ -86,9 +86,9 @@ func (tx *Tx) CreateTunnelSession(s *hookglass.TunnelSession) error {
 		[]any{s.ID, s.Node, s.Client.ID, client, tx.Now.UnixMicro()}, &s.Num)
 }
 
-// SubscribeTunnel stores a subscription to the endpoint of a reference and sets its Num, endpoint and Received: it is
-// sent what comes behind that. An open gap of the endpoint ends there. It answers not_found, also where the session was
-// ended meanwhile.
+// SubscribeTunnel stores a subscription to the endpoint with an id or custom id and sets its Num, endpoint and
+// Received: it receives the events after that. An open gap of the endpoint ends there. It answers not_found, also if
+// the session has ended.
 func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hookglass.Endpoint, error) {
 	e, err := tx.Endpoint(ref)
 	if err != nil {
@@ -97,7 +97,7 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 	if _, err := one(&tx.View, "session", scanNum, "SELECT num FROM tunnel_sessions WHERE num = $1"+tx.dialect.forUpdate(), &args{[]any{s.SessionNum}}); err != nil {
 		return e, err
 	}
-	// Many may begin beside one another, as when a node is back: what they do to a gap, its row has them do in turn.
+	// Many may subscribe concurrently, as when a node is back; the gap's own row serializes what they do to it.
 	others, err := tx.lockTunnels(e.Num, tx.dialect.forShare())
 	if err != nil {
 		return e, err
@@ -122,8 +122,8 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 		[]any{s.SessionNum, e.Num, s.Received, s.TargetURL, s.Hostname, boolInt(s.Reports), boolInt(s.Replays), tx.Now.UnixMicro()}, &s.Num)
 }
 
-// lockTunnels makes who ends subscriptions to an endpoint come one after another, and neither with those who begin
-// some, and returns how many there are: 2 for any more. Those who begin share the lock.
+// lockTunnels serializes the ending of subscriptions to an endpoint, with each other and with their beginning, which
+// shares the lock. It returns how many subscriptions there are, counted up to 2.
 func (tx *Tx) lockTunnels(endpointNum int64, lock string) (n int64, err error) {
 	if lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum); err != nil {
@@ -136,16 +136,16 @@ func (tx *Tx) lockTunnels(endpointNum int64, lock string) (n int64, err error) {
 
 // TunnelEnd says how a subscription ended.
 type TunnelEnd struct {
-	Lost     bool            // not by the client's own will
-	Since    time.Time       // Lost: when the other side was last heard of
-	NodeGone bool            // Lost: with its node, and Since is when that was last heard of
-	Received map[int64]int64 // how far each subscription is known to have received; what is stored counts where it is further
+	Lost     bool            // not on the client's request
+	Since    time.Time       // Lost: the last sign of life of the client
+	NodeGone bool            // Lost: its node died, and Since is the node's last sign of life
+	Received map[int64]int64 // up to where each subscription has received, if more than is stored
 }
 
-// EndTunnelSessions ends sessions with their subscriptions. The last subscription of an endpoint that is lost opens a
-// gap.
+// EndTunnelSessions ends sessions and their subscriptions. If the last subscription of an endpoint is lost, a gap
+// opens.
 func (tx *Tx) EndTunnelSessions(nums []int64, end TunnelEnd) error {
-	// Sessions before endpoints, as in SubscribeTunnel.
+	// Sessions are locked before endpoints, as in SubscribeTunnel.
 	if lock := tx.dialect.forUpdate(); lock != "" {
 		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num"+lock, tx.dialect.list(nums)); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (tx *Tx) EndTunnelSessions(nums []int64, end TunnelEnd) error {
 	return err
 }
 
-// EndTunnelSubscriptions ends some subscriptions. Those that have ended already are passed over.
+// EndTunnelSubscriptions ends subscriptions, except those that have ended already.
 func (tx *Tx) EndTunnelSubscriptions(nums []int64, end TunnelEnd) error {
 	if len(nums) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (tx *Tx) EndTunnelSubscriptions(nums []int64, end TunnelEnd) error {
 	if err != nil {
 		return err
 	}
-	// In the order of their endpoints, so that two transactions do not wait for each other.
+	// In the order of their endpoints, so that transactions do not deadlock.
 	slices.SortFunc(subs, func(a, b hookglass.TunnelSubscription) int {
 		return cmp.Or(cmp.Compare(a.EndpointNum, b.EndpointNum), cmp.Compare(a.Num, b.Num))
 	})
@@ -200,7 +200,7 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System, Now: tx.Now}
 	e, err := system.EndpointByNum(s.EndpointNum)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
-		return nil // deleted: there is nothing to be missed
+		return nil // the endpoint was deleted, so nothing can be missed
 	}
 	if err != nil {
 		return err
@@ -222,11 +222,11 @@ func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) err
 	return tx.addPastGap(s, from, end)
 }
 
-// looksBack bounds how many of the events that a client had received are looked at for those that it never reported.
+// looksBack bounds how many received events are checked for missing reports.
 const looksBack = 1000
 
-// firstMissed returns the seq behind which a lost subscription may have missed events. What was received counts as
-// delivered unless the client is one that reports: then what it did not report may have ended with it.
+// firstMissed returns the seq after which a lost subscription may have missed events. Received events count as
+// delivered, except that a client that reports may have died with those that it did not report.
 func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription) (int64, error) {
 	log, err := v.eventLogOf(e)
 	if err != nil {
@@ -249,12 +249,12 @@ func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription)
 	return s.Received, nil
 }
 
-// SaveTunnelReceived stores how far subscriptions are known to have received events, of those that have not ended.
+// SaveTunnelReceived stores up to where subscriptions are known to have received, except for those that have ended.
 func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	if len(received) == 0 {
 		return nil
 	}
-	if lock := tx.dialect.forUpdate(); lock != "" { // in the order in which they end
+	if lock := tx.dialect.forUpdate(); lock != "" { // in the order in which subscriptions are ended
 		nums := tx.dialect.list(slices.Collect(maps.Keys(received)))
 		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY endpoint, num"+lock, nums); err != nil {
 			return err
@@ -272,8 +272,8 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	return err
 }
 
-// EndpointsSince returns the endpoints with events above a seq and up to the newest of all, and that newest; below 0 it
-// returns no endpoint. It backs up announcements that were lost.
+// EndpointsSince returns the endpoints with events after a seq, and the newest Seq of all. For a negative seq it
+// returns no endpoints. It makes up for lost announcements.
 func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err error) {
 	if newest, err = v.NewestOfAll(); err != nil || seq < 0 || newest <= seq {
 		return nil, max(newest, seq), err
@@ -282,8 +282,8 @@ func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err e
 	return endpoints, newest, err
 }
 
-// TunnelEvents returns events of an endpoint behind a seq in the detail form, oldest first: as many as may be read
-// together. It answers not_found.
+// TunnelEvents returns the next events of an endpoint after a seq in detail form, oldest first, as many as may be
+// loaded at once. It answers not_found.
 func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hookglass.Event, error) {
 	e, err := v.EndpointByNum(endpointNum)
 	if err != nil {

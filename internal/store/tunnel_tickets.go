@@ -7,7 +7,8 @@ import (
 	"hookglass"
 )
 
-// CreateTunnelTicket stores a ticket by its SHA-256, and its client with that of the credential by which it reports.
+// CreateTunnelTicket stores a ticket under its SHA-256, and its client with the SHA-256 of the credential for its
+// reports.
 func (tx *Tx) CreateTunnelTicket(t hookglass.TunnelTicket, hash, credential []byte) error {
 	client, err := json.Marshal(t.Client)
 	if err != nil {
@@ -22,15 +23,14 @@ func (tx *Tx) CreateTunnelTicket(t hookglass.TunnelTicket, hash, credential []by
 	return err
 }
 
-// HasTunnelTicket reports whether a ticket has not been redeemed yet. It spares what asks with tickets that are none a
-// transaction.
+// HasTunnelTicket reports whether a ticket exists that was not redeemed. It saves the transaction for invalid tickets.
 func (v *View) HasTunnelTicket(hash []byte) (bool, error) {
 	found, err := queryAll(v, scanNum, "SELECT endpoint FROM tunnel_tickets WHERE hash = $1", hash)
 	return len(found) > 0, err
 }
 
-// RedeemTunnelTicket takes a ticket away, so that of all who try one alone succeeds. It answers not_found. The ticket
-// may have expired.
+// RedeemTunnelTicket deletes a ticket and returns it, so that only one caller succeeds. It answers not_found. The
+// ticket may have expired.
 func (tx *Tx) RedeemTunnelTicket(hash []byte) (t hookglass.TunnelTicket, err error) {
 	var client []byte
 	var expires int64
@@ -44,22 +44,22 @@ func (tx *Tx) RedeemTunnelTicket(hash []byte) (t hookglass.TunnelTicket, err err
 	return t, err
 }
 
-// TunnelCredential returns the SHA-256 of a client's credential, and whose the client is: an account's or, where that
-// is 0, an endpoint's. It answers not_found.
+// TunnelCredential returns the SHA-256 of a client's credential, and the owner of the client: an account or, if that is
+// 0, an endpoint. It answers not_found.
 func (v *View) TunnelCredential(clientID string) (hash []byte, account, endpointNum int64, err error) {
 	err = v.queryRow("tunnel client", "SELECT hash, account_id, endpoint FROM tunnel_clients WHERE id = $1", []any{clientID}, &hash, &account, &endpointNum)
 	return hash, account, endpointNum, err
 }
 
-// UsableTokens returns those of the tokens that may be used at a time: neither revoked nor expired, and of members of
-// their account.
+// UsableTokens returns which of the tokens are valid at a time: neither revoked nor expired, and of members of their
+// account.
 func (v *View) UsableTokens(ids []int64, at time.Time) (map[int64]bool, error) {
 	found, err := queryAll(v, scanNum, `SELECT t.id FROM tokens t JOIN members m ON m.account_id = t.account_id AND m.user_id = t.user_id
 		WHERE `+v.dialect.among("t.id", "$1")+` AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)`, v.dialect.list(ids), at.UnixMicro())
 	return setOf(found), err
 }
 
-// KeptEndpoints returns those of the endpoints that are there still, each with the account that it belongs to.
+// KeptEndpoints returns those of the endpoints that still exist, with their account and workspace.
 func (v *View) KeptEndpoints(nums []int64) (map[int64]hookglass.Endpoint, error) {
 	a := &args{}
 	found, err := queryAll(v, func(scan func(...any) error) (e hookglass.Endpoint, err error) {
@@ -81,11 +81,11 @@ func setOf(nums []int64) map[int64]bool {
 	return set
 }
 
-// clientLife is how long the credential of a client that is not connected is remembered.
+// clientLife is how long the credential of a disconnected client is kept.
 const clientLife = 30 * 24 * time.Hour
 
-// PurgeTunnels deletes tickets and commands whose time is over, clients that have not connected for long, and gaps of
-// which nothing is left to be done since a time.
+// PurgeTunnels deletes expired tickets and commands, clients that have not connected for long, and gaps that ended
+// before a time.
 func (tx *Tx) PurgeTunnels(settledBefore time.Time) error {
 	now := tx.Now.UnixMicro()
 	for _, s := range []struct {

@@ -7,22 +7,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// EncodingError says that a database of PostgreSQL has no place for some of what senders write.
+// EncodingError says that a PostgreSQL database cannot store every text that senders write.
 type EncodingError struct{ Encoding string }
 
 func (e *EncodingError) Error() string {
 	return fmt.Sprintf("the database has the encoding %s, in which not every character can be stored", e.Encoding)
 }
 
-// complete reports whether the encoding takes any text: UTF8 is asked for it, and SQL_ASCII keeps bytes as they come.
+// complete reports whether the encoding can hold any text: UTF8 can, and SQL_ASCII keeps bytes as they are.
 func (e *EncodingError) complete() bool { return e.Encoding == "UTF8" || e.Encoding == "SQL_ASCII" }
 
-// encodingOf is what a server said of its encoding at the beginning of a session.
+// encodingOf returns the encoding that a server reported at the start of a session.
 func encodingOf(conn *pgconn.PgConn) *EncodingError {
 	return &EncodingError{conn.ParameterStatus("server_encoding")}
 }
 
-// Encodes answers an [EncodingError] where the database could not store each text. It changes nothing.
+// Encodes returns an [EncodingError] if the database cannot store every text. It changes nothing.
 func (db *DB) Encodes(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
@@ -37,10 +37,10 @@ func (db *DB) Encodes(ctx context.Context) error {
 	return nil
 }
 
-// NotWritable says that PostgreSQL takes no writes from this role, while it may be in order.
+// NotWritable says that PostgreSQL accepts no writes from this role, possibly on purpose.
 type NotWritable struct {
 	Role, Database string
-	Standby        bool // until it is promoted; otherwise default_transaction_read_only is on
+	Standby        bool // a standby, until it is promoted; otherwise default_transaction_read_only is on
 }
 
 func (e *NotWritable) Error() string {
@@ -50,7 +50,7 @@ func (e *NotWritable) Error() string {
 	return fmt.Sprintf("PostgreSQL takes no writes from the role %q in the database %q: default_transaction_read_only is on", e.Role, e.Database)
 }
 
-// Writable answers a [NotWritable] where a standby, or a setting, stands in the way of writing. It writes nothing.
+// Writable returns a [NotWritable] if the server is a standby or a setting forbids writing. It writes nothing.
 func (db *DB) Writable(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endUnacknowledged has the system bound how long it sends the same bytes again (tcp(7), TCP_USER_TIMEOUT). Where it
-// cannot, the connection is as good as any other.
+// endUnacknowledged limits how long the system retransmits data (tcp(7), TCP_USER_TIMEOUT). If that fails, the
+// connection works without it.
 func endUnacknowledged(network, _ string, socket syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

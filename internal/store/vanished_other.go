@@ -4,5 +4,5 @@ package store
 
 import "syscall"
 
-// endUnacknowledged leaves it to the system how long it sends the same bytes again.
+// endUnacknowledged leaves the limit on retransmission to the system.
 func endUnacknowledged(string, string, syscall.RawConn) error { return nil }
