@@ -13,28 +13,28 @@ import (
 	"hookglass/internal/store"
 )
 
-// Tunnel is the way to the local machines that are connected to endpoints.
+// Tunnel reaches the local machines that are connected to endpoints.
 type Tunnel interface {
-	// Answer waits for what a local machine answers to an event, and returns nil where none does in time.
+	// Answer waits for a local machine's answer to an event. It returns nil if none comes in time.
 	Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse
 }
 
-// awaiting is the reply to the sender of a stored event: one that awaits where a local machine's answer shall be given
-// (decisions, section 5, response_mode). A provider's handshake is answered by itself, and a script goes before the
-// tunnel.
+// awaiting returns the reply to the sender of a stored event. In response mode tunnel, the reply awaits a local
+// machine's answer (decisions, section 5, response_mode), except for a provider's handshake and for endpoints with a
+// script, which take precedence.
 func awaiting(t Target, ev *hookglass.Event) *hookglass.Reply {
 	if t.Endpoint.ProviderConfig.ResponseMode != hookglass.ResponseTunnel || ev.Reply.Source == hookglass.SourceHandshake || t.known.script != nil {
 		return ev.Reply
 	}
 	r := *ev.Reply
-	slim := *ev // without the body, which may be large and is not needed
+	slim := *ev // without the payload, which may be large and is not needed
 	slim.Payload = nil
 	r.Awaits = &slim
 	return &r
 }
 
-// Answer waits for a local machine's answer to the event that a reply awaits, puts it on record, and returns what the
-// sender is to be given. It returns soon after ctx ends.
+// Answer waits for a local machine's answer to the event that a reply awaits, records it, and returns what to send to
+// the sender. It returns soon after ctx ends.
 func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply {
 	own := *r
 	own.Awaits = nil
@@ -46,7 +46,7 @@ func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Rep
 		return &own
 	}
 	given := tunnelReply(r.Awaits.Method, answer)
-	// What is on record is what was sent: without the one there is not the other.
+	// What is recorded must be what is sent, so if one cannot be recorded, it is not sent.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.SetReply(r.Awaits, given) })
@@ -57,8 +57,8 @@ func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Rep
 	return given
 }
 
-// private are fields of a local machine's answer that are not passed on: what would reach into the web app, which may
-// share the host.
+// private lists fields of a local machine's answer that are not passed on, because they would affect the web app, which
+// may share the host.
 var private = []string{
 	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Nel", "Report-To",
 	"Content-Security-Policy",
@@ -82,12 +82,12 @@ func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Rep
 	return dated(r)
 }
 
-// truncated tells the sender, and who reads the record, that the body is the beginning of a longer one: a report holds
-// 64 KiB of an answer at most (decisions, section 10), or the local machine broke off.
+// truncated says, to the sender and in the record, that the body is cut: a report holds at most 64 KiB of an answer
+// (decisions, section 10), or the local machine broke off.
 var truncated = hookglass.Header{Name: "X-Service-Truncated", Value: "true"}
 
-// stillCoded reports whether the body of a local machine's answer has the coding that its headers name. Some clients
-// pass on what came, others what their HTTP library made of it, with the headers that it had before.
+// stillCoded reports whether the body of a local machine's answer still has the content coding that its headers name.
+// Some clients pass the body on as received, others after their HTTP library decoded it, with the original headers.
 func stillCoded(answer *hookglass.TargetResponse) bool {
 	of := coding.Of(answer.Headers)
 	if of == "" || utf8.Valid(answer.Body) {

@@ -9,7 +9,7 @@ import (
 	"hookglass"
 )
 
-// Bounds of a request's head. Whoever reads events may count on them, however the events came here.
+// Bounds of a request's head. They hold for all events, however these were captured.
 const (
 	MaxHeaders     = 256      // header lines
 	MaxHeaderBytes = 64 << 10 // of the request line and the header lines
@@ -18,16 +18,16 @@ const (
 // Arrival is one HTTP request to a webhook endpoint, exactly as it came.
 type Arrival struct {
 	Method   string
-	Path     string     // what follows /hooks/<ref>, still percent-encoded; "/" when nothing follows
+	Path     string     // what follows /hooks/<ref>, still percent-encoded; "/" if nothing does
 	RawQuery string     // without the question mark
-	HasQuery bool       // a question mark was there, even with nothing behind it
+	HasQuery bool       // there was a question mark, even with nothing after it
 	Target   string     // the request target, path and query, as received
 	Proto    string     // HTTP/1.1, HTTP/1.0 or HTTP/2.0
-	Host     string     // the authority the sender used, after trusted proxies
-	Scheme   string     // http or https, after trusted proxies
-	Client   netip.Addr // the sender, after trusted proxies
+	Host     string     // the authority that the sender used, according to trusted proxies
+	Scheme   string     // http or https, according to trusted proxies
+	Client   netip.Addr // the sender, according to trusted proxies
 	Headers  hookglass.Headers
 	Trailers hookglass.Headers
-	Body     []byte    // the arrival owns it
-	At       time.Time // when all of it was there
+	Body     []byte    // owned by the arrival
+	At       time.Time // when it was complete
 }

@@ -6,13 +6,13 @@ import (
 	"hookglass/internal/store"
 )
 
-// chooser is a forwarding target that does not get all events.
+// chooser is a forwarding target with a condition.
 type chooser struct {
 	target int64
 	when   query.Condition
 }
 
-// choosers are those among targets, in their order.
+// choosers returns the targets with conditions, in their order.
 func choosers(targets []store.TargetCondition) (all []chooser) {
 	for _, t := range targets {
 		if t.When == "" {
@@ -20,14 +20,14 @@ func choosers(targets []store.TargetCondition) (all []chooser) {
 		}
 		when, err := query.ParseCondition(t.When)
 		if err != nil {
-			continue // of a later version of the program: an event too many is better than one too few
+			continue // from a newer version of the program: forwarding too much is better than too little
 		}
 		all = append(all, chooser{t.TargetID, when})
 	}
 	return all
 }
 
-// following is the work that follows an event.
+// following returns the work that follows an event.
 func (t *target) following(ev *hookglass.Event) store.Work {
 	work := t.work
 	for _, c := range t.choosers {

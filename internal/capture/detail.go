@@ -7,8 +7,8 @@ import (
 	"hookglass/internal/provider"
 )
 
-// Detail is an event in the detail form. For it a webhook's sender is looked at again, and the message of a mail is
-// read.
+// Detail converts an event to its API detail form. For a webhook it detects the provider again, for a mail it parses
+// the message.
 func Detail(e *hookglass.Event) api.EventDetail {
 	out := api.FromEventDetail(e)
 	if e.Payload == nil {

@@ -16,17 +16,17 @@ import (
 	"hookglass/internal/email"
 )
 
-// Export writes events to a file, one by one, as they come. Close ends the file and leaves the writer open. The events
-// are in the detail form.
+// Export writes events in detail form to a file, one by one as they are added. Close completes the file but leaves the
+// writer open.
 type Export interface {
-	// MediaType is that of the file.
+	// MediaType returns the media type of the file.
 	MediaType() string
 	Add(e *hookglass.Event) error
 	Close() error
 }
 
-// NewExport begins a file in one of the formats ndjson, har and csv (decisions, section 6), or mbox. It answers
-// validation_failed for another. detail makes what a line of ndjson holds.
+// NewExport begins a file in the format ndjson, har or csv (decisions, section 6), or mbox. It answers
+// validation_failed for any other. detail returns the object for a line of ndjson.
 func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (Export, error) {
 	switch format {
 	case "ndjson":
@@ -43,7 +43,7 @@ func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (E
 	return nil, hookglass.Invalid("format", "must be ndjson, har, csv or mbox")
 }
 
-// mboxExport writes a mailbox of the raw messages of mail (RFC 4155). Webhooks are none and are left out.
+// mboxExport writes a mailbox of raw messages (RFC 4155). It leaves webhooks out.
 type mboxExport struct{ w io.Writer }
 
 func (*mboxExport) MediaType() string { return "application/mbox" }
@@ -62,7 +62,7 @@ func (x *mboxExport) Add(e *hookglass.Event) error {
 
 func (*mboxExport) Close() error { return nil }
 
-// ndjsonExport writes one JSON object a line.
+// ndjsonExport writes one JSON object per line.
 type ndjsonExport struct {
 	lines  *json.Encoder
 	detail func(*hookglass.Event) any
@@ -72,8 +72,8 @@ func (*ndjsonExport) MediaType() string              { return "application/x-ndj
 func (x *ndjsonExport) Add(e *hookglass.Event) error { return x.lines.Encode(x.detail(e)) }
 func (*ndjsonExport) Close() error                   { return nil }
 
-// csvExport writes a table with a header line (RFC 4180). Senders choose what is in the cells, so none is left that a
-// spreadsheet would run as a formula.
+// csvExport writes a table with a header line (RFC 4180). Senders control the contents of cells, so cells that a
+// spreadsheet would run as formulas are defused.
 type csvExport struct {
 	w     *csv.Writer
 	begun bool
@@ -100,7 +100,7 @@ func (x *csvExport) Add(e *hookglass.Event) error {
 	}
 	ip := e.IP
 	if e.Type == hookglass.EventEmail {
-		ip = "" // as in lists: it is that of a server on the mail's way
+		ip = "" // as in lists: it is only a server on the mail's path
 	}
 	row := []string{
 		string(e.ID), string(e.Type), stamp(e.ReceivedAt), e.Method, e.Path, e.RawQuery, e.URL, status, e.ContentType, ip, strconv.FormatInt(e.Size, 10), e.Provider, e.EventType,
@@ -122,7 +122,7 @@ func (x *csvExport) begin() error {
 	return x.write(csvColumns)
 }
 
-// write does not leave the row in the buffer: the next may be a while to come.
+// write flushes each row, because the next one may take a while.
 func (x *csvExport) write(row []string) error {
 	if err := x.w.Write(row); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (x *csvExport) write(row []string) error {
 	return x.w.Error()
 }
 
-// harmless puts an apostrophe before a cell that a spreadsheet would take for a formula (OWASP, "CSV Injection").
+// harmless prefixes an apostrophe to a cell that a spreadsheet would take for a formula (OWASP, "CSV Injection").
 func harmless(cell string) string {
 	if cell != "" && strings.IndexByte("=+-@\t\r\n", cell[0]) >= 0 {
 		return "'" + cell
@@ -139,8 +139,8 @@ func harmless(cell string) string {
 	return cell
 }
 
-// harExport writes an HTTP archive, version 1.2. Mail becomes an entry too, of the method EMAIL and without a response,
-// so that the file has every event.
+// harExport writes an HTTP archive, version 1.2. So that the file has every event, a mail becomes an entry too, with
+// the method EMAIL and no response.
 type harExport struct {
 	w     io.Writer
 	begun bool
@@ -185,7 +185,7 @@ func (x *harExport) begin() error {
 	return err
 }
 
-// The parts of an entry, by the names of HAR 1.2. Sizes that were not measured are -1.
+// The parts of an entry, with the names of HAR 1.2. Sizes that were not measured are -1.
 type (
 	harEntry struct {
 		Started  string      `json:"startedDateTime"`
@@ -196,7 +196,7 @@ type (
 		Timings  harTimings  `json:"timings"`
 		IP       string      `json:"_clientIPAddress,omitempty"`
 		ID       string      `json:"_id"`
-		Latin1   []string    `json:"_latin1,omitempty"` // as of the detail form, JSON Pointers into the entry
+		Latin1   []string    `json:"_latin1,omitempty"` // as in the detail form: JSON Pointers into the entry
 	}
 	harRequest struct {
 		Method      string    `json:"method"`
@@ -212,7 +212,7 @@ type (
 	harBody struct {
 		MediaType string `json:"mimeType"`
 		Text      string `json:"text"`
-		Encoding  string `json:"_encoding,omitempty"` // base64; HAR has no word for it here
+		Encoding  string `json:"_encoding,omitempty"` // base64; HAR has no standard field for it here
 	}
 	harResponse struct {
 		Status      int        `json:"status"`
@@ -287,7 +287,7 @@ func harHeaders(headers hookglass.Headers) []harPair {
 	return pairs
 }
 
-// harLatin1 returns the pointers to what is not UTF-8 of headers.
+// harLatin1 returns pointers to the names and values of headers that are not UTF-8.
 func harLatin1(place string, headers hookglass.Headers) (pointers []string) {
 	for i, h := range headers {
 		if !utf8.ValidString(h.Name) {
@@ -308,7 +308,7 @@ func harQuery(raw string) []harPair {
 	return pairs
 }
 
-// compact is JSON as a program likes it: without the escapes that are for HTML.
+// compact encodes v as JSON without HTML escapes.
 func compact(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -317,7 +317,7 @@ func compact(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// bodyText is a body as text, in base64 where it is not UTF-8.
+// bodyText returns a body as text, or in base64 if it is not UTF-8.
 func bodyText(body []byte) (text, encoding string) {
 	if utf8.Valid(body) {
 		return string(body), ""

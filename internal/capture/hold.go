@@ -12,23 +12,22 @@ import (
 )
 
 const (
-	// largeReads bounds the large events that readers are given at a time: one is held for as long as its reader takes.
+	// largeReads bounds the large events held for readers: each is held for as long as its reader takes.
 	largeReads = 256 << 20
 	// readTime is how long a reader waits for room.
 	readTime = 30 * time.Second
-	// exportTime is how long one waits who has a part of a file already, and would have to start over.
+	// exportTime is how long a reader waits in the middle of a file, where giving up would mean to start over.
 	exportTime = time.Hour
-	// exportTimes is how many times its size an event takes that is written to a file: as it was received, as text, and
-	// as what is written of it.
+	// exportTimes is how many times its size an exported event takes in memory: as received, as text, and as written.
 	exportTimes = 4
 )
 
-// errNoRead is told where what others read leaves no room in time.
+// errNoRead is the error when other readers leave no room in time.
 var errNoRead = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too many large requests are being read.", RetryAfter: 5 * time.Second}
 
-// Hold reads an event, and a large one only while there is room for what becomes of it: so many times its size. The
-// room is given back when ctx is done, as that of a request is when it has been answered. It answers what read answers,
-// and unavailable. Of a large event read is called twice: first with a view that leaves out what is large, see
+// Hold reads an event. A large one is read only once there is room for times its size, which covers what is made of it.
+// The room is returned when ctx is done, for example when a request was answered. It answers what read answers, and
+// unavailable. For a large event read is called twice, first with a view that leaves large payloads out; see
 // [store.View.Sparing].
 func (s *Service) Hold(
 	ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error),
@@ -43,8 +42,8 @@ func (s *Service) Hold(
 	return all[0], nil
 }
 
-// HoldAll is Hold for events that are needed together. Who took room for one, and then for another, could wait for
-// somebody who waits for them.
+// HoldAll is Hold for events that are needed together. Reserving room for one at a time could deadlock with others that
+// do the same.
 func (s *Service) HoldAll(
 	ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error),
 ) (all []*hookglass.Event, err error) {
@@ -67,7 +66,7 @@ func (s *Service) HoldAll(
 	return store.Read(ctx, s.db, who, read)
 }
 
-// RoomFor waits for room for what was made of events and is given to a reader, which has it until ctx is done. It
+// RoomFor waits for room for data that is made of events for a reader. The room is returned when ctx is done. It
 // answers unavailable.
 func (s *Service) RoomFor(ctx context.Context, who hookglass.Principal, bytes int64) error {
 	give, err := s.room(ctx, who, bytes, s.readTime)
@@ -88,16 +87,16 @@ func (s *Service) room(ctx context.Context, who hookglass.Principal, bytes int64
 	return nil, errNoRead
 }
 
-// readerOf names those who share as one.
+// readerOf identifies those who share a portion of the room.
 func readerOf(who hookglass.Principal) string {
 	return strconv.FormatInt(who.Account, 10) + " " + string(who.Endpoint)
 }
 
-// matchTimes is how many times its size an event takes while it is held against a query: it is decoded.
+// matchTimes is how many times its size an event takes while a query is matched against it, because it is decoded.
 const matchTimes = 2
 
-// Means reports whether a query means an event that is in the list form, and reads as much of it as that takes, as
-// there is room. It answers not_found for one that was deleted meanwhile, and unavailable.
+// Means reports whether an event in list form matches a query. It loads what the query reads, once there is room. It
+// answers not_found for an event that was deleted meanwhile, and unavailable.
 func (s *Service) Means(ctx context.Context, who hookglass.Principal, ref string, q query.Query, e *hookglass.Event) (bool, error) {
 	read := (*store.View).Event
 	if headers, body := q.Reads(); !headers && !body {
@@ -121,8 +120,8 @@ func (s *Service) Means(ctx context.Context, who hookglass.Principal, ref string
 	return q.Match(whole), nil
 }
 
-// MayExport waits until there is room to begin a file. It answers unavailable, which nobody can be told once the file
-// has begun.
+// MayExport waits until there is room to begin a file. It answers unavailable, which could not be reported any more
+// once the file has begun.
 func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error {
 	give, err := s.room(ctx, who, store.EachBytes, s.readTime)
 	if err == nil {
@@ -131,8 +130,8 @@ func (s *Service) MayExport(ctx context.Context, who hookglass.Principal) error 
 	return err
 }
 
-// Each calls fn with each event of an endpoint that the query means, oldest first. It is for a file, which its reader
-// may take slowly: it waits for room before it reads large events, see Hold. It answers what [store.DB.EachEvent] does.
+// Each calls fn with each event of an endpoint that matches the query, oldest first. It is for files, whose readers may
+// be slow: it waits for room before it reads large events, see Hold. It answers what [store.DB.EachEvent] does.
 func (s *Service) Each(ctx context.Context, who hookglass.Principal, ref string, q query.Query, fn func(*hookglass.Event) error) error {
 	return s.db.EachEvent(ctx, who, ref, q, s.exporting(ctx, who), fn)
 }
@@ -142,15 +141,14 @@ func (s *Service) EachReported(ctx context.Context, who hookglass.Principal, ref
 	return s.db.EachReportedEvent(ctx, who, ref, q, s.exporting(ctx, who), fn)
 }
 
-// exporting waits for room for what is read for a file.
+// exporting returns a function that waits for room for what is read for a file.
 func (s *Service) exporting(ctx context.Context, who hookglass.Principal) store.Holding {
 	return func(bytes, largest int64) (give func(), err error) {
 		return s.room(ctx, who, bytes+(exportTimes-1)*largest, exportTime)
 	}
 }
 
-// Picked is EachReported for the events with these ids, in the order of the ids. Events that are gone are
-// left out.
+// Picked is EachReported for the events with the given ids, in that order. It skips events that are gone.
 func (s *Service) Picked(ctx context.Context, who hookglass.Principal, ref string, ids []string, fn func(*hookglass.Event) error) error {
 	one := func(id string) error {
 		var e *hookglass.Event

@@ -15,28 +15,28 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of fetching the keys that senders publish. What deliveries name is up to whoever sends them, so what they can
-// cause is little: package provider lets no address through but the sender's own, and these bound the rest.
+// Bounds on fetching the keys that senders publish. Deliveries name the keys, and anybody can send deliveries. Package
+// provider allows only addresses of the genuine sender; these limits bound the rest.
 const (
-	keyLife    = 24 * time.Hour   // a key that was fetched is used for so long
-	keyRest    = 30 * time.Second // one that could not be is left alone for so long
+	keyLife    = 24 * time.Hour   // how long a fetched key is used
+	keyRest    = 30 * time.Second // how long a failed key is not tried again
 	keyTimeout = 5 * time.Second
 	keyBytes   = 64 << 10
-	maxKeys    = 1024 // in memory, and as many failures
+	maxKeys    = 1024 // keys in memory, and likewise failures
 	keysPerSec = 5
 	keyBurst   = 20
-	// keyPatience is for how long after its reception an event waits for a key that cannot be had.
+	// keyPatience is how long after its reception an event waits for a key that cannot be fetched.
 	keyPatience = 10 * time.Minute
-	// keysForPerson bounds what one call fetches for which a person waits.
+	// keysForPerson bounds the fetches of one call for which a person waits.
 	keysForPerson = 4
 )
 
-// Fetcher is the way out to where senders publish their keys: outbound.Client, or a network that a test makes up.
+// Fetcher fetches published keys: outbound.Client, or a fake network in a test.
 type Fetcher interface {
 	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
 }
 
-// keyring keeps published keys. Looking one up never waits; fetching is for the background.
+// keyring holds published keys. A look-up never waits; fetching is for background work.
 type keyring struct {
 	client Fetcher // nil: nothing is fetched
 	limit  *rate.Limiter
@@ -64,7 +64,7 @@ func newKeyring(client Fetcher, log *slog.Logger) *keyring {
 	}
 }
 
-// lookUp returns a key that was fetched, or nil.
+// lookUp returns a fetched key, or nil.
 func (k *keyring) lookUp(ref provider.KeyRef) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,11 +74,10 @@ func (k *keyring) lookUp(ref provider.KeyRef) []byte {
 	return nil
 }
 
-// errNoSuchKey says that it will not help to ask again.
+// errNoSuchKey says that trying again will not help.
 var errNoSuchKey = errors.New("the key's address does not have it")
 
-// fetch has a key fetched, unless it is there. It answers rate_limited when it is to be asked again later, and
-// errNoSuchKey.
+// fetch fetches a key unless it is known. It answers rate_limited if it should be tried again later, or errNoSuchKey.
 func (k *keyring) fetch(ctx context.Context, ref provider.KeyRef) error {
 	if k.lookUp(ref) != nil {
 		return nil
@@ -142,15 +141,14 @@ func later(wait time.Duration) error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "A sender's key could not be fetched yet.", RetryAfter: wait}
 }
 
-// verify judges a request with the keys that are known.
+// verify checks a request with the known keys.
 func (s *Service) verify(req *provider.Request, found provider.Detection, configs []provider.Config) provider.Verdict {
 	req.Keys = s.keys.lookUp
 	return provider.Verify(req, found, configs)
 }
 
-// JudgeSignature does a task of the kind store.TaskSignature: it fetches the key that an event's signature is to be
-// checked with, and judges the event again, as of the time of its reception. It answers rate_limited when that has to
-// wait.
+// JudgeSignature does a task of kind store.TaskSignature: it fetches the key for an event's signature and checks the
+// event again, as of its reception. It answers rate_limited if that has to wait.
 func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	ev := t.Event
 	var e hookglass.Endpoint
@@ -180,7 +178,7 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	if verdict.Needs != nil {
 		err := s.keys.fetch(ctx, *verdict.Needs)
 		switch {
-		case err == nil: // it may have been fetched for another
+		case err == nil: // possibly fetched for another event
 			verdict = s.verify(req, found, configs)
 		case hookglass.Is(err, hookglass.CodeRateLimited) && s.db.Now().Sub(ev.ReceivedAt) < keyPatience, ctx.Err() != nil:
 			return err

@@ -14,17 +14,17 @@ import (
 	"hookglass/internal/store"
 )
 
-// Mail is one message on its way to mail endpoints, exactly as it came.
+// Mail is a message for mail endpoints, exactly as received.
 type Mail struct {
 	From     string      // the reverse path; empty: the null sender
 	To       []Recipient // at least one
-	Named    []string    // the recipients that a mail service tells; nil: those of To
+	Named    []string    // the recipients that a mail service names; nil: those of To
 	Composed bool        // see hookglass.Envelope
 	Helo     string
 	Protocol string     // see hookglass.Envelope
-	Client   netip.Addr // the sending server, after trusted proxies; may be the zero Addr
-	Raw      []byte     // the arrival owns it
-	At       time.Time  // when all of it was there
+	Client   netip.Addr // the sending server, according to trusted proxies; may be the zero Addr
+	Raw      []byte     // owned by the arrival
+	At       time.Time  // when it was complete
 }
 
 // Recipient is one recipient of a mail.
@@ -33,17 +33,18 @@ type Recipient struct {
 	Target  Target
 }
 
-// Delivered says what became of a mail at one recipient: the event, or why there is none.
+// Delivered is the outcome for one recipient of a mail: the event, or why there is none.
 type Delivered struct {
 	Event hookglass.EventID
 	Err   error
 }
 
-// maxListed bounds what of a mail's From, To and Subject the list form has. All of it is in the header.
+// maxListed bounds From, To and Subject in the list form, in bytes. The headers hold them in full.
 const maxListed = 2_000
 
-// AdmitMail finds the endpoint with a local part, which is in lower case, before the mail is read. It answers not_found
-// for one that is unknown, deleted or expired; gone for a disabled one; rate_limited when too much of it is under way.
+// AdmitMail finds the endpoint with a local part, given in lower case, before the mail is read. It answers not_found
+// for one that is unknown, deleted or expired, gone for a disabled one, and rate_limited if too many of its arrivals
+// are in progress.
 func (s *Service) AdmitMail(ctx context.Context, localPart string) (Target, error) {
 	return s.admit(ctx, mailbox(localPart), hookglass.KindEmail)
 }
@@ -53,10 +54,10 @@ func (s *Service) AdmitMailbox(ctx context.Context, ref string) (Target, error) 
 	return s.admit(ctx, ref, hookglass.KindEmail)
 }
 
-// CaptureMail stores the mail once for each endpoint among the recipients' and says what became of it at each
-// recipient. What is told to be stored is on disk. The events of several endpoints are committed side by side: one may
-// be stored and another not. Errors: not_found when the endpoint was deleted meanwhile, rate_limited, and unavailable
-// when the storage cannot take it.
+// CaptureMail stores the mail once for each endpoint among the recipients and returns the outcome for each recipient. A
+// mail with an event is on disk. The events of several endpoints are committed independently: some may be stored and
+// others not. Errors: not_found if the endpoint was deleted meanwhile, rate_limited, and unavailable if the storage
+// cannot take it.
 func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 	events, of := s.judgeMail(m)
 	outcomes := make([]error, len(events))
@@ -66,7 +67,7 @@ func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 		var storing sync.WaitGroup
 		for i, r := range m.To {
 			if n := of[i]; !slices.Contains(of[:i], n) {
-				storing.Go(func() { outcomes[n] = s.keepMail(ctx, r.Target, events[n]) }) // and so in one commit, mostly
+				storing.Go(func() { outcomes[n] = s.keepMail(ctx, r.Target, events[n]) }) // concurrently, to share a commit
 			}
 		}
 		storing.Wait()
@@ -97,9 +98,9 @@ func (s *Service) keepMail(ctx context.Context, t Target, ev *hookglass.Event) (
 	return nil
 }
 
-// CapturePosted stores a mail that was posted, as itself or in the form of a mail service, and returns the reply to its
-// sender. Errors are those of CaptureMail, and unsupported_media_type, invalid_json and validation_failed for a body
-// that is no mail.
+// CapturePosted stores a mail that was posted over HTTP, raw or in the form of a mail service, and returns the reply.
+// Errors are those of CaptureMail, and unsupported_media_type, invalid_json and validation_failed for a body that is
+// not a mail.
 func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	posted, err := fromPost(a)
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *Service) CapturePosted(ctx context.Context, t Target, a *Arrival) (*hoo
 	return acknowledged(delivered[0].Event), nil
 }
 
-// fromPost reads a posted mail. One that is compressed is refused: it would be kept as a message that nobody can read.
+// fromPost parses a posted mail. It refuses a compressed one, which would be kept as a message that nobody can read.
 func fromPost(a *Arrival) (*email.Posted, error) {
 	if coding.Of(a.Headers) != "" {
 		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body may not be compressed.")
@@ -124,7 +125,7 @@ func fromPost(a *Arrival) (*email.Posted, error) {
 	return email.FromPost(a.Headers.Get("Content-Type"), a.Body)
 }
 
-// judgeMail makes an event of the mail for each endpoint, and says for each recipient which event is its.
+// judgeMail makes an event of the mail for each endpoint; of maps each recipient to its event.
 func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 	parsed := email.Parse(m.Raw)
 	found := email.Detect(parsed, m.envelope())
@@ -169,16 +170,16 @@ func (m *Mail) envelope() email.Envelope {
 	return email.Envelope{RemoteIP: m.Client, HELO: m.Helo, MailFrom: m.From}
 }
 
-// envelopeOf is the envelope of a mail that was stored.
+// envelopeOf returns the envelope of a stored mail.
 func envelopeOf(ev *hookglass.Event) email.Envelope {
 	if ev.Envelope == nil {
 		return email.Envelope{}
 	}
-	client, _ := netip.ParseAddr(ev.IP) // empty where it is not known
+	client, _ := netip.ParseAddr(ev.IP) // the zero Addr if it is not known
 	return email.Envelope{RemoteIP: client, HELO: ev.Envelope.Helo, MailFrom: ev.Envelope.From}
 }
 
-// listed cuts a text at the last character that fits.
+// listed cuts a text to maxListed bytes, at a character boundary.
 func listed(s string) string {
 	if len(s) <= maxListed {
 		return s

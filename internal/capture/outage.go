@@ -10,29 +10,28 @@ import (
 	"hookglass/internal/store"
 )
 
-// outageGrain is how often an outage is told of while it lasts. A line for each arrival would help nobody, and
-// fill the disk that may be the trouble.
+// outageGrain is how often a continuing outage is logged. A line per arrival would help nobody, and fill the disk that
+// may be the problem.
 const outageGrain = 10 * time.Second
 
-// outage tells the operator that the storage refuses arrivals: when that begins, now and then while it lasts, and
-// when it is over.
+// outage logs that the storage refuses arrivals: when that begins, at intervals while it continues, and when it ends.
 type outage struct {
 	log  *slog.Logger
 	open atomic.Bool
 
 	mu      sync.Mutex
-	latest  time.Time // refusal
-	told    time.Time
-	refused int // since told
-	noRoom  time.Time
-	reason  error // of that
+	latest  time.Time // last refusal
+	told    time.Time // last log message
+	refused int       // since told
+	noRoom  time.Time // last refusal for lack of room
+	reason  error     // of noRoom
 }
 
-// roomGrain is how long after an arrival for which there was no room others are taken to find none: as long as its
-// sender is told to wait. Where nothing is sent here meanwhile, because we said so, the next one shows how it is.
+// roomGrain is how long one lack of room counts as lasting: as long as the sender was told to wait. If nothing arrives
+// afterwards, because we said so, the next arrival shows how things are.
 const roomGrain = 5 * time.Second
 
-// room answers why there is none, nil where there is. What looks at the storage with a small row finds one where
+// room returns why there is no room, or nil if there is. It complements the health check, whose small row may fit where
 // arrivals do not.
 func (o *outage) room() error {
 	o.mu.Lock()
@@ -43,7 +42,7 @@ func (o *outage) room() error {
 	return o.reason
 }
 
-// refusal notes what became of an arrival that was not stored.
+// refusal records the error of an arrival that was not stored.
 func (o *outage) refusal(err error) {
 	if !hookglass.Is(err, hookglass.CodeUnavailable) {
 		return
@@ -62,14 +61,14 @@ func (o *outage) refusal(err error) {
 	}
 }
 
-// stored notes that an arrival was stored. It costs next to nothing while there is no outage.
+// stored records that an arrival was stored. It costs next to nothing without an outage.
 func (o *outage) stored() {
 	if !o.open.Load() {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.open.Load() && time.Since(o.latest) >= time.Second { // small arrivals may go where large ones do not
+	if o.open.Load() && time.Since(o.latest) >= time.Second { // small arrivals may succeed where large ones fail
 		o.open.Store(false)
 		o.log.Info("webhooks are stored again", "refused", o.refused)
 		o.told, o.refused, o.reason = time.Time{}, 0, nil

@@ -13,8 +13,8 @@ import (
 // maxUnpacked bounds how much of a compressed body is decompressed to read its parts, in bytes.
 const maxUnpacked = 8 << 20
 
-// parts are the parts of a webhook's multipart body, by their index. A compressed body is decompressed, maxUnpacked
-// bytes of it at most.
+// parts yields the parts of a webhook's multipart body with their indexes. A compressed body is decompressed up to
+// maxUnpacked bytes.
 func parts(e *hookglass.Event) iter.Seq2[int, coding.Part] {
 	if e.Payload == nil || e.Type == hookglass.EventEmail {
 		return func(func(int, coding.Part) bool) {}
@@ -38,7 +38,7 @@ func bodyParts(e *hookglass.Event) (all []api.BodyPart) {
 	return all
 }
 
-// Part is a part of a webhook's multipart body by its index in the detail form, or not_found.
+// Part returns a part of a webhook's multipart body by its index in the detail form. It answers not_found.
 func Part(e *hookglass.Event, index int) (coding.Part, error) {
 	for i, p := range parts(e) {
 		if i == index {

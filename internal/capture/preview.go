@@ -2,8 +2,7 @@ package capture
 
 import "hookglass"
 
-// PreviewResponse is the reply that an endpoint's own answer makes to an event, as its sender would get it. The event
-// is in the detail form.
+// PreviewResponse returns the reply that a custom answer would give to the sender of an event in detail form.
 func PreviewResponse(r *hookglass.Response, e *hookglass.Event) *hookglass.Reply {
 	return given(e.Method, customReply(r, e))
 }

@@ -9,10 +9,10 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxRefusals bounds what is counted while it cannot be written down: endpoints, minutes and codes.
+// maxRefusals bounds the counters kept while they cannot be stored: one per endpoint, minute and code.
 const maxRefusals = 100_000
 
-// refusals counts arrivals that were refused until they are written down.
+// refusals counts refused arrivals until the counts are stored.
 type refusals struct {
 	clock func() time.Time
 
@@ -20,14 +20,14 @@ type refusals struct {
 	counts map[refusal]int64
 }
 
-// refusal is what arrivals have in common that are counted together.
+// refusal identifies a counter.
 type refusal struct {
 	endpoint int64
 	minute   int64 // of Unix time
 	code     hookglass.Code
 }
 
-// add counts an arrival that was answered with an error; nil and an endpoint that is gone count nowhere.
+// add counts an arrival that was answered with an error. It ignores nil, and endpoints that do not exist.
 func (r *refusals) add(endpoint int64, err error) {
 	if err == nil || hookglass.Is(err, hookglass.CodeNotFound) {
 		return
@@ -56,7 +56,7 @@ func (r *refusals) take() map[refusal]int64 {
 	return counts
 }
 
-// writeRefusals writes down what was counted. What cannot be written now is kept for the next time.
+// writeRefusals stores the counts. If that fails, they are kept for the next time.
 func (s *Service) writeRefusals(ctx context.Context) error {
 	counts := s.refused.take()
 	if len(counts) == 0 {

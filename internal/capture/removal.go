@@ -13,7 +13,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// tempBatch bounds the temporary endpoints that one purge ends.
+// tempBatch bounds the temporary endpoints that one purge expires.
 const tempBatch = 100
 
 // Delete deletes one event. It answers not_found.
@@ -21,9 +21,9 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, even
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteEvent(ref, eventID) })
 }
 
-// DeleteRange deletes the endpoint's events received before and after the given times, the zero time being no bound,
-// and returns how many they were. Captures go on meanwhile; what they bring stays. When the context ends a part
-// may be deleted, and doing it again deletes the rest.
+// DeleteRange deletes the endpoint's events received between two times, both excluded, and returns how many. A zero
+// time is no bound. Events captured meanwhile stay. If the context ends, a part may have been deleted; a repeated call
+// deletes the rest.
 func (s *Service) DeleteRange(ctx context.Context, who hookglass.Principal, ref string, before, after time.Time) (int64, error) {
 	if before.IsZero() && after.IsZero() {
 		var n int64
@@ -48,7 +48,7 @@ func (s *Service) DeleteRange(ctx context.Context, who hookglass.Principal, ref 
 	return left.Deleted, nil
 }
 
-// Tag gives the event a tag, making the tag when the workspace has none of the name, and returns the event's tags.
+// Tag adds a tag to an event, creating it if the workspace does not have it, and returns the event's tags.
 func (s *Service) Tag(ctx context.Context, who hookglass.Principal, ref, eventID, tag string) (tags []string, err error) {
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		tags, err = tx.TagEvent(ref, eventID, tag)
@@ -57,7 +57,7 @@ func (s *Service) Tag(ctx context.Context, who hookglass.Principal, ref, eventID
 	return tags, err
 }
 
-// Untag takes a tag from the event, if it has it, and returns the event's tags.
+// Untag removes a tag from an event, if it has it, and returns the event's tags.
 func (s *Service) Untag(ctx context.Context, who hookglass.Principal, ref, eventID, tag string) (tags []string, err error) {
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		tags, err = tx.UntagEvent(ref, eventID, tag)
@@ -66,8 +66,7 @@ func (s *Service) Untag(ctx context.Context, who hookglass.Principal, ref, event
 	return tags, err
 }
 
-// SetNote writes a note on the event in place of what was there, "" being none. It answers validation_failed for what
-// [hookglass.Note] refuses.
+// SetNote replaces the note on an event; "" removes it. It answers validation_failed for what [hookglass.Note] refuses.
 func (s *Service) SetNote(ctx context.Context, who hookglass.Principal, ref, eventID, note string) error {
 	note, err := hookglass.Note(note)
 	if err != nil {
@@ -76,8 +75,8 @@ func (s *Service) SetNote(ctx context.Context, who hookglass.Principal, ref, eve
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetNote(ref, eventID, note) })
 }
 
-// Ignore hides the event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first. It
-// answers validation_failed for another.
+// Ignore hides an event from lists and health figures for one of [hookglass.IgnoreReasons]; "" is the first. It answers
+// validation_failed for any other reason.
 func (s *Service) Ignore(ctx context.Context, who hookglass.Principal, ref, eventID, reason string) error {
 	if reason == "" {
 		reason = hookglass.IgnoreReasons[0]
@@ -88,17 +87,17 @@ func (s *Service) Ignore(ctx context.Context, who hookglass.Principal, ref, even
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, reason) })
 }
 
-// Unignore takes Ignore back.
+// Unignore undoes Ignore.
 func (s *Service) Unignore(ctx context.Context, who hookglass.Principal, ref, eventID string) error {
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.SetIgnored(ref, eventID, "") })
 }
 
-// purgeFor is how long one purge goes on before what else is past its time has its turn, and its job an end. The rest
-// is for the next, which comes about then.
+// purgeFor bounds the purging of events in one job, so that other expired data gets its turn and the job ends. The next
+// job, which comes about then, continues.
 const purgeFor = 24 * time.Second
 
-// Purge deletes events and lines of the feed past the retention of their account, with what was counted of attempts,
-// and temporary endpoints past their life, for as long as there is time.
+// Purge deletes events and lines of the feed past the retention of their account, together with attempt counters and
+// incidents, and expired temporary endpoints, as far as time permits.
 func (s *Service) Purge(ctx context.Context) error {
 	now := s.db.Now()
 	var due []store.PurgeDue
@@ -134,10 +133,10 @@ func (s *Service) Purge(ctx context.Context) error {
 	return failed
 }
 
-// tendEvery is how often ranges of payloads are looked after.
+// tendEvery is how often the ranges of payloads are maintained.
 const tendEvery = time.Minute
 
-// Tend keeps the database's ranges of payloads as they should be, until ctx ends. All nodes try; one does it.
+// Tend maintains the database's ranges of payloads until ctx ends. All nodes try; one at a time does it.
 func (s *Service) Tend(ctx context.Context) error {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
@@ -153,8 +152,8 @@ func (s *Service) Tend(ctx context.Context) error {
 	}
 }
 
-// purge deletes a piece of each endpoint in turn, so that one of which much is due, or that fails, does not keep the
-// others from being purged. When its time is over the rest waits: what has waited for long comes first.
+// purge deletes a batch from each endpoint in turn, so that an endpoint with much to delete, or one that fails, does
+// not keep the others from being purged. When its time is over the rest waits; the most overdue come first next time.
 func (s *Service) purge(ctx context.Context, due []store.PurgeDue, until time.Time) (failed error) {
 	for len(due) > 0 {
 		left := due[:0]
@@ -166,7 +165,7 @@ func (s *Service) purge(ctx context.Context, due []store.PurgeDue, until time.Ti
 			})
 			switch {
 			case hookglass.Is(err, hookglass.CodeUnavailable):
-				return errors.Join(failed, err) // nor would it for others
+				return errors.Join(failed, err) // it would fail for the others, too
 			case err == nil && more:
 				left = append(left, d)
 			case err != nil && !hookglass.Is(err, hookglass.CodeNotFound):
@@ -181,10 +180,10 @@ func (s *Service) purge(ctx context.Context, due []store.PurgeDue, until time.Ti
 	return failed
 }
 
-// eraseFor is for how long an erase job takes transactions before others have their turn.
+// eraseFor is how long an erase job runs before other jobs get their turn.
 const eraseFor = 5 * time.Second
 
-// Erase removes from the disk a part of what was deleted, and reports whether that was the last.
+// Erase erases a part of what was deleted and reports whether that was the last.
 func (s *Service) Erase(ctx context.Context, endpointNum int64) (done bool, err error) {
 	for until := time.Now().Add(eraseFor); time.Now().Before(until); {
 		began := time.Now()

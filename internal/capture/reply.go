@@ -8,13 +8,13 @@ import (
 	"hookglass/internal/provider"
 )
 
-// reply chooses the answer to the sender: a handshake's, the endpoint's own (that of a rule before that for all), or
-// the default (decisions, section 4).
+// reply chooses the answer to the sender (decisions, section 4): that of a handshake, of the first matching rule, the
+// custom answer for all events, or the default.
 func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
 	return given(ev.Method, answer(t, ev, req, found))
 }
 
-// given makes an answer one that may be given, without the fields that cannot be sent.
+// given removes the fields that cannot be sent from an answer and finishes it.
 func given(method string, r *hookglass.Reply) *hookglass.Reply {
 	kept := r.Headers[:0]
 	for _, h := range r.Headers {
@@ -26,11 +26,11 @@ func given(method string, r *hookglass.Reply) *hookglass.Reply {
 	return finish(method, r)
 }
 
-// finish makes an answer one that may be given: harmless to who opens it in a browser, and without a body where there
-// can be none.
+// finish makes an answer fit to be sent: safe for whoever opens it in a browser, and without a body where none is
+// allowed.
 func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 	if renders(r.Headers) {
-		// The web app may share the host: nothing that an endpoint answers may run as part of it.
+		// The web app may share the host: an answer of an endpoint must not run as a part of it.
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Security-Policy", Value: "sandbox"})
 	}
 	if method == "HEAD" || r.Status == 204 || r.Status == 205 || r.Status == 304 { // RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5
@@ -39,7 +39,7 @@ func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 	return r
 }
 
-// dated gives an answer its Date. Reception would add one; with it here the answer on record is the one that is sent.
+// dated adds the Date. The HTTP server would add one anyway; this way the recorded answer is the one that is sent.
 func dated(r *hookglass.Reply) *hookglass.Reply {
 	r.Headers = append(r.Headers, hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(httpDate)})
 	return r
@@ -52,7 +52,7 @@ func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider
 		if ok && !(shake.Ordinary && own != nil) {
 			r := &hookglass.Reply{Status: shake.Status, Headers: shake.Headers, Body: shake.Body, Source: hookglass.SourceHandshake}
 			if shake.Ordinary && (t.known.script != nil || t.Endpoint.ProviderConfig.ResponseMode == hookglass.ResponseTunnel) {
-				r.Source = hookglass.SourceDefault // what a script or a local machine answers goes before
+				r.Source = hookglass.SourceDefault // so that a script or a local machine answers instead
 			}
 			return r
 		}
@@ -71,7 +71,7 @@ func answer(t Target, ev *hookglass.Event, req *provider.Request, found provider
 	return acknowledged(ev.ID)
 }
 
-// acknowledged is the default answer.
+// acknowledged returns the default answer.
 func acknowledged(id hookglass.EventID) *hookglass.Reply {
 	body := make([]byte, 0, 64)
 	body = append(body, `{"received":true,"id":"`...)
@@ -83,7 +83,7 @@ func acknowledged(id hookglass.EventID) *hookglass.Reply {
 	}
 }
 
-// renders reports whether a browser may build a page of an answer. It guesses where no media type is named, or several.
+// renders reports whether a browser may render an answer as a page. Without exactly one media type, a browser guesses.
 func renders(h hookglass.Headers) bool {
 	named, page := 0, true
 	for _, f := range h {
@@ -95,8 +95,8 @@ func renders(h hookglass.Headers) bool {
 	return named != 1 || page
 }
 
-// isPage reports whether a media type is that of a page. A browser guesses what it is where the type is none, or says
-// that it is not known, and of a list it takes the last (WHATWG MIME Sniffing, section 7; Fetch, section 2.2.2).
+// isPage reports whether a media type is that of a page. Browsers guess if the type is invalid or says "unknown", and
+// of a list they take the last one (WHATWG MIME Sniffing, section 7; Fetch, section 2.2.2).
 func isPage(contentType string) bool {
 	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	kind, sub, _ := strings.Cut(strings.Trim(t, " \t"), "/")

@@ -7,21 +7,21 @@ import (
 	"hookglass/internal/query"
 )
 
-// rule is an answer to some of the events of an endpoint.
+// rule is a custom answer to the events that match a condition.
 type rule struct {
 	when  query.Query
-	reads bool // the body
+	reads bool // whether when reads the body
 	reply *hookglass.Response
 	is    *hookglass.ReplyRule
 }
 
-// readRules reads rules, in their order.
+// readRules parses rules, in their order.
 func readRules(written []hookglass.ResponseRule) []rule {
 	var rules []rule
 	for i, r := range written {
 		when, err := query.Parse(r.When, time.Time{})
 		if err != nil {
-			continue // of a later version of the program: the endpoint answers as without it
+			continue // from a newer version of the program: the endpoint answers as without the rule
 		}
 		_, body := when.Reads()
 		rules = append(rules, rule{when, body, &r.Response, &hookglass.ReplyRule{Index: i, When: r.When}})
@@ -29,8 +29,8 @@ func readRules(written []hookglass.ResponseRule) []rule {
 	return rules
 }
 
-// own is the custom answer of an endpoint to an event: that of the first rule that means it, which is returned too, or
-// the one that it has for all. Nil where there is none.
+// own returns the custom answer of an endpoint to an event: that of the first matching rule, with the rule, or else the
+// one for all events. It returns nil if there is none.
 func (t Target) own(ev *hookglass.Event) (*hookglass.Response, *hookglass.ReplyRule) {
 	for _, r := range t.known.rules {
 		if (!r.reads || ev.Size <= query.MaxLooked) && r.when.Match(ev) {

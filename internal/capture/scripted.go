@@ -11,27 +11,27 @@ import (
 	"hookglass/internal/store"
 )
 
-// script is what the attempts of a delivery are answered one after another. text is its one spelling.
+// script is a response script; text is its canonical form.
 type script struct {
 	answers hookglass.ResponseScript
 	text    string
 }
 
-// readScript reads the script of an endpoint; nil where it has none.
+// readScript parses the script of an endpoint; nil is none.
 func readScript(e *hookglass.Endpoint) *script {
 	if e.ResponseScript == "" {
 		return nil
 	}
 	answers, err := hookglass.ParseResponseScript(e.ResponseScript)
 	if err != nil {
-		return nil // of a later version of the program: the endpoint answers as without one
+		return nil // from a newer version of the program: the endpoint answers as without one
 	}
 	return &script{answers, answers.String()}
 }
 
-// follow puts the answer of the endpoint's script in the place of the one that was chosen. Which attempt this is, is
-// counted in the database, so that it is right whichever node the attempts come to. One whose event then cannot be
-// stored counts: the sender made it.
+// follow replaces the chosen reply with the answer of the endpoint's script. Attempts are counted in the database, so
+// that the count is right whichever nodes they reach. An attempt counts even if its event cannot be stored afterwards,
+// because the sender made it.
 func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) error {
 	if t.known.script == nil || ev.Reply.Source == hookglass.SourceHandshake {
 		return nil
@@ -45,13 +45,13 @@ func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) err
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}
-	own, _ := t.own(ev) // whose status is not given: a script goes before a rule
+	own, _ := t.own(ev) // not its status: the script determines that
 	ev.Reply = scripted(t.known.script.answers.At(attempt), own, ev)
 	return nil
 }
 
-// scripted is an entry of a script as a reply: the endpoint's own answer with the entry's status, or a short one where
-// it has none.
+// scripted converts an entry of a script to a reply: the endpoint's custom answer with the entry's status, or a short
+// one if there is no custom answer.
 func scripted(a hookglass.ScriptedAnswer, custom *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	if a.Status == 0 {
 		return &hookglass.Reply{Source: hookglass.SourceCustom, Delay: a.Delay}

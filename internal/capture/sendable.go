@@ -6,13 +6,13 @@ import (
 	"hookglass"
 )
 
-// framing are the fields that belong to the connection and not to the reply: reception writes them itself.
+// framing lists fields that belong to the connection rather than to the reply; the HTTP server writes them.
 var framing = []string{"Connection", "Content-Length", "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade", "Date"}
 
-// Sendable reports whether a field may stand in a Reply: a token for a name, no control character in the
-// value (RFC 9110, section 5), and none of the fields that reception writes by itself (Date, Content-Length,
-// Connection) or that would change how the connection is read. Drop every other field before the reply is
-// stored, so that the reply on record is the one on the wire.
+// Sendable reports whether a field may be part of a Reply: its name is a token, its value has no control characters
+// (RFC 9110, section 5), and it is not one that the HTTP server writes itself (Date, Content-Length, Connection) or
+// that changes the framing. Drop all other fields before the reply is stored, so that the recorded reply is the one
+// sent.
 func Sendable(h hookglass.Header) bool {
 	if !hookglass.IsToken(h.Name) || !hookglass.IsFieldValue(h.Value) {
 		return false

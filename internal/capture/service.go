@@ -15,44 +15,44 @@ import (
 	"hookglass/internal/store"
 )
 
-// perEndpoint bounds the arrivals of one endpoint that are under way. What comes beyond is told to come
-// back, so that a flood of one endpoint cannot fill the queue that all share.
+// perEndpoint bounds the arrivals of one endpoint that are in progress. Further ones are told to come back, so that a
+// flood at one endpoint cannot fill the queue that all share.
 const perEndpoint = 1024
 
-// refusalWait is how long a refusal waits to be written down.
+// refusalWait bounds how long a refusal waits for its count to be stored.
 const refusalWait = time.Second
 
-// Service is the capability. Without [Service.Run] it does not count refusals. Safe for concurrent use.
+// Service captures events. Refusals are counted only while [Service.Run] runs. Safe for concurrent use.
 type Service struct {
 	db       *store.DB
 	cfg      Config
 	log      *slog.Logger
 	targets  *targets
 	refused  refusals
-	record   chan chan<- struct{} // who waits until refusals are written down
+	record   chan chan<- struct{} // requests to store the counts of refusals; closed when done
 	outage   outage
 	verdicts verdicts
-	mails    *fair.Bodies // that are loaded to be authenticated
-	reads    *fair.Bodies // that readers are given, see Hold
+	mails    *fair.Bodies // loaded for authentication
+	reads    *fair.Bodies // held for readers, see Hold
 	keys     *keyring
 
-	readTime  time.Duration // readTime; a test has less
+	readTime  time.Duration // readTime; tests use less
 	purgeTime time.Duration // purgeFor; likewise
 }
 
-// Config is what the service needs to know of its installation.
+// Config describes the installation.
 type Config struct {
-	Retention  time.Duration // age at which events are purged, where an account sets none
+	Retention  time.Duration // age at which events are purged, unless the account sets one
 	Verifiers  Verifiers
-	Tunnel     Tunnel         // nil: no machine is ever connected
-	Keys       Fetcher        // the way to keys that senders publish; nil: they are not fetched
+	Tunnel     Tunnel         // nil: local machines never connect
+	Keys       Fetcher        // fetches the keys that senders publish; nil: they are not fetched
 	MailDomain string         // of the addresses of email endpoints
-	Resolver   email.Resolver // the DNS that the authentication of mail asks
-	PublicURL  *url.URL       // --public-url, the address that senders were given; nil: what they used is all there is
-	MaxBody    int64          // bytes of the body of a test request, as reception takes them; 0: any number
+	Resolver   email.Resolver // the DNS for the authentication of mail
+	PublicURL  *url.URL       // --public-url, the address that senders were given; nil: only what they used is known
+	MaxBody    int64          // the bound for the bodies of test requests, in bytes, as for reception; 0: none
 }
 
-// Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
+// Verifiers returns the enabled signature configs of an endpoint, with their secrets opened.
 type Verifiers interface {
 	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
 }
@@ -62,12 +62,12 @@ func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
 	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor}
 }
 
-// Run writes counts of refusals down until ctx ends.
+// Run stores the counts of refusals until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	flush := time.NewTicker(time.Second)
 	defer flush.Stop()
-	// What is being written when ctx ends is waited for. Given up, it may be stored all the same, and what is kept of
-	// it would be counted twice.
+	// A write in progress when ctx ends is completed. If it were cancelled it might still be stored, and its counts,
+	// being kept, would be stored twice.
 	writing := context.WithoutCancel(ctx)
 	for {
 		select {
@@ -76,7 +76,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.log.Warn("counts of refused requests could not be written down yet", "error", err)
 			}
 		case written := <-s.record:
-			s.writeRefusals(writing) // what fails is kept, and the next tick tells of it
+			s.writeRefusals(writing) // failed counts are kept, and the next tick reports the failure
 			close(written)
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(writing, 2*time.Second)
@@ -87,11 +87,12 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Room answers why arrivals found no room in the storage in the last seconds, nil where they did.
+// Room returns why the storage had no room for arrivals in the last seconds, or nil if it had.
 func (s *Service) Room() error { return s.outage.room() }
 
-// Admit finds the endpoint of an id or custom id before the body is read. It answers not_found for one that
-// is unknown, deleted, expired or for mail; gone for a disabled one; rate_limited when too much of it is under way.
+// Admit finds the endpoint with an id or custom id before the body is read. It answers not_found for one that is
+// unknown, deleted, expired or for mail, gone for a disabled one, and rate_limited if too many of its arrivals are in
+// progress.
 func (s *Service) Admit(ctx context.Context, ref string) (Target, error) {
 	return s.admit(ctx, ref, hookglass.KindWebhook)
 }
@@ -118,9 +119,9 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 	return Target{Ref: ref, Endpoint: *e, known: t}, nil
 }
 
-// Capture stores the arrival and returns the reply to its sender. The reply may be given to the sender when this
-// returns: the event is on disk by then. One that awaits goes through Answer first. It answers not_found when the
-// endpoint was deleted meanwhile, and unavailable when the storage cannot take it.
+// Capture stores the arrival and returns the reply to its sender. The event is on disk by then, so the reply may be
+// sent, but one that awaits must go through Answer first. It answers not_found if the endpoint was deleted meanwhile,
+// and unavailable if the storage cannot take it.
 func (s *Service) Capture(ctx context.Context, t Target, a *Arrival) (*hookglass.Reply, error) {
 	ev, err := s.capture(ctx, t, a)
 	if err != nil {
@@ -154,8 +155,8 @@ func (s *Service) capture(ctx context.Context, t Target, a *Arrival) (*hookglass
 	return ev, nil
 }
 
-// Refuse counts an arrival that was refused for its size. The count is written down when this returns, so that whom the
-// refusal is told finds it; a storage that is slow is not waited for, and has it later.
+// Refuse counts an arrival that was refused for its size. The count is stored when it returns, so that whoever learns
+// of the refusal finds it. If the storage is slow, it does not wait, and the count is stored later.
 func (s *Service) Refuse(ctx context.Context, t Target) {
 	s.refused.add(t.Endpoint.Num, hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body is too large."))
 	ctx, cancel := context.WithTimeout(ctx, refusalWait)
@@ -176,7 +177,7 @@ func tooMany() error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests to this endpoint are under way.", RetryAfter: time.Second}
 }
 
-// judge makes an event of the arrival: who sent it, what it announces, whether it is genuine, and what it is answered.
+// judge makes an event of the arrival: it detects the provider, verifies the signature and chooses the reply.
 func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	at := s.db.Stamp(a.At).UTC().Truncate(time.Microsecond)
 	ev := &hookglass.Event{
@@ -195,10 +196,10 @@ func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	return ev
 }
 
-// httpDate is the form of Date (RFC 9110, section 5.6.7).
+// httpDate is the format of Date (RFC 9110, section 5.6.7).
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// loopback is where test requests come from.
+// loopback is the client address of test requests.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 func addrText(a netip.Addr) string {

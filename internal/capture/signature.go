@@ -11,19 +11,19 @@ import (
 	"hookglass/internal/store"
 )
 
-// Signature is what can be said of an event's signature. Nothing in it is a secret or an expected signature.
+// Signature describes the check of an event's signature. It holds no secret and no expected signature.
 type Signature struct {
 	Provider string
-	Recorded provider.Verdict // at reception, or when it was judged again
-	Now      provider.Verdict // with the configs of now, as of the time of reception
+	Recorded provider.Verdict // at reception, or at the last recheck
+	Now      provider.Verdict // with the current configs, as of the time of reception
 	Finding  provider.Finding // why it fails, or would
 }
 
-// judgeTimes is how many times its size an event takes while its signature is judged.
+// judgeTimes is how many times its size an event takes while its signature is checked.
 const judgeTimes = 3
 
-// Signature judges the event's signature with the configs of now and finds out why it fails. It answers not_found, and
-// unavailable where there is no room for a large event.
+// Signature checks the event's signature with the current configs and finds out why it fails. It answers not_found, and
+// unavailable if there is no room for a large event.
 func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, eventID string) (sig Signature, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -34,7 +34,7 @@ func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, e
 	return s.SignatureOf(ctx, who, ref, ev)
 }
 
-// SignatureOf is Signature of an event that was read.
+// SignatureOf is Signature for an event that was read already.
 func (s *Service) SignatureOf(ctx context.Context, who hookglass.Principal, ref string, ev *hookglass.Event) (sig Signature, err error) {
 	var e hookglass.Endpoint
 	var configs []provider.Config
@@ -64,14 +64,14 @@ func (s *Service) SignatureOf(ctx context.Context, who hookglass.Principal, ref 
 // Rejudged counts what [Service.Rejudge] did.
 type Rejudged struct{ Checked, Changed, Verified, Failed, Unchecked int }
 
-// maxRejudged bounds one call, for which a person waits; rejudgePiece the verdicts of one transaction.
+// maxRejudged bounds one call, for which a person waits; rejudgePiece bounds the verdicts in one transaction.
 const (
 	maxRejudged  = 1000
 	rejudgePiece = 50
 )
 
-// Rejudge checks the newest events again, [maxRejudged] at most, with the configs of now, and keeps the new verdicts.
-// Timestamps are judged as of the reception of each.
+// Rejudge checks the newest events, at most [maxRejudged], with the current configs and stores the new verdicts.
+// Timestamps are judged as of each event's reception.
 func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref string, configID int64) (r Rejudged, err error) {
 	j := rejudging{Service: s, who: who, fetches: keysForPerson}
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -112,11 +112,11 @@ type rejudging struct {
 	who      hookglass.Principal
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
-	fetches  int // of keys, that are left
+	fetches  int // how many more keys may be fetched
 	found    Rejudged
 }
 
-// piece checks some events and keeps what differs from before in one transaction.
+// piece checks some events and stores the verdicts that changed in one transaction.
 func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error {
 	var verdicts []store.SignatureVerdict
 	for _, listed := range events { // one at a time: bodies are large
@@ -147,8 +147,7 @@ func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error 
 	return j.db.Update(ctx, j.who, func(tx *store.Tx) error { return tx.JudgeSignatures(verdicts...) })
 }
 
-// judge reads an event while there is room for it, and judges it. It fetches a key that it needs while that may be
-// done.
+// judge reads an event once there is room and checks it. It fetches a missing key if the bound permits.
 func (j *rejudging) judge(ctx context.Context, id string) (ev *hookglass.Event, verdict provider.Verdict, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -168,12 +167,12 @@ func (j *rejudging) judge(ctx context.Context, id string) (ev *hookglass.Event, 
 	return ev, verdict, nil
 }
 
-// judged is a verdict on an event as it is stored.
+// judged returns a verdict on an event in stored form.
 func judged(ev *hookglass.Event, v provider.Verdict) store.SignatureVerdict {
 	return store.SignatureVerdict{EndpointNum: ev.EndpointNum, EventSeq: ev.Seq, Status: v.Status, Reason: v.Reason}
 }
 
-// received is the event as the provider package reads it.
+// received returns the event as input of package provider.
 func received(ev *hookglass.Event, hint string) *provider.Request {
 	return &provider.Request{
 		Method: ev.Method, URL: ev.URL, Path: ev.Path, RawQuery: ev.RawQuery,
@@ -181,15 +180,15 @@ func received(ev *hookglass.Event, hint string) *provider.Request {
 	}
 }
 
-// presented is the event as the provider package judges it, with the URLs that its sender may have signed.
+// presented is received with the URLs that the sender may have signed.
 func (s *Service) presented(ev *hookglass.Event, hint string) *provider.Request {
 	r := received(ev, hint)
 	r.URLs = spellings(ev, s.cfg.PublicURL)
 	return r
 }
 
-// spellings lists the URLs that a sender may have signed besides the one that was put together here: the public
-// address, the other scheme, and the host that it named (reference, "Pitfalls", 9).
+// spellings lists the URLs that a sender may have signed besides the one computed here: with the public address, the
+// other scheme, and the host that it named (reference, "Pitfalls", 9).
 func spellings(ev *hookglass.Event, public *url.URL) []string {
 	_, rest, ok := strings.Cut(ev.URL, "://")
 	if !ok {
@@ -205,7 +204,7 @@ func spellings(ev *hookglass.Event, public *url.URL) []string {
 	}
 	urls := make([]string, 0, 5)
 	if public != nil {
-		below := target // a proxy that says nothing of the public host may cut its path too
+		below := target // a proxy that hides the public host may also strip a path prefix
 		if !strings.HasPrefix(target, public.Path+"/") {
 			below = public.Path + target
 		}
@@ -217,19 +216,19 @@ func spellings(ev *hookglass.Event, public *url.URL) []string {
 	return urls
 }
 
-// TestRequest says what a test request is: a sample event of a provider, or a request spelled out.
+// TestRequest is a sample event of a provider, or a request given in full.
 type TestRequest struct {
-	Provider  string // a sample, with EventType
+	Provider  string // selects a sample, with EventType
 	EventType string
-	Method    string // spelled out, when Provider is empty; default POST
+	Method    string // if Provider is empty; default POST
 	Path      string // default /
 	Headers   hookglass.Headers
 	Body      []byte
 }
 
-// SendTest captures a request as if it had come from outside, and returns the event. A sample is given fresh ids and
-// signed with the endpoint's own config, where there is one. It answers validation_failed for a sample that does not
-// exist, conflict for an endpoint that is disabled, and payload_too_large for a body that reception would refuse.
+// SendTest captures a request as if it had come from outside, and returns the event. A sample gets fresh ids and is
+// signed with the endpoint's config, if it has one. It answers validation_failed for an unknown sample, conflict for a
+// disabled endpoint, and payload_too_large for a body that reception would refuse.
 func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
 	var e hookglass.Endpoint
 	var configs []provider.Config
@@ -250,7 +249,7 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 	hook := origin + "/hooks/" + string(e.ID)
 	out := provider.Outgoing{Method: r.Method, URL: hook + r.Path, Headers: r.Headers, Body: r.Body}
 	if r.Provider != "" {
-		if out, err = sample(r, hook, configs, s.db.Stamp(now)); err != nil { // by the clock that judges it
+		if out, err = sample(r, hook, configs, s.db.Stamp(now)); err != nil { // by the clock used for the check
 			return "", err
 		}
 	}
@@ -259,7 +258,7 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 		return "", hookglass.Invalid("path", "is no path of a URL")
 	}
 	t, err := s.Admit(ctx, string(e.ID))
-	if hookglass.Is(err, hookglass.CodeGone) { // which is said to senders alone
+	if hookglass.Is(err, hookglass.CodeGone) { // a code for senders only
 		err = hookglass.Errorf(hookglass.CodeConflict, "This endpoint is disabled, so it takes no test request. Enable it first.")
 	}
 	if err != nil {
@@ -270,7 +269,7 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 	}
 	target := u.EscapedPath()
 	path := strings.TrimPrefix(target, "/hooks/"+string(e.ID))
-	if at := strings.Index(target, "/hooks/"); at > 0 { // the service may live below a path of its host
+	if at := strings.Index(target, "/hooks/"); at > 0 { // the service may be below a path of its host
 		path = strings.TrimPrefix(target[at:], "/hooks/"+string(e.ID))
 	}
 	if u.RawQuery != "" {
@@ -298,7 +297,7 @@ func sample(r TestRequest, hook string, configs []provider.Config, now time.Time
 	}
 	d := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
 	if fresh, _, err := provider.Regenerate(out, d, configs, provider.NewIdentity()); err == nil {
-		out = fresh // a form keeps the ids of the sample
+		out = fresh // an error means a form, which keeps the sample's ids
 	}
 	for _, c := range configs {
 		if c.Provider == r.Provider {

@@ -14,29 +14,29 @@ import (
 	"hookglass/internal/store"
 )
 
-// target is what is known of one reference.
+// target is what is known of one reference to an endpoint.
 type target struct {
-	missing  bool // there is no such endpoint
+	missing  bool // the endpoint does not exist
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
-	work     store.Work // what follows each event, but for conditions
-	choosers []chooser  // targets to which not all go
+	work     store.Work // the work for each event, conditions aside
+	choosers []chooser  // targets with conditions
 	script   *script    // nil: none
 	rules    []rule
-	underWay *atomic.Int64 // arrivals, shared by all references to the endpoint
-	heard    uint64        // announcements when it was read
+	underWay *atomic.Int64 // arrivals in progress, shared by all references to the endpoint
+	heard    uint64        // the announcement count when it was read
 	until    time.Time
 }
 
 const (
-	// targetLife bounds how stale an endpoint may be where an announcement of another node was lost.
+	// targetLife bounds how stale an endpoint can be if an announcement of another node is lost.
 	targetLife = 2 * time.Second
-	// maxTargets bounds the memory of what is known, unknown references included.
+	// maxTargets bounds the entries in memory, including those of unknown references.
 	maxTargets = 10_000
 )
 
-// targets remembers endpoints by reference, so that an arrival costs no query. What this process changes is seen by
-// the next look-up.
+// targets caches endpoints by reference, so that an arrival needs no query. A look-up sees all earlier changes of this
+// process.
 type targets struct {
 	db        *store.DB
 	verifiers Verifiers
@@ -54,14 +54,14 @@ func newTargets(db *store.DB, verifiers Verifiers) *targets {
 	}
 }
 
-// mailbox is the reference to the endpoint with a local part. No other reference has an at sign.
+// mailbox returns the reference to the endpoint with a local part. Other references contain no at sign.
 func mailbox(localPart string) string { return localPart + "@" }
 
-// find returns what a reference means, not_found where it means nothing.
+// find returns the endpoint of a reference. It answers not_found.
 func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 	localPart, byAddress := strings.CutSuffix(ref, "@")
 	if byAddress && !hookglass.ValidLocalPart(localPart) || !byAddress && !hookglass.IsEndpointID(ref) && !hookglass.ValidCustomID(ref) {
-		return nil, hookglass.NotFound("endpoint") // and is not remembered: it may be long
+		return nil, hookglass.NotFound("endpoint") // not cached: it may be long
 	}
 	now, heard := time.Now(), ts.changed.Heard()
 	ts.mu.RLock()
@@ -73,10 +73,10 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 		case err == nil:
 			fresh.heard, fresh.until = heard, now.Add(targetLife)
 			known = ts.keep(ref, fresh)
-		case known == nil || errors.Is(err, errSecrets): // what was known would judge by secrets that were replaced
+		case known == nil || errors.Is(err, errSecrets): // the cached secrets may have been replaced
 			return nil, err
 		}
-		// Otherwise the storage is in trouble: what was known serves until it recovers.
+		// Otherwise the storage is in trouble: the cached entry serves until it recovers.
 	}
 	if known.missing {
 		return nil, hookglass.NotFound("endpoint")
@@ -119,11 +119,11 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 	return t, err
 }
 
-// errSecrets is in what unverifiable makes, and in no error of the storage.
+// errSecrets marks the errors of unverifiable; no error of the storage has it.
 var errSecrets = errors.New("secrets can not be read")
 
-// unverifiable is told where an endpoint's secrets can not be read: this node may not have the key yet that another
-// seals with, and the sender is to try again.
+// unverifiable turns the failure to open an endpoint's secrets into unavailable: this node may not yet have the key
+// with which another one sealed them, and the sender should retry.
 func unverifiable(err error) error {
 	if !hookglass.Is(err, hookglass.CodeInternal) {
 		return err

@@ -14,12 +14,11 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// customReply fills in the endpoint's own answer. Templates are {{request.method}}, {{request.path}},
-// {{request.header.<name>}}, {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}},
-// {{event.type}} and {{now}} (decisions, section 4). What is not known or not there is empty; what is filled in is
-// never read as a template again. In a JSON answer a value inside a string is escaped for it, and elsewhere inserted as
-// JSON, what is not there as null (decisions, section 13, Templates). An answer without a Content-Type is JSON when its
-// template is an object or an array.
+// customReply renders a custom answer. Templates are {{request.method}}, {{request.path}}, {{request.header.<name>}},
+// {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}}, {{event.type}} and {{now}}
+// (decisions, section 4). Unknown and missing values are empty, and values are never expanded again. In a JSON answer,
+// a value within a string is escaped and any other is inserted as JSON, with null for a missing one (decisions, section
+// 13, Templates). Without a Content-Type, an answer whose template is an object or an array is JSON.
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
@@ -46,7 +45,7 @@ func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 
 var placeholder = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 
-// makesJSON reports whether a template is a JSON object or array with values to be filled in.
+// makesJSON reports whether a template is a JSON object or array with placeholders.
 func makesJSON(template string) bool {
 	if !strings.Contains(template, "{{") {
 		return false
@@ -55,49 +54,49 @@ func makesJSON(template string) bool {
 	return (strings.HasPrefix(filled, "{") || strings.HasPrefix(filled, "[")) && json.Valid([]byte(filled))
 }
 
-// Bounds of what is filled in.
+// Bounds of rendering.
 const (
-	maxFilled       = 4 << 20   // of an answer, and twice the body, for its escapes: a template may name it many times
-	maxHeaderFilled = 8 << 10   // of a header, as endpoints have it: clients read no longer lines, so it is left out
-	maxDecompressed = 1 << 20   // of a body, as searches have it
-	maxRead         = 128 << 20 // of a body by all values together: each is read to its end, and so is what holds it
-	maxFields       = 10_000    // of a query, a form, an object or an array, as net/url has it: 25 MiB hold millions, each with memory of its own
+	maxFilled       = 4 << 20   // of an answer, plus twice the body for its escapes: a template may name it many times
+	maxHeaderFilled = 8 << 10   // of a header, as for endpoints: clients reject longer lines, so it is left out
+	maxDecompressed = 1 << 20   // of a body, as in searches
+	maxRead         = 128 << 20 // of a body, by all values together: each is parsed to its end, with its parents
+	maxFields       = 10_000    // of a query, a form, an object or an array, as in net/url: 25 MiB could hold millions
 )
 
-// filler knows the values that templates may name.
+// filler provides the values that templates name.
 type filler struct {
 	ev    *hookglass.Event
-	query map[string]string // nil until asked for: a template may name many parameters of a long query
-	whole *filling          // nil until asked for, and so is body: each is read once, however often it is named
+	query map[string]string // parsed on first use: a template may name many parameters of a long query
+	whole *filling          // on first use, like body: each is read once, however often it is named
 	body  *branch
-	read  int // bytes of body
+	read  int // bytes of the body parsed so far
 }
 
-// filling is a value of a template.
+// filling is the value of a placeholder.
 type filling struct {
 	text  string
-	json  bool // it is JSON, not a string
-	there bool // if not, text is ""
-	head  bool // it stood in the head of the request, which is short
+	json  bool // text is JSON rather than a string
+	there bool // the value exists; otherwise text is ""
+	head  bool // it comes from the request's head, which is short
 }
 
 func word(text string, there bool) filling { return filling{text: text, there: there} }
 
 func inHead(text string, there bool) filling { return filling{text: text, there: there, head: true} }
 
-// escaper makes a value fit for its place, unless that takes more room than there is; quoted says that it stands
-// between the quotes of a JSON string.
+// escaper escapes a value for its place, unless the result exceeds the room. quoted says that the place is within a
+// JSON string.
 type escaper func(value filling, quoted bool, room int) (string, bool)
 
 func verbatim(v filling, _ bool, room int) (string, bool) { return v.text, len(v.text) <= room }
 
-// oneLine keeps a sender's line breaks and other control characters out of a header.
+// oneLine replaces line breaks and other control characters from a sender in a header value.
 func oneLine(v filling, _ bool, room int) (string, bool) {
 	if len(v.text) > room {
 		return "", false
 	}
 	line := []byte(v.text)
-	for i, c := range line { // bytes, for a header may hold others than those of UTF-8
+	for i, c := range line { // by bytes: a header may hold invalid UTF-8
 		if c < ' ' && c != '\t' || c == 0x7f {
 			line[i] = ' '
 		}
@@ -107,7 +106,7 @@ func oneLine(v filling, _ bool, room int) (string, bool) {
 
 func inJSON(v filling, quoted bool, room int) (string, bool) {
 	if v.head {
-		v.text = hookglass.Readable(v.text) // JSON can not hold bytes that are not UTF-8
+		v.text = hookglass.Readable(v.text) // JSON cannot hold invalid UTF-8
 	}
 	switch {
 	case !quoted && !v.there:
@@ -125,8 +124,7 @@ func inJSON(v filling, quoted bool, room int) (string, bool) {
 	return text, true
 }
 
-// quotedSize is how long a JSON string with the text is at most: a byte that is no text, or a control character, takes
-// six.
+// quotedSize returns the maximum length of a text as a JSON string: invalid bytes and control characters take six each.
 func quotedSize(text string) int {
 	size := len(`""`)
 	for _, r := range text {
@@ -142,19 +140,19 @@ func quotedSize(text string) int {
 	return size
 }
 
-// quote makes a JSON string.
+// quote encodes a JSON string.
 func quote(text string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(text); err != nil { // which a string never causes
+	if err := enc.Encode(text); err != nil { // never happens for a string
 		return `""`
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// fill returns a template with its values, and whether all are in it: what would take more than the room, and what
-// comes after it, counts as not there.
+// fill renders a template and reports whether it is complete: a value that exceeds the room, and all values after it,
+// count as missing.
 func (f *filler) fill(text string, room int, escape escaper) (filled string, whole bool) {
 	if !strings.Contains(text, "{{") {
 		return text, true
@@ -224,12 +222,11 @@ func (f *filler) value(name string) filling {
 	return filling{}
 }
 
-// unescaped reads a token of a pointer (RFC 6901, section 4).
+// unescaped decodes a token of a pointer (RFC 6901, section 4).
 var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
-// member returns what a JSON Pointer (RFC 6901) finds in the body: strings as they are, the rest as JSON, with its
-// members in their order. The body of a form answers to the names of its fields. One that came compressed is read
-// decompressed.
+// member returns the value at a JSON Pointer (RFC 6901) in the body: strings as they are, anything else as JSON with
+// the order of its members kept. For a form, pointers name its fields. A compressed body is decompressed.
 func (f *filler) member(pointer string) filling {
 	if f.body == nil {
 		plain := coding.Plain(f.ev.Body, f.ev.Headers, maxDecompressed)
@@ -257,13 +254,13 @@ func (f *filler) member(pointer string) filling {
 	return *at.value
 }
 
-// may reports whether one more text may be read, and counts it.
+// may counts text as parsed and reports whether the bound permits that.
 func (f *filler) may(text []byte) bool {
 	f.read += len(text)
 	return f.read <= maxRead
 }
 
-// written is a JSON value as it is filled in.
+// written converts a JSON value to a filling.
 func written(raw json.RawMessage) filling {
 	var text *string
 	if err := json.Unmarshal(raw, &text); err == nil {
@@ -279,15 +276,15 @@ func written(raw json.RawMessage) filling {
 	return filling{text: b.String(), json: true, there: true}
 }
 
-// branch is a JSON value that is opened when somebody looks into it, once however many do.
+// branch is a JSON value that is parsed on first use, and then only once.
 type branch struct {
 	text    json.RawMessage
-	value   *filling // nil until asked for
+	value   *filling // nil until used
 	opened  bool
 	members map[string]*branch // by name, or by index
 }
 
-// member returns nil for what is not there.
+// member returns the value of a name or index, or nil if there is none.
 func (b *branch) member(token string) *branch {
 	if !b.opened {
 		b.opened = true
@@ -303,7 +300,7 @@ func (b *branch) member(token string) *branch {
 	return b.members[token]
 }
 
-// form has the fields of a form for members.
+// form returns the fields of a form as a branch.
 func form(contentType string, body []byte) *branch {
 	b := &branch{text: json.RawMessage("null"), opened: true}
 	if !strings.HasPrefix(strings.ToLower(contentType), "application/x-www-form-urlencoded") {
@@ -316,7 +313,7 @@ func form(contentType string, body []byte) *branch {
 	return b
 }
 
-// firsts is the first value of each name of a query or a form, as far as maxFields go.
+// firsts returns the first value of each name of a query or a form, among the first maxFields.
 func firsts(raw string) map[string]string {
 	values := make(map[string]string)
 	fields := 0

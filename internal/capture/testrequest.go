@@ -8,7 +8,7 @@ import (
 	"hookglass/api"
 )
 
-// ReadTestRequest checks what a test request is: a sample, or spelled out, but not both. It answers validation_failed.
+// ReadTestRequest parses a test request, which is either a sample or given in full. It answers validation_failed.
 func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 	spelled := b.Method != "" || b.Path != "" || b.Body != "" || len(b.Headers) > 0
 	switch {

@@ -10,21 +10,21 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of a try, for which a person waits.
+// Bounds of trying rules, for which a person waits.
 const (
 	MaxTried     = 100
 	DefaultTried = 25
 	triedFor     = 20 * time.Second
 )
 
-// triedTimes is how many times its size an event takes while rules are tried on it: it is decoded, and answered.
+// triedTimes is how many times its size an event takes while rules are tried on it: it is decoded and answered.
 const triedTimes = 3
 
 // AnsweredBy says what answers a webhook.
 type AnsweredBy string
 
-// What answers webhooks. A handshake, a script and a machine go before rules, and the response is for what no rule
-// means.
+// What answers webhooks. Handshakes, scripts and local machines take precedence over rules; the response is for events
+// that match no rule.
 const (
 	ByRule      AnsweredBy = "rule"
 	ByResponse  AnsweredBy = "response"
@@ -34,23 +34,23 @@ const (
 	ByTunnel    AnsweredBy = "tunnel"
 )
 
-// TriedRules is what a try came to.
+// TriedRules is the result of trying rules.
 type TriedRules struct {
 	Events   []TriedEvent // newest first
-	Complete bool         // false: the time for it ended first
+	Complete bool         // false: time ran out
 }
 
-// TriedEvent is what an event would be answered.
+// TriedEvent is what an event would be answered with.
 type TriedEvent struct {
 	Event  *hookglass.Event // in the list form
 	By     AnsweredBy
 	Rule   *hookglass.ReplyRule // nil: By is not ByRule
-	Status int                  // 0: it depends on the attempt or the machine
+	Status int                  // 0: it depends on the attempt or the local machine
 }
 
-// TryRules finds what the newest events that a query means would be answered if they came now to the endpoint as it
-// is, but enabled and, where rules are given, with them. Nothing is stored, and no attempt is counted for a script. It
-// answers not_found, validation_failed and, where there is no room for a large event, unavailable.
+// TryRules determines how the newest events that match a query would be answered now by the endpoint, as if it were
+// enabled and, if rules are given, had these. It stores nothing and counts no attempts for a script. It answers
+// not_found, validation_failed and, if there is no room for a large event, unavailable.
 func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, text string, limit int, rules *[]hookglass.ResponseRule) (tried TriedRules, err error) {
 	if limit < 1 || limit > MaxTried {
 		return tried, hookglass.Invalid("limit", "must be 1 to %d", MaxTried)
@@ -95,11 +95,11 @@ func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, te
 		}
 		tried.Events = append(tried.Events, one)
 	}
-	tried.Complete = page.Next == 0 || len(page.Events) == limit // the search may have ended by its own time
+	tried.Complete = page.Next == 0 || len(page.Events) == limit // otherwise the search ran out of time
 	return tried, nil
 }
 
-// tryOn answers one event, which is held until then.
+// tryOn answers one event, which it holds meanwhile.
 func (s *Service) tryOn(ctx context.Context, who hookglass.Principal, t Target, listed *hookglass.Event) (TriedEvent, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -120,7 +120,7 @@ func (s *Service) tryOn(ctx context.Context, who hookglass.Principal, t Target, 
 	return tried, nil
 }
 
-// answeredBy says what gives the answer where the endpoint alone would give r.
+// answeredBy returns what answers the event, given the reply r of the endpoint alone.
 func (t Target) answeredBy(r *hookglass.Reply) AnsweredBy {
 	switch {
 	case r.Source == hookglass.SourceHandshake:

@@ -15,14 +15,14 @@ import (
 	"hookglass/internal/store"
 )
 
-// notSent is the reason where a mail is not what was sent, so that no signature of it can be verified.
+// notSent is the reason for a mail that is not the message as it was sent, so that its signatures cannot be verified.
 const notSent = "composed"
 
-// largeMails bounds the bytes of those mails that are loaded one by one, to be authenticated.
+// largeMails bounds the bytes of large mails that are loaded for authentication.
 const largeMails = 64 << 20
 
-// Authenticate finds out whether the mail of a task is from whom it says, and stores that. It asks the DNS, for ten
-// seconds at most.
+// Authenticate checks whether the mail of a task is from its claimed sender, and stores the result. It queries the DNS
+// for up to ten seconds.
 func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 	ev := t.Event
 	if ev.Payload == nil { // a large one
@@ -41,7 +41,7 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 		}
 	}
 	if ev.Envelope == nil {
-		return nil // no mail
+		return nil // not a mail
 	}
 	var found email.Results
 	if ev.Envelope.Composed {
@@ -52,7 +52,7 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 		found = email.Authenticate(ctx, s.cfg.Resolver, envelopeOf(ev), ev.Body)
 	}
 	if err := ctx.Err(); err != nil {
-		return err // what was not answered was not for want of an answer
+		return err // a missing DNS answer proves nothing then
 	}
 	verdict, err := json.Marshal(found)
 	if err != nil {
@@ -64,11 +64,11 @@ func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
 	})
 }
 
-// verdictBatch bounds the verdicts of one transaction: captures stand behind it.
+// verdictBatch bounds the verdicts of one transaction: captures wait behind it.
 const verdictBatch = 128
 
-// verdicts stores those that come together in one transaction. Whoever comes first writes for all that wait, then the
-// next does.
+// verdicts batches concurrent verdicts into one transaction. The first caller writes for all that wait, then the next
+// one does.
 type verdicts struct {
 	mu      sync.Mutex
 	waiting []*keptVerdict
@@ -77,7 +77,7 @@ type verdicts struct {
 
 type keptVerdict struct {
 	store.Verdict
-	turn chan struct{} // closed when it is this one's turn to write
+	turn chan struct{} // closed when it is this caller's turn to write
 	done chan error    // buffered
 }
 
@@ -104,7 +104,7 @@ func (v *verdicts) keep(ctx context.Context, db *store.DB, verdict store.Verdict
 	for i, k := range batch {
 		rows[i] = k.Verdict
 	}
-	// In one order, so that two nodes do not wait for each other.
+	// A fixed order, so that nodes do not deadlock.
 	slices.SortFunc(rows, func(a, b store.Verdict) int { return cmp.Compare(a.EventSeq, b.EventSeq) })
 	err := db.Update(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error { return tx.SetVerdicts(rows) })
 	for _, k := range batch {
