@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// fault is what is wrong with a term: where, in bytes, and what was expected there.
+// fault says what is wrong with a term: where, as a byte offset, and what was expected there.
 type fault struct {
 	at       int
 	expected string
@@ -20,7 +20,7 @@ type fault struct {
 
 func expected(at int, what string) *fault { return &fault{at, "expected " + what} }
 
-// fields are the names that a term may begin with.
+// fields maps the names with which a term can begin to fields.
 var fields = map[string]Field{
 	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature": Signature, "signature_status": Signature,
 	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
@@ -28,15 +28,15 @@ var fields = map[string]Field{
 	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "id": ID,
 }
 
-// names is what an error lists of them.
+// names lists the field names for errors.
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, note, " +
 	"from, to, subject, after, before, size, is, delivery and id"
 
-// NoDelivery is the word of Delivery for events without any.
+// NoDelivery is the value of Delivery for events without deliveries.
 const NoDelivery = "none"
 
-// nearField reports whether a name of four letters or more is one slip away from that of a field: a letter too many,
-// too few or another, or two that changed places.
+// nearField reports whether a name of at least four letters is one typing error away from a field's: a letter added,
+// missing or replaced, or two adjacent ones swapped.
 func nearField(name string) bool {
 	if len(name) < 4 {
 		return false
@@ -65,8 +65,7 @@ func oneSlip(a, b string) bool {
 	return len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
-// compile makes a term of what was written at byte "at": a field's name, what stood behind a dot, with the dot, and a
-// value.
+// compile compiles a term that starts at byte at: the field's name, the argument (from the dot on), and the value.
 func (p *parser) compile(at int, name, arg string, v operand) (Term, *fault) {
 	field, known := fields[name]
 	if !known {
@@ -162,7 +161,7 @@ func (t *Term) oneOf(v operand, words ...string) *fault {
 	return expected(v.at, strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1])
 }
 
-// within finds the value anywhere in the text, unless it has wildcards.
+// within matches the value anywhere in the text, unless it has wildcards.
 func (t *Term) within(v operand) {
 	t.Pattern = glob(v.parts...)
 	if !v.wild() {
@@ -170,7 +169,7 @@ func (t *Term) within(v operand) {
 	}
 }
 
-// path finds a value that begins like a path at the beginning, any other anywhere.
+// path matches a value that starts with a slash at the beginning, and any other anywhere.
 func (t *Term) path(v operand) {
 	t.within(v)
 	if !v.wild() && strings.HasPrefix(v.text, "/") {
@@ -178,8 +177,8 @@ func (t *Term) path(v operand) {
 	}
 }
 
-// contentType takes a value with a slash or with wildcards for a media type, whatever parameters follow it, and finds
-// any other anywhere.
+// contentType matches a value with a slash or wildcards against the media type without its parameters, and any other
+// anywhere.
 func (t *Term) contentType(v operand) {
 	if !v.wild() && !strings.Contains(v.text, "/") {
 		t.within(v)
@@ -190,7 +189,7 @@ func (t *Term) contentType(v operand) {
 	t.Pattern = glob(append(parts, "")...)
 }
 
-// status takes 404 and 4xx.
+// status parses a status such as 404 or a class such as 4xx.
 func (t *Term) status(v operand) *fault {
 	s := foldString(v.text)
 	if class, ok := strings.CutSuffix(s, "xx"); ok && len(class) == 1 && '1' <= class[0] && class[0] <= '5' {
@@ -206,7 +205,7 @@ func (t *Term) status(v operand) *fault {
 	return nil
 }
 
-// received takes a bound in time, which itself is not included.
+// received parses a bound in time, which is excluded.
 func (t *Term) received(name string, v operand, now time.Time) *fault {
 	at, err := ParseTime(v.text, now)
 	if err != nil {
@@ -216,12 +215,12 @@ func (t *Term) received(name string, v operand, now time.Time) *fault {
 	if name == "after" {
 		t.Min = at.UnixMicro() + 1
 	} else {
-		t.Max = at.Add(time.Microsecond-1).UnixMicro() - 1 // of a bound between two microseconds the lower is before it
+		t.Max = at.Add(time.Microsecond-1).UnixMicro() - 1 // rounded up to whole microseconds first
 	}
 	return nil
 }
 
-// size takes a number of bytes, with k, m or g for powers of 1,024, and a comparison before it.
+// size parses a number of bytes with an optional comparison before it, and k, m or g for powers of 1,024 after it.
 func (t *Term) size(v operand) *fault {
 	number := strings.TrimLeft(v.text, "<>=")
 	sign := v.text[:len(v.text)-len(number)]

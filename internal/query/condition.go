@@ -6,18 +6,18 @@ import (
 	"hookglass"
 )
 
-// MaxLooked bounds how much of a body is looked into, in bytes, while its sender waits.
+// MaxLooked bounds how many bytes of a body are examined while its sender waits.
 const MaxLooked = 1 << 20
 
-// Condition is a query that is asked of an event when it comes, for instance by a forwarding target that does not get
-// all.
+// Condition is a query that is evaluated when an event arrives, for example to decide whether a forwarding target gets
+// it.
 type Condition struct {
 	Query
-	reads bool // the body
+	reads bool // whether the query reads the body
 }
 
-// ParseCondition reads a condition. It answers what [Parse] does, and validation_failed for a query that asks for what
-// is not known when an event comes ([Query.AtArrival]).
+// ParseCondition parses a condition. It answers what [Parse] does, and validation_failed for a query on what is not
+// known when an event arrives ([Query.AtArrival]).
 func ParseCondition(when string) (c Condition, err error) {
 	if c.Query, err = Parse(when, time.Time{}); err != nil {
 		return c, err
@@ -29,8 +29,7 @@ func ParseCondition(when string) (c Condition, err error) {
 	return c, nil
 }
 
-// Means reports whether the condition means an event in the detail form. Of a body it looks into the first MaxLooked
-// bytes.
+// Means reports whether an event in detail form meets the condition. It examines the first MaxLooked bytes of the body.
 func (c Condition) Means(e *hookglass.Event) bool {
 	if c.reads && e.Payload != nil && len(e.Body) > MaxLooked {
 		e = beginning(e)
@@ -38,7 +37,7 @@ func (c Condition) Means(e *hookglass.Event) bool {
 	return c.Match(e)
 }
 
-// beginning is an event with the beginning of its body alone.
+// beginning returns a copy of an event with its body cut to MaxLooked bytes.
 func beginning(e *hookglass.Event) *hookglass.Event {
 	cut, p := *e, *e.Payload
 	p.Body = p.Body[:MaxLooked:MaxLooked]

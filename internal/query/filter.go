@@ -10,16 +10,16 @@ import (
 	"hookglass"
 )
 
-// Filter holds the filters of lists, exports and streams (decisions, section 6) by their wire names, as they were
-// sent; an empty one was not. All must hold, and Q besides.
+// Filter holds the filters of lists, exports and streams (decisions, section 6) by their wire names, as they were sent;
+// empty means not sent. An event must match all of them, and Q.
 type Filter struct {
 	Type, Method, Provider, EventType, SignatureStatus, Status, Tag, ContentType, Before, After string
-	Ignored                                                                                     string // false, which is the default, true or any
+	Ignored                                                                                     string // false (default), true or any
 	Q                                                                                           string
 }
 
-// Parse makes one query of the filters. It answers validation_failed naming every filter that is wrong.
-// Ignored events are left out unless Ignored, or an is: in Q where Ignored is not given, asks for them.
+// Parse combines the filters into one query. It answers validation_failed naming every wrong filter. Ignored events are
+// left out unless Ignored asks for them or, if Ignored is not given, an is: in Q does.
 func (f Filter) Parse(now time.Time) (Query, error) {
 	q, err := Parse(f.Q, now)
 	var inQ *hookglass.Error
@@ -81,7 +81,7 @@ func (f Filter) Parse(now time.Time) (Query, error) {
 	return Query{terms}, nil
 }
 
-// Between means the events received after one time and before another, neither included; a zero time is no bound.
+// Between matches the events received between two times, both excluded; a zero time is no bound.
 func Between(after, before time.Time) Query {
 	t := Term{Field: Received, Min: math.MinInt64, Max: math.MaxInt64}
 	if !after.IsZero() {

@@ -13,8 +13,8 @@ import (
 	"hookglass/internal/email"
 )
 
-// Match reports whether the query means the event. Terms on parts that [Query.Reads] names need the
-// event's payload; in the list form those parts are empty.
+// Match reports whether the event matches the query. Terms on parts that [Query.Reads] names need the event's payload;
+// in list form those parts are empty.
 func (q Query) Match(e *hookglass.Event) bool {
 	body := reader{event: e}
 	for _, t := range q.terms {
@@ -25,19 +25,19 @@ func (q Query) Match(e *hookglass.Event) bool {
 	return true
 }
 
-// maxDecoded is how much of a compressed body is looked at: reading events ends by the clock, and a few bytes can grow
-// to much.
+// maxDecoded bounds how much of a compressed body is decoded: searches have a deadline, and few bytes can expand to
+// many.
 const maxDecoded = 1 << 20
 
-// reader reads an event's body, once for all terms, when one asks for it.
+// reader decodes an event's body on first use, once for all terms.
 type reader struct {
 	event *hookglass.Event
 	plain []byte
 	read  bool
-	mail  [][]byte // what people see of a mail; nil: it was not asked for
+	mail  [][]byte // the texts of a mail; nil: not parsed yet
 }
 
-// shown are the texts of a mail, which may be encoded.
+// shown returns the texts of a mail, which may be encoded in the body.
 func (r *reader) shown() [][]byte {
 	if r.mail == nil {
 		m := email.Parse(r.event.Body)
@@ -46,12 +46,12 @@ func (r *reader) shown() [][]byte {
 	return r.mail
 }
 
-// decoded is what the body says without its content coding; nil where it has none or cannot be read.
+// decoded returns the body without its content coding, or nil if it has none or cannot be decoded.
 func (r *reader) decoded() []byte {
 	if !r.read {
 		r.read = true
 		if of := coding.Of(r.event.Headers); of != "" {
-			r.plain, _ = coding.Decoded(r.event.Body, of, maxDecoded) // what comes before a fault can be looked at
+			r.plain, _ = coding.Decoded(r.event.Body, of, maxDecoded) // use what precedes an error
 		}
 	}
 	return r.plain
@@ -114,7 +114,7 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 	return false
 }
 
-// inDeliveries looks at the states that [Query.ReadsDeliveries] asks for. One that is being sent is pending.
+// inDeliveries examines the states that [Query.ReadsDeliveries] asks for. A delivery being sent counts as pending.
 func (t *Term) inDeliveries(e *hookglass.Event) bool {
 	if t.Pattern.Match(NoDelivery) {
 		return len(e.Deliveries) == 0
@@ -168,7 +168,7 @@ func (t *Term) inQuery(raw string) bool {
 	return false
 }
 
-// present is Match for what is there even when it is empty: a lone wildcard matches it.
+// present is Match for a value that exists even if it is empty: a lone wildcard matches it.
 func (t *Term) present(value string) bool { return t.Pattern.matchFolded(foldString(value)) }
 
 func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
@@ -183,10 +183,10 @@ func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 	return ok && t.present(value)
 }
 
-// valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as it is written.
-// It reads no further than that value, so the rest need not be JSON.
+// valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as written. It parses only up
+// to that value, so the rest need not be JSON.
 func valueAt(body []byte, pointer string) (string, bool) {
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // as bodies are read elsewhere
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // as elsewhere
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for token := range jsontext.Pointer(pointer).Tokens() {
 		switch d.PeekKind() {

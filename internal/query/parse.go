@@ -9,16 +9,16 @@ import (
 	"hookglass"
 )
 
-// Parse reads a query; times in it that are durations count back from now. An empty query means every
-// event. A bad one is validation_failed of the field "q"; the message and the member "position" of the error's
-// Extra say at which character, counted from 0, and what was expected there.
+// Parse parses a query; durations in it count back from now. An empty query matches every event. A bad one is
+// validation_failed of the field "q"; the message and the member "position" of Extra say at which character, counted
+// from 0, and what was expected there.
 func Parse(q string, now time.Time) (Query, error) {
 	terms, _, err := parse(q, now)
 	return Query{terms}, err
 }
 
-// Split lists the terms of a query as they are written: each is a query by itself, and all of them together mean what
-// the query means. It answers what [Parse] answers.
+// Split lists the terms of a query as written. Each is a query by itself, and their conjunction is the whole query. It
+// answers what [Parse] does.
 func Split(q string, now time.Time) ([]string, error) {
 	_, written, err := parse(q, now)
 	return written, err
@@ -55,14 +55,14 @@ type parser struct {
 	now time.Time
 }
 
-// operand is a value as it was written.
+// operand is a value as written.
 type operand struct {
 	at    int
 	text  string   // without quotes and escapes, wildcards included
 	parts []string // between the wildcards
 }
 
-// wild reports whether the value has wildcards: it is to cover the whole text then.
+// wild reports whether the value has wildcards, in which case it must match the whole text.
 func (o operand) wild() bool { return len(o.parts) > 1 }
 
 func (p *parser) term() (Term, error) {
@@ -104,9 +104,9 @@ func (p *parser) term() (Term, error) {
 	return t, nil
 }
 
-// fieldName reads "name:" or "name.argument:". A word that has no such beginning is text, and so is one whose name is
-// neither a field nor nearly one, such as localhost:8080. Where such a name is turned around, or what stands behind it
-// is quoted, a field was meant: there it is no text, of which everything else would be found.
+// fieldName parses "name:" or "name.argument:". A word that does not begin like this is text, and so is one whose name
+// is neither a field nor nearly one, such as localhost:8080. But an unknown name that is negated or followed by a quote
+// is reported as an error: it was probably meant as a field, and a search for it as text would mislead.
 func (p *parser) fieldName(turned bool) (name, arg string, ok bool) {
 	rest := p.in[p.at:]
 	n := 0
@@ -139,8 +139,8 @@ func (p *parser) fieldName(turned bool) (name, arg string, ok bool) {
 	return name, arg, true
 }
 
-// quoting reads a word that goes on behind its closing quote, as a piece of JSON does ("id":"evt_1"): it is text as it
-// stands, quotes included.
+// quoting parses a word that continues after its closing quote, like a fragment of JSON ("id":"evt_1"). It is text,
+// including its quotes.
 func (p *parser) quoting() (word string, ok bool) {
 	if p.in[p.at] != '"' {
 		return "", false
@@ -162,7 +162,7 @@ func (p *parser) quoting() (word string, ok bool) {
 	return word, true
 }
 
-// value reads a word or a quoted text.
+// value parses a word or a quoted text.
 func (p *parser) value() (operand, error) {
 	o := operand{at: p.at}
 	if p.in[p.at] != '"' {
@@ -211,7 +211,7 @@ func (p *parser) skipSpace() {
 	}
 }
 
-// offset is the character at a byte.
+// offset converts a byte offset to a character offset.
 func (p *parser) offset(at int) int { return utf8.RuneCountInString(p.in[:at]) }
 
 func (p *parser) fail(at int, format string, args ...any) error {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Pattern is text to compare with, in which wildcards may stand for any run of characters.
-// ASCII letters compare without case.
+// Pattern is text with wildcards, each of which stands for any run of characters. ASCII letters match without regard to
+// case.
 type Pattern struct {
 	parts []string // between the wildcards, lower case; one part is the whole text
 }
 
-// literal matches the text alone.
+// literal returns a pattern that matches exactly the text.
 func literal(s string) Pattern { return Pattern{[]string{foldString(s)}} }
 
-// glob matches the parts with anything between them.
+// glob returns a pattern of the parts with wildcards between them.
 func glob(parts ...string) Pattern {
 	folded := make([]string, len(parts))
 	for i, p := range parts {
@@ -23,7 +23,7 @@ func glob(parts ...string) Pattern {
 	return Pattern{folded}
 }
 
-// Exact returns the whole text, in lower case, of a pattern without wildcards.
+// Exact returns the text, in lower case, of a pattern without wildcards.
 func (p Pattern) Exact() (string, bool) {
 	if len(p.parts) == 1 {
 		return p.parts[0], true
@@ -31,7 +31,7 @@ func (p Pattern) Exact() (string, bool) {
 	return "", false
 }
 
-// Like returns the pattern for SQL's LIKE, in lower case, with a backslash to escape.
+// Like returns the pattern for SQL's LIKE, in lower case, escaped with backslashes.
 func (p Pattern) Like() string {
 	escape := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	var b strings.Builder
@@ -44,7 +44,8 @@ func (p Pattern) Like() string {
 	return b.String()
 }
 
-// Match reports whether the pattern matches all of s. An empty s is what an event does not have: nothing matches it.
+// Match reports whether the pattern matches the whole of s. An empty s stands for a missing value, which nothing
+// matches.
 func (p Pattern) Match(s string) bool {
 	if s == "" || len(p.parts) == 0 {
 		return false
@@ -52,7 +53,7 @@ func (p Pattern) Match(s string) bool {
 	return p.matchFolded(foldString(s))
 }
 
-// matchFolded takes the leftmost place for each part, which finds a match where there is one, in linear time.
+// matchFolded matches each part at its leftmost place, which finds a match if there is one, in linear time.
 func (p Pattern) matchFolded(s string) bool {
 	if len(p.parts) == 1 {
 		return s == p.parts[0]
@@ -72,7 +73,7 @@ func (p Pattern) matchFolded(s string) bool {
 	return strings.HasSuffix(s, p.parts[last])
 }
 
-// contained reports whether the pattern, which is free text, occurs in s.
+// contained reports whether s contains the pattern, which has no wildcards.
 func (p Pattern) contained(s []byte) bool { return containsFold(s, p.parts[0]) }
 
 func lower(c byte) byte {
@@ -95,13 +96,13 @@ func foldString(s string) string {
 	return s
 }
 
-// containsFold reports whether the lower-case needle occurs in s. It folds s window by window, so that a body of
-// any size costs no memory, and searches each in time linear in its length, whatever a sender put there.
+// containsFold reports whether s contains the lower-case needle, ignoring case. It folds s in windows, so that a large
+// body needs no copy, and takes linear time whatever a sender put there.
 func containsFold(s []byte, needle string) bool {
 	if len(needle) > len(s) {
 		return false
 	}
-	var window [4*MaxLength + 4096]byte // longer than any needle: a character has 4 bytes at most
+	var window [4*MaxLength + 4096]byte // longer than any needle: a character takes at most 4 bytes
 	want := []byte(needle)
 	for {
 		n := min(len(s), len(window))

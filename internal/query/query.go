@@ -1,21 +1,21 @@
-// Package query is the small language in which people look for events:
+// Package query is a small language for finding events:
 //
 //	provider:stripe event:invoice.* -tag:noise after:2h "free text"
 //
-// The language is described in docs/query.md. The package knows how a query is written and which
-// events it means; the store turns what the database can answer into SQL, and a live stream asks
-// [Query.Match] of one event. Both give the same answer for the same event.
+// docs/query.md describes the language. The package parses queries and matches events against them. The store
+// translates what the database can decide to SQL, and a live stream calls [Query.Match] for single events. Both give
+// the same answer for the same event.
 //
-// A Query is a value that does not change, and is safe for concurrent use.
+// A Query is immutable and safe for concurrent use.
 package query
 
-// Bounds of a query. They keep the statement and the work for one event small; nobody types more.
+// Bounds of a query. They bound the SQL statement and the work per event; nobody types more.
 const (
 	MaxLength = 1000 // characters
 	MaxTerms  = 32
 )
 
-// Field is what a term looks at.
+// Field is what a term tests.
 type Field int
 
 // The fields.
@@ -34,36 +34,36 @@ const (
 	ContentType              // followed by a semicolon, see [Term.Pattern]
 	IP                       // of the sender
 	Tag                      // any tag
-	Note                     // of people
+	Note                     // written by people
 	From                     // of mail
 	To                       // of mail
 	Subject                  // of mail
-	Received                 // when
+	Received                 // the time of reception
 	Size                     // of the body
-	Ignored                  // whether
-	Delivery                 // to a forwarding target: the state of any, or that there is none
+	Ignored                  // whether it is ignored
+	Delivery                 // the state of any delivery to a forwarding target, or that there is none
 	ID                       // of the event
 )
 
-// Query is a list of terms that all hold for the events it means. The zero Query means every event.
+// Query is a list of terms, all of which a matching event meets. The zero Query matches every event.
 type Query struct{ terms []Term }
 
-// Term is one condition on an event. What an event does not have meets no condition, and so meets a negated one.
+// Term is one condition on an event. A missing value meets no condition, and therefore meets every negated one.
 type Term struct {
 	Field Field
 	Name  string // of Header (lower case), Parameter and Body: which
 	Not   bool
-	// Pattern is what the text of the field is compared with, for every field but Status, Received, Size and Ignored. A
-	// content type is compared with a semicolon behind it, so that a pattern can tell where the media type ends.
+	// Pattern is matched against the text of the field, except for Status, Received, Size and Ignored. A content type
+	// is matched with a semicolon appended, so that a pattern can tell where the media type ends.
 	Pattern Pattern
-	// Min and Max bound Status, Received in microseconds and Size in bytes. Both are included.
+	// Min and Max bound Status, Received in microseconds, and Size in bytes. Both are inclusive.
 	Min, Max int64
 }
 
-// Terms returns the terms, which the caller does not change.
+// Terms returns the terms. The caller must not modify them.
 func (q Query) Terms() []Term { return q.terms }
 
-// Reads says which parts of a payload decide about an event, besides what the list form has.
+// Reads reports which parts of the payload the query needs besides the list form.
 func (q Query) Reads() (headers, body bool) {
 	for _, t := range q.terms {
 		switch t.Field {
@@ -78,15 +78,15 @@ func (q Query) Reads() (headers, body bool) {
 	return headers, body
 }
 
-// ReadsDeliveries reports whether the states of an event's deliveries decide about it, which neither form has.
+// ReadsDeliveries reports whether the query needs the states of the event's deliveries, which neither form has.
 func (q Query) ReadsDeliveries() bool { return q.mentions(Delivery) }
 
-// Marked reports whether what may be done to an event after it was stored decides about it: its tags, its note, and
+// Marked reports whether the query depends on marks that are added after an event is stored: its tags, its note, and
 // whether it is ignored.
 func (q Query) Marked() bool { return q.mentions(Tag) || q.mentions(Note) || q.mentions(Ignored) }
 
-// AtArrival reports whether all that decides about an event is known when it comes, before it is answered and stored:
-// not what it is answered, what is made of it and becomes of it later, or how long ago that was.
+// AtArrival reports whether everything that the query needs is known when an event arrives, before it is answered and
+// stored. The status of the answer, marks and deliveries are not, and neither is the age of the event.
 func (q Query) AtArrival() bool {
 	return !q.Marked() && !q.mentions(Status) && !q.mentions(Received) && !q.ReadsDeliveries()
 }

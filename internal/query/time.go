@@ -9,12 +9,12 @@ import (
 
 const timeForms = "a duration as 30m, 2h or 7d, a date, or a time as 2026-11-20T10:00:00Z"
 
-// units of durations; a day has 24 hours, because times are UTC.
+// units are those of durations. A day has 24 hours, because times are in UTC.
 var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// ParseTime reads a time as people write it: RFC 3339, the same without an offset or a date alone, which are
-// UTC, or a duration that counts back from now. Its error is for the caller to replace by one that names the field. It
-// is never the zero time, which callers have for no bound at all, and clients for a time that was never set.
+// ParseTime parses a time as people write it: RFC 3339, the same without an offset or a date alone, both in UTC, or a
+// duration that counts back from now. The caller should replace its error with one that names the field. It never
+// returns the zero time, which callers use for "no bound" and clients for a time that was never set.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	if len(s) > 1 {
 		if unit, ok := units[lower(s[len(s)-1])]; ok {
@@ -25,7 +25,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 			return now.Add(-time.Duration(n) * unit), nil
 		}
 	}
-	// RFC 3339 allows a lower-case t and z; the zero-less forms are ISO 8601.
+	// RFC 3339 allows a lower-case t and z; the forms without an offset are ISO 8601.
 	upper := strings.ToUpper(s)
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, upper); err == nil {
