@@ -4,8 +4,8 @@ package seal
 
 import "os"
 
-// hold takes the file of a rotation by its name alone where there is no flock: what one that was cut off left there is
-// for the operator to remove. It answers fs.ErrExist while the name is taken.
+// hold takes the file of a rotation by creating it, where there is no flock. If a rotation was interrupted, the
+// operator must remove the file. It returns fs.ErrExist while the file exists.
 func hold(name string) (release func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -14,5 +14,5 @@ func hold(name string) (release func(), err error) {
 	return func() {}, f.Close()
 }
 
-// giveToOwner does nothing where files have no owner of this kind.
+// giveToOwner does nothing where files have no such owner.
 func giveToOwner(*os.File, string) error { return nil }

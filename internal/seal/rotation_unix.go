@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// hold takes the file of a rotation for this process until release, or until the process ends in whatever way: what
-// one that was cut off left there is taken over. It answers fs.ErrExist while another has it.
+// hold locks the file of a rotation until release or the end of the process. It takes over a file that an interrupted
+// rotation left. It returns fs.ErrExist while another process holds it.
 func hold(name string) (release func(), err error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -18,7 +18,7 @@ func hold(name string) (release func(), err error) {
 		if errors.Is(err, fs.ErrExist) {
 			f, err = os.OpenFile(name, os.O_WRONLY, 0)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // it has become the keyset just now
+				continue // it has just become the keyset
 			}
 		}
 		if err != nil {
@@ -31,7 +31,7 @@ func hold(name string) (release func(), err error) {
 		}
 		if err != nil && (!made || errors.Is(err, syscall.EWOULDBLOCK)) {
 			f.Close()
-			return nil, fs.ErrExist // where the file system knows no such lock, the name alone is it
+			return nil, fs.ErrExist // without flock support, an existing file is the lock
 		}
 		mine, err := f.Stat()
 		if err != nil {
@@ -41,12 +41,12 @@ func hold(name string) (release func(), err error) {
 		if there, err := os.Stat(name); err == nil && os.SameFile(mine, there) {
 			return func() { f.Close() }, nil
 		}
-		f.Close() // it has become the keyset between the two
+		f.Close() // it has become the keyset meanwhile
 	}
 }
 
-// giveToOwner gives a file to whom the one belongs that it is to replace: root may rotate where the service is another
-// user, who could not read the keyset any more, neither now nor when it starts the next time.
+// giveToOwner gives a file to the owner of the one that it will replace. Without this, after a rotation by root, a
+// service that runs as another user could not read the keyset, neither now nor at its next start.
 func giveToOwner(f *os.File, replaced string) error {
 	own, err := f.Stat()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package seal encrypts the secrets that the database keeps: authenticated encryption
-// (XAES-256-GCM, by Tink) bound to the row that holds the secret, under a keyset in a file of its own. It
-// hides the keys, which it never prints, and knows bytes, not what they mean.
+// Package seal encrypts the secrets in the database. It uses authenticated encryption (XAES-256-GCM, by Tink) bound to
+// the row that holds the secret, with a keyset in a separate file. It hides the keys, never prints them, and treats
+// secrets as mere bytes.
 //
-// The file is Tink's JSON keyset in the clear, mode 0600: whoever may read it can open every secret, so it
-// belongs beside the database neither in a repository nor in a place that more people reach. Nodes share it.
+// The file is Tink's JSON keyset in cleartext, mode 0600. Whoever can read it can open every secret, so it belongs
+// neither in a repository nor in a place that more people can reach than the database. Nodes share it.
 //
 // Keys is safe for concurrent use.
 package seal
@@ -25,24 +25,24 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
 
-// ErrForeign says that no key of the keyset opens what was given, or that it was sealed for another row.
+// ErrForeign says that no key of the keyset opens the data, or that it was sealed for another row.
 var ErrForeign = errors.New("seal: no key of the keyset opens this, or it was sealed for another row")
 
 // maxFile bounds what is read as a keyset; a key takes about 200 bytes.
 const maxFile = 1 << 20
 
-// Keys is a keyset in use. It follows its file: what another process rotates is used from the next call on.
+// Keys is a keyset in use. It follows its file: after another process rotates it, the next call uses the new keys.
 type Keys struct {
 	path string
 
 	mu     sync.Mutex
-	seen   fs.FileInfo // the file as it was read last
+	seen   fs.FileInfo // the file as last read
 	handle *keyset.Handle
 	cipher tink.AEAD
 }
 
-// Load reads a keyset. The error is fs.ErrNotExist when there is no file, and says what to do when its mode
-// lets others read it or its content is no keyset.
+// Load reads a keyset. The error is fs.ErrNotExist if there is no file, and says what to do if others can read it or it
+// is not a keyset.
 func Load(path string) (*Keys, error) {
 	k := &Keys{path: path}
 	if err := k.read(); err != nil {
@@ -51,8 +51,8 @@ func Load(path string) (*Keys, error) {
 	return k, nil
 }
 
-// LoadOrCreate reads a keyset, making one where there is none. Of processes that make it at the same time
-// one succeeds and all use it.
+// LoadOrCreate reads a keyset, creating it if there is none. If several processes create it at the same time, one
+// succeeds and all use its keyset.
 func LoadOrCreate(path string) (*Keys, error) {
 	k, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func LoadOrCreate(path string) (*Keys, error) {
 	if err := writeTo(fresh, handle); err != nil {
 		return nil, err
 	}
-	// A link, unlike a rename, never replaces the keyset that another process made meanwhile.
+	// Unlike a rename, a link never replaces a keyset that another process has just created.
 	if err := os.Link(fresh.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("seal: new keyset: %w", err)
 	}
@@ -80,7 +80,7 @@ func LoadOrCreate(path string) (*Keys, error) {
 	return Load(path)
 }
 
-// Parse reads a keyset from the content of a file. It belongs to no file: it does not change.
+// Parse reads a keyset from the content of a file. It follows no file, so it never changes.
 func Parse(content []byte) (*Keys, error) {
 	k := &Keys{}
 	if err := k.parse(content); err != nil {
@@ -89,11 +89,11 @@ func Parse(content []byte) (*Keys, error) {
 	return k, nil
 }
 
-// Seal encrypts plaintext for one place: where names its table, column and row, and the same must be given to Open.
+// Seal encrypts plaintext for one place: where names its table, column and row, and must be the same for Open.
 func (k *Keys) Seal(plaintext []byte, where string) ([]byte, error) {
 	cipher, err := k.current()
 	if err != nil {
-		return nil, err // sealing with keys that are on no disk would lose the secret with the process
+		return nil, err // a secret sealed with keys that are on no disk would be lost with the process
 	}
 	sealed, err := cipher.Encrypt(plaintext, []byte(where))
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *Keys) Seal(plaintext []byte, where string) ([]byte, error) {
 	return sealed, nil
 }
 
-// Open decrypts what Seal made for the same place. It answers ErrForeign for anything else.
+// Open decrypts what Seal made for the same place. It returns ErrForeign for anything else.
 func (k *Keys) Open(sealed []byte, where string) ([]byte, error) {
 	cipher, err := k.current()
 	if cipher == nil {
@@ -116,8 +116,8 @@ func (k *Keys) Open(sealed []byte, where string) ([]byte, error) {
 }
 
 // Prepare adds a key that opens from now on and seals from the next rotation on, unless one is prepared already. Nodes
-// with copies of the file of their own are given what is prepared before any of them is given what is rotated, or those
-// that have the older file would not open what the others seal.
+// with separate copies of the file must all receive the prepared keyset before any receives the rotated one; otherwise
+// those with the old file could not open what the others seal.
 func (k *Keys) Prepare() error {
 	return k.change(func(manager *keyset.Manager, prepared uint32) error {
 		if prepared != 0 {
@@ -128,8 +128,8 @@ func (k *Keys) Prepare() error {
 	})
 }
 
-// Rotate adds a key that seals from now on, in this process and in all that share the file, or takes the one that was
-// prepared. What older keys sealed stays readable.
+// Rotate makes a key the one that seals from now on, in all processes that share the file: the prepared one, or a new
+// one. What older keys sealed stays readable.
 func (k *Keys) Rotate() error {
 	return k.change(func(manager *keyset.Manager, prepared uint32) (err error) {
 		if prepared == 0 {
@@ -141,9 +141,9 @@ func (k *Keys) Rotate() error {
 	})
 }
 
-// change rewrites the keyset as fn leaves it, which is told the key that was prepared, 0 for none.
+// change rewrites the keyset as modified by fn. prepared is the id of the prepared key, or 0.
 func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) error {
-	// The new file is the lock as well: of two rotations at once, one would lose the other's key.
+	// The new file is also the lock: of two concurrent rotations, one would lose the other's key.
 	name := k.path + ".new"
 	release, err := hold(name)
 	if errors.Is(err, fs.ErrExist) {
@@ -161,7 +161,7 @@ func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) e
 	}
 	if err := k.writeChanged(fresh, fn); err != nil {
 		fresh.Close()
-		os.Remove(name) // before the rename it is ours; after it, the name may be another rotation's
+		os.Remove(name) // it is ours until the rename; later the name may belong to another rotation
 		return err
 	}
 	if err := os.Rename(name, k.path); err != nil {
@@ -173,7 +173,7 @@ func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) e
 	return k.read()
 }
 
-// writeChanged writes the keyset as fn leaves it.
+// writeChanged writes the keyset as modified by fn.
 func (k *Keys) writeChanged(to *os.File, fn func(manager *keyset.Manager, prepared uint32) error) error {
 	if err := k.read(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (k *Keys) writeChanged(to *os.File, fn func(manager *keyset.Manager, prepar
 	return writeTo(to, handle)
 }
 
-// Count is the number of keys.
+// Count returns the number of keys.
 func (k *Keys) Count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -219,11 +219,11 @@ func (k *Keys) current() (tink.AEAD, error) {
 	if os.SameFile(now, k.seen) && now.ModTime().Equal(k.seen.ModTime()) && now.Size() == k.seen.Size() && now.Mode() == k.seen.Mode() {
 		return k.cipher, nil
 	}
-	err = k.read() // which exchanges the cipher
+	err = k.read() // replaces the cipher
 	return k.cipher, err
 }
 
-// read reads the file. When that fails the keys stay what they were.
+// read reads the file. On failure the keys stay unchanged.
 func (k *Keys) read() error {
 	f, err := os.Open(k.path)
 	if err != nil {
@@ -251,8 +251,7 @@ func (k *Keys) read() error {
 	return nil
 }
 
-// parse takes a keyset from the content of a file. What the library says of a broken one may hold parts of
-// it, so it is not passed on.
+// parse decodes a keyset. Errors of the library may quote parts of a damaged one, so they are not passed on.
 func (k *Keys) parse(content []byte) error {
 	if len(content) > maxFile {
 		return errors.New("larger than any keyset; restore it from a backup")
@@ -269,7 +268,7 @@ func (k *Keys) parse(content []byte) error {
 	return nil
 }
 
-// writeTo writes the keyset through to the disk and closes the file.
+// writeTo writes the keyset, syncs and closes the file.
 func writeTo(f *os.File, handle *keyset.Handle) error {
 	err := insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(f))
 	if err == nil {

@@ -1,11 +1,10 @@
-// Package timeshift moves the times in a request by one amount, so that a capture of last week is fresh again: in the
-// headers, in a body that is JSON or a form, and in JSON that stands in a string of either. It hides how a time is told
-// from what only looks like one.
+// Package timeshift moves the times in a request by a fixed amount, so that an old capture looks fresh: in the headers,
+// in a body that is JSON or a form, and in JSON within a string of either. It hides how times are recognised.
 //
-// A text that is written as a time (RFC 3339, or as headers and mails write it) is one wherever it stands. A number is
-// one where it is in the range of Unix times of this century, in seconds or milliseconds, and the name of its field
-// says so: ids and amounts that look like one stay. What is signed stays: the claims of a token with a signature are
-// not touched. All else stays byte for byte.
+// A text in the format of a time (RFC 3339, or as in headers and mails) is a time wherever it occurs. A number is a
+// time if it is in the range of this century's Unix times, in seconds or milliseconds, and the name of its field says
+// so; ids and amounts of the same size are left alone. Signed content, the claims of a token with a signature, is not
+// changed. All other bytes stay the same.
 //
 // It is pure and safe for concurrent use.
 package timeshift
@@ -28,9 +27,9 @@ import (
 const (
 	MaxChanges = 10_000
 	maxBody    = 32 << 20
-	maxNested  = 4               // JSON in a string of JSON, and so on
-	maxText    = 64              // bytes of the longest form of a time
-	MaxShift   = 100 * 365 * day // either way
+	maxNested  = 4               // levels of JSON within strings of JSON
+	maxText    = 64              // the longest format of a time, in bytes
+	MaxShift   = 100 * 365 * day // in either direction
 )
 
 const day = 24 * time.Hour
@@ -41,8 +40,8 @@ type Shift struct {
 	now bool
 }
 
-// Parse reads a shift: now, or a duration with its sign (+3h, -90m, +2d, +1d12h), or a number of milliseconds. Its
-// error is a sentence for a person.
+// Parse parses a shift: "now", a signed duration (+3h, -90m, +2d, +1d12h), or a number of milliseconds. The fault is a
+// sentence for a person.
 func Parse(text string) (s Shift, fault string) {
 	const wanted = `must be "now", a duration with its sign such as "+3h" or "-2d", or a number of milliseconds`
 	if text == "now" {
@@ -85,8 +84,8 @@ func Parse(text string) (s Shift, fault string) {
 // IsZero reports whether nothing is moved.
 func (s Shift) IsZero() bool { return s == Shift{} }
 
-// Delta is how far the times of what was received then are moved when it is sent now. What is moved to now keeps how
-// old its times were.
+// Delta returns by how much to move the times of a request received then and sent now. With "now", the times keep their
+// age relative to the request.
 func (s Shift) Delta(received, now time.Time) time.Duration {
 	if s.now {
 		return now.Sub(received).Truncate(time.Millisecond)
@@ -94,8 +93,8 @@ func (s Shift) Delta(received, now time.Time) time.Duration {
 	return s.by
 }
 
-// Apply moves the times of a request. Headers that skip names stay: those of a signature, which is made again. It
-// answers validation_failed where there are too many.
+// Apply moves the times of a request. It leaves headers alone for which skip is true, such as signatures that are made
+// again. It answers validation_failed if there are too many times.
 func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bool) (provider.Outgoing, []hookglass.TimeChange, error) {
 	m := mover{delta: delta}
 	o.Headers = slices.Clone(o.Headers)
@@ -108,7 +107,7 @@ func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bo
 			o.Headers[i].Value = to
 		}
 	}
-	// JSON is JSON whatever the header says: curl calls all that it posts a form.
+	// Try JSON first, whatever the header says: curl declares all that it posts to be a form.
 	media, _, _ := strings.Cut(o.Headers.Get("Content-Type"), ";")
 	if out, ok := m.json(o.Body, "", 0); ok {
 		o.Body = out
@@ -126,7 +125,7 @@ type mover struct {
 	changes []hookglass.TimeChange
 }
 
-// json moves the times of JSON in place; it is not ok where the text is none.
+// json moves the times in JSON; ok is false if the text is not JSON.
 func (m *mover) json(text []byte, base string, depth int) ([]byte, bool) {
 	if len(text) == 0 || depth > maxNested {
 		return nil, false
@@ -152,7 +151,7 @@ func (m *mover) json(text []byte, base string, depth int) ([]byte, bool) {
 	return out, true
 }
 
-// inText moves a text that is a time, and the times in one that is JSON or the claims of a token that nobody signed.
+// inText moves a text that is a time, or the times in a text that is JSON or an unsigned token.
 func (m *mover) inText(s, name, pointer string, depth int) (string, bool) {
 	if to, ok := m.text(s, name); ok {
 		m.changes = append(m.changes, hookglass.TimeChange{Pointer: pointer, From: s, To: to})
@@ -174,7 +173,7 @@ func (m *mover) inText(s, name, pointer string, depth int) (string, bool) {
 	return "", false
 }
 
-// form moves the times of a form in place.
+// form moves the times in the fields of a form.
 func (m *mover) form(body []byte) []byte {
 	pairs := strings.Split(string(body), "&")
 	for i, pair := range pairs {
@@ -198,16 +197,16 @@ func (m *mover) form(body []byte) []byte {
 	return []byte(strings.Join(pairs, "&"))
 }
 
-// forms are the ways in which headers and mails write times.
+// forms are the formats of times in headers and mails.
 var forms = []string{
 	"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "02 Jan 2006 15:04:05 -0700",
 	time.RubyDate, time.RFC850, time.ANSIC,
 }
 
-// rfc3339 is an instant as RFC 3339 has it, with what people make of it: a space, no colon in the offset, no offset.
+// rfc3339 matches an RFC 3339 time with common variations: a space, no colon in the offset, no offset.
 var rfc3339 = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)([Tt ])(\d\d:\d\d:\d\d)(?:([.,])(\d{1,9}))?( ?)([Zz]|UTC|[+-]\d\d:?\d\d)?$`)
 
-// text moves a text that is written as a time, or a number that the name of its field calls one.
+// text moves a text in the format of a time, or a number whose field's name says that it is one.
 func (m *mover) text(s, name string) (string, bool) {
 	if len(s) < 10 || len(s) > maxText {
 		return "", false
@@ -215,12 +214,12 @@ func (m *mover) text(s, name string) (string, bool) {
 	if f := rfc3339.FindStringSubmatch(s); f != nil {
 		return m.instant(f)
 	}
-	if strings.Trim(s, "0123456789") == "" { // with a fraction, a text is how Slack names its messages
+	if strings.Trim(s, "0123456789") == "" { // no fraction: a text with one is the id of a Slack message
 		return m.number(s, name)
 	}
 	for _, form := range forms {
 		if at, err := time.Parse(form, s); err == nil {
-			// What does not come out as it went in was read wrongly, as a zone that is known by its letters alone.
+			// If formatting does not reproduce the text, it was misread, for example with an unknown zone abbreviation.
 			if at.Format(form) == s && plausible(at) {
 				return m.moved(s, at.Add(m.delta).Format(form))
 			}
@@ -229,7 +228,7 @@ func (m *mover) text(s, name string) (string, bool) {
 	return "", false
 }
 
-// instant moves a time that the expression above has taken apart.
+// instant moves a time that rfc3339 has matched.
 func (m *mover) instant(f []string) (string, bool) {
 	date, mark, clock, point, fraction, gap, zone := f[1], f[2], f[3], f[4], f[5], f[6], f[7]
 	location := time.UTC
@@ -260,7 +259,7 @@ func fractionOf(at time.Time, digits int) string {
 	return text[1 : 1+digits]
 }
 
-// The range of numbers that may be times: from 2001-09-09 to 2096, where Unix seconds have ten digits.
+// The range of numbers that can be times: 2001-09-09 to 2096, where Unix seconds have ten digits.
 const (
 	firstSecond = 1_000_000_000
 	lastSecond  = 4_000_000_000
@@ -268,7 +267,8 @@ const (
 
 func plausible(at time.Time) bool { return at.Year() >= 1990 && at.Unix() <= lastSecond }
 
-// number moves a Unix time in seconds, perhaps with a fraction, or in milliseconds, where its field is called like one.
+// number moves a Unix time in seconds, possibly with a fraction, or in milliseconds, if its field's name is that of a
+// time.
 func (m *mover) number(s, name string) (string, bool) {
 	if !timely(name) {
 		return "", false
@@ -295,14 +295,14 @@ func (m *mover) number(s, name string) (string, bool) {
 
 func (m *mover) moved(from, to string) (string, bool) { return to, from != to }
 
-// timeWords are the last words of names of times. A name is taken apart at its marks and capitals.
+// timeWords are the last words of names of times. Names are split at punctuation and capitals.
 var timeWords = strings.Fields(`time timestamp date at ts created updated modified changed deleted completed started ended start end begin finish finished expires expiry
 	expiration exp iat nbf now when on until since occurred canceled cancelled issued datetime epoch triggered anchor utc after before`)
 
-// amountWords are in names of what is counted, whatever else is: amount_at_end is no time.
+// amountWords occur in names of quantities, whatever the other words are: amount_at_end is not a time.
 var amountWords = strings.Fields(`amount amounts total subtotal price balance sum count number num qty quantity id ids size bytes value tax fee cost volume version index code key`)
 
-// maxName is the longest name that is looked at, in bytes: in a list each element has that of the list.
+// maxName bounds the length of examined names in bytes: every element of a list is examined under the list's name.
 const maxName = 200
 
 // timely reports whether the name of a field says that it holds a time.
@@ -316,12 +316,12 @@ func timely(name string) bool {
 	}
 	last := words[len(words)-1]
 	if unit := last == "ms" || last == "millis" || last == "seconds"; unit && len(words) > 1 {
-		last = words[len(words)-2] // created_ms is a time, duration_ms is none
+		last = words[len(words)-2] // created_ms is a time, duration_ms is not
 	}
 	if slices.Contains(timeWords, last) {
 		return true
 	}
-	for _, ending := range []string{"timestamp", "time", "date"} { // in one word: webhooktimestamp, eventtime
+	for _, ending := range []string{"timestamp", "time", "date"} { // written as one word: webhooktimestamp, eventtime
 		if len(last) > len(ending) && strings.HasSuffix(last, ending) && last != "update" && last != "candidate" {
 			return true
 		}
@@ -329,7 +329,7 @@ func timely(name string) bool {
 	return false
 }
 
-// wordsOf takes a name apart: createdAt and created_at are created and at.
+// wordsOf splits a name: createdAt and created_at give "created" and "at".
 func wordsOf(name string) []string {
 	var b strings.Builder
 	for i, r := range name {
