@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	discardBytes = 64 << 10  // what of an unread body is read away to keep the connection
-	lingerBytes  = 128 << 20 // what is read away so that the sender gets to read a refusal
+	discardBytes = 64 << 10  // how much of an unread body is read to keep the connection
+	lingerBytes  = 128 << 20 // how much is read so that the sender can read a refusal
 	lingerTime   = 10 * time.Second
 	lingerShort  = 500 * time.Millisecond // for a sender that was too slow already
-	joinBytes    = 16 << 10               // bodies up to here are copied behind their header and written with it
+	joinBytes    = 16 << 10               // bodies up to this size are copied behind their header, for a single write
 )
 
-// refuse writes a refusal and reports whether the connection can go on.
+// refuse writes a refusal and reports whether the connection can continue.
 func (c *conn) refuse(r *refusal) bool {
 	if _, told := errors.AsType[*refusal](c.body.broken); c.body.broken != nil && !told {
-		return false // the socket failed: nobody is there to be told
+		return false // the socket failed, so nobody would receive it
 	}
 	rest := c.body.rest()
 	closing := r.close || rest > discardBytes || c.head.close || c.front.draining.Load() || c.body.broken != nil
 	if rest > 0 && c.head.expect != "" && !c.body.expected {
-		closing = true // a sender that was not told to continue may send the body or may not
+		closing = true // a sender that was not told to continue may or may not send the body
 	}
 	if !c.write(r.reply(), closing) {
 		return false
@@ -45,7 +45,7 @@ func (c *conn) refuse(r *refusal) bool {
 
 func (c *conn) keepAlive() bool { return !c.head.close && !c.front.draining.Load() }
 
-// answerMalformed refuses what never became a request.
+// answerMalformed refuses something that never became a request.
 func (c *conn) answerMalformed(r *refusal) {
 	c.head = head{minor: 1, close: true}
 	c.body.conn = nil
@@ -69,7 +69,7 @@ func (c *conn) answerUnavailable() {
 	}
 }
 
-// write sends an answer and reports whether the sender's socket took it.
+// write sends an answer and reports whether the socket accepted it.
 func (c *conn) write(r *hookglass.Reply, closing bool) bool {
 	c.responded = true
 	now := time.Now()
@@ -105,8 +105,8 @@ func (c *conn) write(r *hookglass.Reply, closing bool) bool {
 	return err == nil
 }
 
-// linger lets the sender read an answer although it goes on sending: closing a socket with unread bytes
-// resets it, and a reset takes the answer away (RFC 9112, section 9.6).
+// linger gives a sender that is still sending time to read the answer: closing a socket with unread bytes resets the
+// connection, which discards the answer (RFC 9112, section 9.6).
 func (c *conn) linger(d time.Duration) {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -124,8 +124,8 @@ func (c *conn) linger(d time.Duration) {
 	c.r, c.w = 0, 0
 }
 
-// lingerFor sets the end of lingering. A server that stops waits for it, so it comes soon then, as nudge has it where
-// the server stops later.
+// lingerFor sets the deadline for lingering. While the server stops, which waits for it, the deadline is short; if the
+// server stops later, nudge shortens it.
 func (c *conn) lingerFor(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

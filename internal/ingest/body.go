@@ -11,16 +11,16 @@ import (
 	"hookglass/internal/intake"
 )
 
-// bodyReader reads the body of the request being served, from the connection's buffer and its socket, and
-// nothing behind it.
+// bodyReader reads the body of the request being served, from the connection's buffer and then its socket, and nothing
+// beyond it.
 type bodyReader struct {
 	conn     *conn // nil: no request
 	isChunks bool
 	chunks   chunked
-	left     int64 // of the Content-Length
-	expected bool  // 100 Continue was due: the body comes
+	left     int64 // bytes left of the Content-Length
+	expected bool  // 100 Continue was sent if it was asked for, so the body comes
 	pace     intake.Pace
-	broken   error // what ended reading early
+	broken   error // why reading ended early
 }
 
 func (b *bodyReader) begin(c *conn, h *head) {
@@ -33,12 +33,12 @@ func (b *bodyReader) begin(c *conn, h *head) {
 	}
 }
 
-// ended reports whether the body has been read whole.
+// ended reports whether the whole body has been read.
 func (b *bodyReader) ended() bool {
 	return b.conn == nil || !b.isChunks && b.left == 0 || b.isChunks && b.chunks.done()
 }
 
-// rest is how much is left to read, as far as can be told; a chunked body that has not ended is long.
+// rest returns how much is left to read, as far as is known. An unfinished chunked body counts as very long.
 func (b *bodyReader) rest() int64 {
 	switch {
 	case b.ended():
@@ -108,7 +108,7 @@ func (b *bodyReader) readChunks(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if b.chunks.state == chunkData && len(p) >= readBufSize {
-			// Data for the taking: straight to where it is wanted.
+			// Read a chunk's data directly into p.
 			c.setReadBy(b.pace.Due())
 			n, err := c.nc.Read(p[:min(int64(len(p)), b.chunks.left)])
 			b.chunks.step(p[:n])
@@ -125,7 +125,7 @@ func (b *bodyReader) readChunks(p []byte) (int, error) {
 	}
 }
 
-// failure tells a body that came too slowly from a sender that is gone.
+// failure distinguishes a body that is too slow from a sender that is gone.
 func (b *bodyReader) failure(err error) error {
 	switch {
 	case err == nil:
@@ -146,12 +146,12 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// waited is told how long the body had to wait for its share of the budget.
+// waited is called with the time that the body waited for its share of the budget.
 func (b *bodyReader) waited(d time.Duration) {
 	b.pace.Stood(d, largeRate*b.conn.front.cfg.MinBodyRate)
 }
 
-// largeRate is how many times faster a body has to come that others may have to wait for.
+// largeRate is how many times faster a body must arrive for which others may have to wait.
 const largeRate = 16
 
 // trailers returns the trailer section of a chunked body.

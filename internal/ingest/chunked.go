@@ -1,14 +1,14 @@
 package ingest
 
-// chunked follows the chunked transfer coding (RFC 9112, section 7.1) through the bytes of a body, as they
-// come. It finds where the data lies and where the body ends, and keeps the trailer section. Lines end in
-// CRLF and nothing else: a lone LF is where two readers could disagree about the end of a body.
+// chunked parses the chunked transfer coding (RFC 9112, section 7.1) of a body as its bytes arrive. It finds the data
+// and the end of the body, and keeps the trailer section. Lines must end in CRLF: with a lone LF, two parsers could
+// disagree about where the body ends.
 type chunked struct {
 	state    chunkState
 	left     int64 // data bytes left in the chunk
-	digits   int   // of the size, so far
-	line     int   // bytes of the size line, so far
-	overhead int64 // bytes that were not data, less what data excuses
+	digits   int   // read of the size
+	line     int   // bytes read of the size line
+	overhead int64 // framing bytes, less the allowance for data
 	trailer  []byte
 	maxTrail int
 }
@@ -29,11 +29,11 @@ const (
 
 const (
 	maxChunkLine     = 4 << 10  // as net/http
-	maxChunkOverhead = 16 << 10 // as net/http: beyond 16 bytes a chunk and twice its data
+	maxChunkOverhead = 16 << 10 // as net/http: in addition to 16 bytes per chunk and twice its data
 )
 
-// step takes a run of bytes from the front of b that is either all data or all framing, and returns how many
-// there were. It takes at least one unless b is empty or the body is done.
+// step consumes bytes from the front of b that are either all data or all framing, and returns how many. It consumes at
+// least one, unless b is empty or the body is complete.
 func (d *chunked) step(b []byte) (n int, data bool, err *refusal) {
 	if d.state == chunkData {
 		n = int(min(d.left, int64(len(b))))
@@ -105,7 +105,7 @@ func (d *chunked) framing(b byte) *refusal {
 	return nil
 }
 
-// sizeEnds takes what follows the digits of a size: blanks, an extension, the end of the line.
+// sizeEnds parses what follows the digits of a size: blanks, an extension, or the end of the line.
 func (d *chunked) sizeEnds(b byte) *refusal {
 	switch b {
 	case '\r':
@@ -127,7 +127,7 @@ func (d *chunked) counted() *refusal {
 	return nil
 }
 
-// trailing keeps the trailer section up to and with its empty line.
+// trailing collects the trailer section, including its empty line.
 func (d *chunked) trailing(b byte) *refusal {
 	d.trailer = append(d.trailer, b)
 	n := len(d.trailer)

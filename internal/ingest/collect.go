@@ -8,7 +8,7 @@ import (
 	"hookglass/internal/intake"
 )
 
-// collect reads a body to its end; see [intake.Collect]. size is -1 when only the end of the reader tells it.
+// collect reads a body to its end; see [intake.Collect]. size is -1 if it is not known in advance.
 func (f *Front) collect(r io.Reader, size int64, l *intake.Lease, waited func(time.Duration)) ([]byte, error) {
 	body, err := intake.Collect(r, size, f.cfg.MaxBodyBytes, l, f.cfg.BudgetWait, waited)
 	if err == intake.ErrTooLarge {

@@ -16,52 +16,52 @@ import (
 
 const (
 	readBufSize = 8 << 10
-	stashSize   = 512 // what of a head may wait outside a buffer
+	stashSize   = 512 // how many bytes of a head may be kept without a buffer
 )
 
 type readBuf struct{ b [readBufSize]byte }
 
-// conn is one connection. Until it is handed off its goroutine is run; after that it is a net.Conn of the
-// net/http server, see relay.go. One goroutine reads at a time, whichever owns it then.
+// conn is one connection. Its goroutine is run until it is handed off; after that it is a net.Conn of the net/http
+// server, see relay.go. Only one goroutine reads at a time, in either role.
 type conn struct {
 	front   *Front
 	serving *serving
 	nc      net.Conn
-	socket  net.Conn // below TLS; nc without
+	socket  net.Conn // below TLS; without TLS the same as nc
 	peer    peer
 	wait    waiter
 
-	// buf[r:w] are bytes read and not used yet. buf is slot's, larger and its own when a head needs it, or nil
-	// while parked, with what there was in stash.
+	// buf[r:w] are bytes read but not used yet. buf is slot's array, or a larger one if a head needs it. While parked
+	// it is nil, and the bytes are in stash.
 	slot  *readBuf
 	buf   []byte
 	r, w  int
 	stash []byte
-	scan  int // offset from r up to which the end of the head has been looked for
+	scan  int // offset from r up to which the end of the head has been searched
 
 	head      head
 	headLen   int
 	body      bodyReader
 	lease     intake.Lease
-	readBy    time.Time // the deadline in force for reads of our own
+	readBy    time.Time // the current deadline for our own reads
 	writeBy   time.Time
 	responded bool
 
 	relay  relayState
-	unread atomic.Bool // something is left of the body of the request that net/http was given
+	unread atomic.Bool // the body of the request that net/http was given is not fully read
 
 	mu        sync.Mutex
-	busy      bool // with a request: between its first byte and the end of its answer
+	busy      bool // serving a request: from its first byte to the end of its answer
 	nudged    bool // told to end while idle
-	lingering bool // answered for the last time, while the sender goes on
-	shaking   bool // hands, under TLS: nothing else was heard yet
+	lingering bool // has sent its last answer, while the sender continues
+	shaking   bool // in the TLS handshake
 	leaning   bool // reading for itself inside net/http's Read
-	closing   bool // net/http closed it while busy leaning
+	closing   bool // net/http closed it while leaning and busy
 	deadline  time.Time
-	wake      chan struct{} // after each change of the deadline, or the end
+	wake      chan struct{} // signals a change of the deadline, or the end
 	gone      bool
 
-	letGo bool // guarded by front.mu
+	letGo bool // no longer waited for by Shutdown; guarded by front.mu
 }
 
 func newConn(f *Front, s *serving, nc net.Conn) *conn {
@@ -94,8 +94,8 @@ func (c *conn) run() {
 	}
 }
 
-// serveHooks serves hook after hook until another request stands at the front of the buffer, in which case
-// it answers nil, or until the connection is at its end.
+// serveHooks serves hooks until the buffer begins with another request, when it returns nil, or until the connection
+// ends.
 func (c *conn) serveHooks(idle time.Duration) error {
 	for {
 		err := c.nextHead(idle)
@@ -137,8 +137,8 @@ func (c *conn) serveHooks(idle time.Duration) error {
 	}
 }
 
-// nextHead waits until a complete head stands at the front of the buffer. It fails with a refusal when one
-// has begun and is too large or too slow.
+// nextHead waits until the buffer begins with a complete head. It returns a refusal if a head has begun but is too
+// large or too slow.
 func (c *conn) nextHead(idle time.Duration) error {
 	c.scan, c.headLen = 0, 0
 	if c.w == c.r {
@@ -147,7 +147,7 @@ func (c *conn) nextHead(idle time.Duration) error {
 	begun := false
 	for {
 		for c.scan == 0 && c.r < c.w && (c.buf[c.r] == '\r' || c.buf[c.r] == '\n') {
-			c.consume(1) // empty lines before a request line (RFC 9112, section 2.2)
+			c.consume(1) // empty lines before the request line (RFC 9112, section 2.2)
 		}
 		if c.w > c.r {
 			if !c.busy {
@@ -181,7 +181,7 @@ func (c *conn) nextHead(idle time.Duration) error {
 	}
 }
 
-// rest ends a request. It reports whether another may follow.
+// rest ends a request and reports whether another may follow.
 func (c *conn) rest() bool {
 	if c.r == c.w {
 		c.r, c.w = 0, 0
@@ -192,8 +192,8 @@ func (c *conn) rest() bool {
 	return !c.closing && !c.front.draining.Load()
 }
 
-// ready makes buf hold what there is, with room for more. The room is bounded by its callers: by the limits
-// of heads in nextHead, and by a full buffer being emptied first everywhere else.
+// ready makes buf hold the unused bytes, with room for more. Its callers bound its growth: nextHead by the limits of
+// heads, all others by emptying a full buffer first.
 func (c *conn) ready() {
 	if c.buf == nil {
 		c.slot, _ = c.front.readBufs.Get().(*readBuf)
@@ -219,7 +219,7 @@ func (c *conn) ready() {
 
 func (c *conn) space() []byte { return c.buf[c.w:] }
 
-// park gives the buffer back when what there is is short enough to wait elsewhere.
+// park returns the buffer to the pool if the unused bytes fit in the stash.
 func (c *conn) park() {
 	n := c.w - c.r
 	if n > stashSize {
@@ -243,7 +243,7 @@ func (c *conn) consume(n int) {
 	}
 }
 
-// setBusy marks the start and the end of a request, for Shutdown.
+// setBusy marks the start or the end of a request, for Shutdown.
 func (c *conn) setBusy(busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,8 +255,8 @@ func (c *conn) setBusy(busy bool) {
 	}
 }
 
-// nudge tells an idle connection to end, and one that lingers to end soon. One whose request is on its way at this
-// moment still has it answered.
+// nudge tells an idle connection to end, and a lingering one to end soon. A request that is just arriving is still
+// answered.
 func (c *conn) nudge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +276,7 @@ func (c *conn) nudge() {
 
 const (
 	nudgeGrace = 100 * time.Millisecond
-	shakeGrace = time.Second // a handshake takes turns
+	shakeGrace = time.Second // a handshake takes several round trips
 )
 
 func (c *conn) setReadBy(t time.Time) {
@@ -289,14 +289,15 @@ func (c *conn) setReadBy(t time.Time) {
 	c.nc.SetReadDeadline(t)
 }
 
-// keepReadBy sees to a deadline of about d from now. Moving one costs, so one that is near enough stays.
+// keepReadBy ensures a read deadline of about d from now. Moving a deadline is costly, so one that is near enough
+// stays.
 func (c *conn) keepReadBy(now time.Time, d time.Duration) {
 	if left := c.readBy.Sub(now); left < d/2 || left > d {
 		c.setReadBy(now.Add(d))
 	}
 }
 
-// keepWriteBy sees to a deadline for writing an answer in the same way.
+// keepWriteBy does the same for the deadline for writing an answer.
 func (c *conn) keepWriteBy(now time.Time) {
 	d := c.front.cfg.WriteTimeout
 	if left := c.writeBy.Sub(now); left < d/2 {
@@ -305,5 +306,5 @@ func (c *conn) keepWriteBy(now time.Time) {
 	}
 }
 
-// kill closes the socket under whatever goes on.
+// kill closes the socket regardless of what is in progress.
 func (c *conn) kill() { c.socket.Close() }

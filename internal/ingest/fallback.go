@@ -15,15 +15,15 @@ import (
 	"hookglass/internal/intake"
 )
 
-// Handler returns a handler that receives hooks by net/http's own view of them and passes every other request to next.
-// Header lines come in the order of their names, spelled as net/http spells them, or as the protocol does where that
-// leaves no choice (HTTP/2); all else is as in the front.
+// Handler returns a handler that receives hooks as net/http presents them and passes all other requests to next. Header
+// lines are sorted by name and spelled as net/http does, or in lower case for HTTP/2; otherwise hooks are received as
+// by the front.
 func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, _, _ := splitTarget(r.RequestURI)
 		kind, rest := f.reception(path)
 		if kind == "" {
-			// /%68ooks/ is /hooks/ as well
+			// /%68ooks/ is /hooks/, too.
 			if kind, rest = f.reception(r.URL.Path); kind == "" {
 				next.ServeHTTP(w, r)
 				return
@@ -60,7 +60,7 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 	if reply.Unanswered() {
 		l.Release()
 		f.hold(reply.Delay)
-		panic(http.ErrAbortHandler) // net/http's way to end a connection without an answer
+		panic(http.ErrAbortHandler) // makes net/http end the connection without an answer
 	}
 	if reply.Delay > 0 {
 		l.Release()
@@ -76,10 +76,10 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 		header.Set("Date", date)
 	}
 	if option := hookglass.Persistence(r.Proto, r.Header["Connection"]); option != "" {
-		header.Set("Connection", option) // net/http leaves it out for some, and it is on record
+		header.Set("Connection", option) // net/http may leave it out, but it is on record
 	}
 	if header["Content-Type"] == nil {
-		header["Content-Type"] = nil // net/http would guess one
+		header["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	w.WriteHeader(reply.Status)
 	if !neverBody(reply.Status) && r.Method != http.MethodHead {
@@ -141,8 +141,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	return store.capture(t, a)
 }
 
-// flatten returns header lines in the order of their names. In HTTP/2 and later those are of lower case (RFC 9113,
-// section 8.2).
+// flatten returns header lines sorted by name. From HTTP/2 on names are in lower case (RFC 9113, section 8.2).
 func flatten(header http.Header, major int) hookglass.Headers {
 	var fields hookglass.Headers
 	for name, values := range header {
@@ -157,7 +156,7 @@ func flatten(header http.Header, major int) hookglass.Headers {
 	return fields
 }
 
-// fallbackBody reads a body from net/http, which must come at the same pace as any other.
+// fallbackBody reads a body from net/http. It enforces the same pace as for other bodies.
 type fallbackBody struct {
 	r       io.Reader
 	control *http.ResponseController

@@ -1,10 +1,9 @@
-// Package ingest receives webhooks, and mail that is posted: it owns the HTTP/1.x connections of the listener, serves
-// /hooks/... and /mail/... by itself, and hands every other request to a net/http server.
+// Package ingest receives webhooks and posted mail. It owns the HTTP/1.x connections of the listener, serves /hooks/...
+// and /mail/... itself, and hands all other requests to a net/http server.
 //
-// It hides how a request is read from a socket and how its answer is written: framing, limits, slow and
-// hostile senders, proxies, pipelining. What it gives away is a capture.Arrival holding exactly what was
-// sent (net/http would lose the spelling and the order of header lines), and what it takes back is a
-// hookglass.Reply.
+// It hides how requests are read from a socket and answers are written: framing, limits, slow and hostile senders,
+// proxies, pipelining. It passes on a capture.Arrival with exactly what was sent (net/http would lose the spelling and
+// the order of header lines) and receives a hookglass.Reply.
 //
 // # Wiring
 //
@@ -15,26 +14,25 @@
 //	...
 //	err = front.Shutdown(ctx) // drains both; do not call rest.Shutdown as well
 //
-// Serve chains rest.ConnState, so set that before. Handler is the same reception as a plain http.Handler:
-// it catches hook requests that net/http sees because the front passed the connection through without
-// looking (HTTP/2, requests that only net/http understands), and must stand before any mux that redirects.
-// Streams that would never end by themselves (SSE) must end when rest's RegisterOnShutdown functions run,
-// and the owner of hijacked connections (WebSockets) ends those: Shutdown does not wait for them.
+// Serve chains rest.ConnState, so set that first. Handler is the same reception as a plain http.Handler. It catches
+// hook requests that reach net/http because the front passed the connection through unexamined (HTTP/2, or requests
+// that only net/http understands), and must come before any mux that redirects. Endless streams (SSE) must end when
+// rest's RegisterOnShutdown functions run, and the owner of hijacked connections (WebSockets) must end those: Shutdown
+// does not wait for them.
 //
 // # One connection, two servers
 //
-// A goroutine for each connection reads heads and serves hooks. At the first other request the
-// connection goes to net/http for good, but its Read knows where requests end: asked for bytes at such a
-// boundary, once net/http has finished the answer before it (http.StateIdle), it takes the next head from
-// the socket itself, and serves it in place if it is a hook. Answers are never reordered and header
-// order is never lost, in whatever way a client mixes requests on one connection.
+// Each connection has a goroutine that reads heads and serves hooks. At the first other request the connection goes to
+// net/http for good, but its Read knows where requests end. When net/http reads at such a boundary, after it has
+// finished the previous answer (http.StateIdle), Read takes the next head from the socket itself, and serves it in
+// place if it is a hook. So answers are never reordered and header order is never lost, however a client mixes requests
+// on a connection.
 //
 // # What is answered by the front
 //
-// Fields that the front adds: Date where the reply does not hold it, Content-Length (not with 204 and 304, nor to HEAD
-// where the body is not there to be measured), and Connection where the protocol needs it. Refusals are {"error",
-// "message"} as JSON; 429 and 503 carry Retry-After. A refusal that leaves a body unread is followed by a lingering
-// close, so that the sender can read it.
+// The front adds Date if the reply does not have it, Content-Length (except for 204 and 304, and for HEAD if the body
+// is not known), and Connection if the protocol needs it. Refusals are {"error", "message"} as JSON; 429 and 503 carry
+// Retry-After. After a refusal that leaves a body unread the connection lingers, so that the sender can read it.
 package ingest
 
 import (
@@ -59,43 +57,43 @@ import (
 	"hookglass/internal/intake"
 )
 
-// Capturer is what stands behind reception. All methods must return soon after their context ends; the
-// context does not end when the sender hangs up.
+// Capturer captures what is received. All methods must return soon after their context ends. The context does not end
+// when the sender hangs up.
 type Capturer interface {
 	// Admit finds the endpoint before the body is read. Errors: not_found, gone, rate_limited, unavailable.
 	Admit(ctx context.Context, ref string) (capture.Target, error)
-	// Capture stores the arrival durably and returns the reply to its sender. Errors: unavailable,
-	// not_found when the endpoint was deleted meanwhile, rate_limited.
+	// Capture stores the arrival durably and returns the reply to its sender. Errors: unavailable, not_found if the
+	// endpoint was deleted meanwhile, rate_limited.
 	Capture(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
-	// AdmitMailbox is Admit for an endpoint of mail.
+	// AdmitMailbox is Admit for an email endpoint.
 	AdmitMailbox(ctx context.Context, ref string) (capture.Target, error)
-	// CapturePosted is Capture for a mail that was posted. Further errors: unsupported_media_type, invalid_json,
+	// CapturePosted is Capture for a posted mail. Further errors: unsupported_media_type, invalid_json,
 	// validation_failed.
 	CapturePosted(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error)
-	// Answer turns a reply that awaits into the one that is given. It may take half a minute, and returns soon after
-	// its context ends.
+	// Answer converts a reply that awaits to the one to send. It may take half a minute, but returns soon after its
+	// context ends.
 	Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Reply
 	// Refuse counts an arrival that was refused for its size.
 	Refuse(ctx context.Context, t capture.Target)
 }
 
-// Config holds the limits of reception. Zero values mean the defaults.
+// Config holds the limits of reception. Zero values select the defaults.
 type Config struct {
-	MaxBodyBytes   int64         // larger bodies are 413; default 25 MiB (decisions, section 2)
-	MaxHeaderBytes int           // request line and header lines; beyond it 414 or 431; default 64 KiB
-	MaxHeaders     int           // header lines; beyond it 431; default 256
+	MaxBodyBytes   int64         // larger bodies get 413; default 25 MiB (decisions, section 2)
+	MaxHeaderBytes int           // of the request line and header lines; more get 414 or 431; default 64 KiB
+	MaxHeaders     int           // header lines; more get 431; default 256
 	HeaderTimeout  time.Duration // for a head, and for the first byte of a connection; default 10 s
 	IdleTimeout    time.Duration // between requests; default 2 min
-	BodyGrace      time.Duration // how long a body may stay behind MinBodyRate; default 10 s
-	MinBodyRate    int64         // bytes a second, 16 times that once a body takes from the budget; default 1 KiB
-	WriteTimeout   time.Duration // for an answer to be taken by the sender; default 30 s
-	MaxConns       int           // open connections, all kinds; beyond it 503; default 16,384
-	InFlightBytes  int64         // memory for bodies until they are answered, shared as they come; default 128 MiB
+	BodyGrace      time.Duration // how long a body may lag behind MinBodyRate; default 10 s
+	MinBodyRate    int64         // bytes per second, 16 times that for a body that uses the budget; default 1 KiB
+	WriteTimeout   time.Duration // for the sender to accept an answer; default 30 s
+	MaxConns       int           // open connections of all kinds; more get 503; default 16,384
+	InFlightBytes  int64         // memory for bodies until they are answered, shared by all; default 128 MiB
 	BudgetWait     time.Duration // for a share of InFlightBytes, then 503; default 30 s
 	CaptureTimeout time.Duration // for Admit and Capture together, then 503; default 6 s
 	TrustedProxies []netip.Prefix
-	PublicURL      *url.URL // gives the scheme where the sender used its host, the host to a sender that named none, and the path that all others may stand below
-	OwnTLS         bool     // ServeTLS is what PublicURL leads to: what comes through Serve was sent in the clear, whatever its host
+	PublicURL      *url.URL // its scheme applies to its host, its host to requests without one; its path may prefix all
+	OwnTLS         bool     // PublicURL leads to ServeTLS: what comes through Serve was sent in the clear
 }
 
 func (c Config) withDefaults() Config {
@@ -127,45 +125,45 @@ type Front struct {
 	capturer Capturer
 	log      *slog.Logger
 	budget   *intake.Budget
-	full     intake.Telling // connections too many
-	crowded  intake.Telling // bodies that the budget has no room for
+	full     intake.Telling // logs that there are too many connections
+	crowded  intake.Telling // logs that the budget has no room for bodies
 	clock    clock
-	base     string    // of PublicURL: "" or a path without a slash at its end
+	base     string    // the path of PublicURL without a trailing slash
 	readBufs sync.Pool // *readBuf
 	outBufs  sync.Pool // *[]byte
 
 	draining atomic.Bool
-	held     atomic.Int64  // senders that are left without an answer
-	delayed  atomic.Int64  // bytes of answers that are given later
-	turned   chan struct{} // holds one for each connection too many that is left a moment
+	held     atomic.Int64  // senders that are kept waiting without an answer
+	delayed  atomic.Int64  // bytes of delayed answers
+	turned   chan struct{} // a semaphore for excess connections that are given a moment
 	drain    chan struct{} // closed when draining starts
 
 	mu      sync.Mutex
 	serving []*serving
 	conns   map[*conn]struct{}
-	waited  int           // connections that Shutdown waits for: all but the hijacked
-	shut    bool          // draining, and every connection that was made before is known
-	drained chan struct{} // closed when shut and none of them is left
+	waited  int           // connections that Shutdown waits for: all except hijacked ones
+	shut    bool          // draining, and all accepted connections are in conns
+	drained chan struct{} // closed when shut is set and waited is 0
 }
 
-// serving is one listener with the server behind it.
+// serving is one listener with its net/http server.
 type serving struct {
 	ln      net.Listener
 	tls     *tls.Config // nil: in the clear
 	rest    *http.Server
 	handoff *handoff
-	ended   chan struct{} // closed when nothing is accepted any more
+	ended   chan struct{} // closed when accepting has ended
 }
 
-// How long a listener goes on when the server stops: connections that the system has made were not accepted yet,
-// their requests are on the way, and closing the listener resets them. While no new ones come, those that are being
-// made have time to be.
+// How long a listener continues to accept when the server stops. The system may have completed connections that were
+// not accepted yet, whose requests are under way, and closing the listener would reset them. If new ones are kept out,
+// those in progress get time to complete.
 const (
 	lastAccept     = 5 * time.Millisecond
 	lastAcceptCall = 100 * time.Millisecond
 )
 
-// stop closes the listener, after what is there was accepted.
+// stop closes the listener after accepting the connections that are there.
 func (s *serving) stop() {
 	last := lastAccept
 	if lastCall(s.ln) {
@@ -178,7 +176,7 @@ func (s *serving) stop() {
 	<-s.ended
 }
 
-// New returns a front that gives arrivals to the capturer.
+// New returns a front that passes arrivals to the capturer.
 func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 	cfg = cfg.withDefaults()
 	base := ""
@@ -198,19 +196,19 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 	}
 }
 
-// Listen binds an address for Serve, which can stop a listener of this kind without resetting connections. It is one
-// of plain TCP: a multipath one, which net.Listen makes, takes no filter on Linux.
+// Listen binds an address for Serve, which can stop such a listener without resetting connections. It uses plain TCP,
+// because multipath TCP, the default of net.Listen, supports no socket filter on Linux.
 func Listen(addr string) (net.Listener, error) {
 	var cfg net.ListenConfig
 	cfg.SetMultipathTCP(false)
 	return cfg.Listen(context.Background(), "tcp", addr)
 }
 
-// Serve accepts connections until Shutdown, and then answers http.ErrServerClosed. Requests that are
-// not hooks go to rest, whose ConnState it chains.
+// Serve accepts connections until Shutdown, and then returns http.ErrServerClosed. Requests other than hooks go to
+// rest, whose ConnState it chains.
 func (f *Front) Serve(ln net.Listener, rest *http.Server) error { return f.serve(ln, nil, rest) }
 
-// ServeTLS is Serve under TLS. Connections that agree on HTTP/2 (ALPN "h2") go to rest as a whole, which receives hooks
+// ServeTLS is Serve with TLS. Connections that negotiate HTTP/2 (ALPN "h2") go to rest entirely, which receives hooks
 // by [Front.Handler].
 func (f *Front) ServeTLS(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
 	return f.serve(ln, cfg, rest)
@@ -284,15 +282,15 @@ func (f *Front) accept(s *serving) error {
 	}
 }
 
-// What connections too many cost: so many are left so long, until so much was sent on them.
+// Bounds on excess connections: how many are given a moment at a time, for how long, and for how many bytes.
 const (
 	mostTurned = 64
 	leaveTime  = time.Second
 	leaveBytes = 1 << 20
 )
 
-// turnAway tells a sender that there are too many connections. It must not block the accept loop; the
-// answer fits in the socket's empty buffer. Under TLS, a handshake would cost what is lacking, so nothing is said.
+// turnAway tells a sender that there are too many connections. It must not block the accept loop; the answer fits in
+// the socket's empty buffer. With TLS it says nothing, because a handshake would cost what is scarce.
 func (f *Front) turnAway(s *serving, nc net.Conn) {
 	if s.tls != nil {
 		nc.Close()
@@ -307,20 +305,20 @@ func (f *Front) turnAway(s *serving, nc net.Conn) {
 			leave(nc)
 			<-f.turned
 		}()
-	default: // it may get to read it all the same
+	default: // the sender may still receive it
 		nc.Close()
 	}
 }
 
-// leave closes a connection when its sender has ended it, or has had a moment to read what it was told: one that still
-// sends is not interrupted.
+// leave closes a connection once its sender has closed it, or had a moment to read the answer. It reads meanwhile, so
+// that a sender that is still sending is not reset.
 func leave(nc net.Conn) {
 	defer nc.Close()
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
 	nc.SetReadDeadline(time.Now().Add(leaveTime))
-	io.CopyN(io.Discard, nc, leaveBytes) // what it sent is of no interest
+	io.CopyN(io.Discard, nc, leaveBytes) // errors do not matter
 }
 
 func (f *Front) admitConn(c *conn) bool {
@@ -334,7 +332,7 @@ func (f *Front) admitConn(c *conn) bool {
 	return true
 }
 
-// forget takes a closed connection off the books.
+// forget removes a closed connection.
 func (f *Front) forget(c *conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -345,7 +343,7 @@ func (f *Front) forget(c *conn) {
 	f.unwait(c)
 }
 
-// letGo stops waiting for a connection that was hijacked; it counts against MaxConns until it is closed.
+// letGo stops waiting for a hijacked connection. It counts against MaxConns until it is closed.
 func (f *Front) letGo(c *conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -363,9 +361,9 @@ func (f *Front) unwait(c *conn) {
 	}
 }
 
-// Shutdown stops accepting, closes idle connections, lets the requests that have begun be answered
-// (each answer closes its connection), and shuts the servers behind down. When ctx ends first it closes
-// what is left and returns the context's error.
+// Shutdown stops accepting, closes idle connections, lets requests that have begun be answered (each answer closes its
+// connection), and shuts down the net/http servers. If ctx ends first, it closes the remaining connections and returns
+// the context's error.
 func (f *Front) Shutdown(ctx context.Context) error {
 	f.mu.Lock()
 	if f.draining.Load() {
@@ -409,7 +407,7 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// endIdle tells the idle connections to end, and returns all.
+// endIdle tells idle connections to end, and returns all connections.
 func (f *Front) endIdle() []*conn {
 	f.mu.Lock()
 	conns := slices.Collect(maps.Keys(f.conns))

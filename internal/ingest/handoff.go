@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// handoff is the listener from which net/http accepts the connections that are handed to it.
+// handoff is the listener from which net/http accepts the connections handed to it.
 type handoff struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -17,7 +17,7 @@ func newHandoff(addr net.Addr) *handoff {
 	return &handoff{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// give reports whether net/http took the connection.
+// give hands over a connection and reports whether net/http took it.
 func (h *handoff) give(nc net.Conn) bool {
 	select {
 	case h.conns <- nc:

@@ -8,8 +8,8 @@ import (
 	"hookglass"
 )
 
-// head is a request line with its header lines (RFC 9112, sections 2, 3, 5 and 6). All text is cut from
-// one string, so that a head costs two allocations however many lines it has.
+// head is a request line with its header lines (RFC 9112, sections 2, 3, 5 and 6). All text is cut from one string, so
+// that a head takes two allocations, however many lines it has.
 type head struct {
 	method    string
 	target    string // as received
@@ -25,13 +25,13 @@ type head struct {
 	length  int64 // Content-Length; -1 without one
 	chunked bool
 	expect  string
-	close   bool // the sender asked for it, or is HTTP/1.0 and did not ask for keep-alive
-	tooBig  bool // Content-Length beyond what a number can hold
+	close   bool // the sender asked for it, or uses HTTP/1.0 without keep-alive
+	tooBig  bool // the Content-Length overflows
 }
 
-// endOfHead returns the length of the head that b starts with, up to and with its empty line, and 0 while
-// the empty line is missing. It looks from the offset on, which must be the start of a line, and returns the
-// offset to look from next time. A line may end in LF alone (RFC 9112, section 2.2).
+// endOfHead returns the length of the head at the start of b, including its empty line, or 0 if the empty line is not
+// there yet. It searches from an offset, which must be the start of a line, and returns the offset for the next call.
+// Lines may end in LF alone (RFC 9112, section 2.2).
 func endOfHead(b []byte, from int) (end, next int) {
 	for {
 		i := bytes.IndexByte(b[from:], '\n')
@@ -45,8 +45,8 @@ func endOfHead(b []byte, from int) (end, next int) {
 	}
 }
 
-// parse reads a complete head. What it refuses was not a request that it could serve; whether that is the
-// end of it is the caller's to decide, with isHook.
+// parse parses a complete head. A refusal means that the front cannot serve the request; the caller decides by isHook
+// whether net/http may try.
 func (h *head) parse(text string, maxHeaders int) *refusal {
 	*h = head{length: -1}
 	line, rest := cutLine(text)
@@ -108,8 +108,8 @@ func (h *head) parseRequestLine(line string) *refusal {
 	return nil
 }
 
-// parseFields reads header lines up to the empty line, expecting about n of them. A line folded onto the
-// next (RFC 9112, section 5.2) is joined by one space.
+// parseFields parses header lines up to the empty line, expecting about n. A folded line (RFC 9112, section 5.2) is
+// joined by a space.
 func parseFields(text string, n int) (hookglass.Headers, *refusal) {
 	var fields hookglass.Headers
 	if n > 0 {
@@ -161,10 +161,10 @@ func trimBlank(s string) string {
 	return s
 }
 
-// interpret takes from the fields what decides about framing and the connection.
+// interpret extracts the fields that determine framing and the connection.
 func (h *head) interpret() *refusal {
 	var hosts, codings int
-	length := "" // as the first field spells it
+	length := "" // the value of the first Content-Length
 	for i := range h.headers {
 		name, value := h.headers[i].Name, h.headers[i].Value
 		switch {
@@ -210,7 +210,7 @@ func (h *head) interpret() *refusal {
 	return nil
 }
 
-// is compares the names of fields. Most differ in their length, and every field of every request comes here.
+// is compares field names. It is called for every field, and most names differ in length.
 func is(name, other string) bool { return len(name) == len(other) && strings.EqualFold(name, other) }
 
 func (h *head) parseLength(value string) bool {
@@ -236,7 +236,7 @@ func (h *head) parseLength(value string) bool {
 	return true
 }
 
-// connection reads the options of a Connection header (RFC 9112, section 9.3).
+// connection parses the options of a Connection header (RFC 9112, section 9.3).
 func (h *head) connection(value string) {
 	for value != "" {
 		var option string
@@ -251,7 +251,7 @@ func (h *head) connection(value string) {
 	}
 }
 
-// token and hostByte are the bytes of a token (RFC 9110, section 5.6.2) and those that may stand in a Host.
+// token and hostByte are the bytes allowed in a token (RFC 9110, section 5.6.2) and in a Host.
 var (
 	token    = bytesOf("!#$%&'*+-.^_`|~", alphanumeric)
 	hostByte = bytesOf("!$%&'()*+,-.:;=[]_~", alphanumeric)

@@ -13,8 +13,7 @@ import (
 	"hookglass/internal/capture"
 )
 
-// serveHook serves the request in c.head, whose body is still unread. It reports whether the connection can
-// serve another.
+// serveHook serves the request in c.head, whose body is unread, and reports whether the connection can serve another.
 func (c *conn) serveHook() (keep bool) {
 	c.responded = false
 	defer func() {
@@ -58,7 +57,7 @@ func (f *Front) panicked(v any) {
 	f.log.Error("panic in reception", "panic", v, "stack", string(debug.Stack()))
 }
 
-// receive reads the body, has the arrival captured and returns the reply to it.
+// receive reads the body, has the arrival captured and returns the reply.
 func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	f, began := c.front, time.Now()
 	a := &capture.Arrival{
@@ -103,7 +102,7 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	if c.body.ended() {
 		return store.capture(t, a)
 	}
-	if n := int(h.length); n > 0 && n <= c.w-c.r { // it came with the head
+	if n := int(h.length); n > 0 && n <= c.w-c.r { // the body came with the head
 		a.Body = slices.Clone(c.buf[c.r : c.r+n])
 		c.consume(n)
 		c.body.left = 0
@@ -120,7 +119,7 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	return store.capture(t, a)
 }
 
-// readBody reads the body of an arrival, and its trailers, from the connection.
+// readBody reads the body of an arrival and its trailers.
 func (c *conn) readBody(h *head, a *capture.Arrival, began time.Time) (err error) {
 	size := h.length
 	if h.chunked {
@@ -134,17 +133,17 @@ func (c *conn) readBody(h *head, a *capture.Arrival, began time.Time) (err error
 	return err
 }
 
-// maxDelayed bounds the bytes of the answers that wait to be given, which are not of the budget: it would starve
-// meanwhile. What comes beyond it does not wait.
+// maxDelayed bounds the bytes of delayed answers. They are not charged to the budget, which they would exhaust. Beyond
+// the bound, answers are not delayed.
 const maxDelayed = 64 << 20
 
-// keep counts an answer that is to wait, until forgotten, and reports whether it may.
+// keep counts an answer as waiting until forget is called, and reports whether it may wait.
 func (f *Front) keep(r *hookglass.Reply) (forget func(), ok bool) {
 	size := int64(len(r.Body))
 	return func() { f.delayed.Add(-size) }, f.delayed.Add(size) <= maxDelayed
 }
 
-// giveLater waits with an answer for as long as it asks.
+// giveLater waits for the delay of an answer.
 func (f *Front) giveLater(r *hookglass.Reply) {
 	forget, ok := f.keep(r)
 	defer forget()
@@ -153,7 +152,7 @@ func (f *Front) giveLater(r *hookglass.Reply) {
 	}
 }
 
-// delay waits as a reply asks, or until the front drains.
+// delay waits for d, or until the front drains.
 func (f *Front) delay(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -163,9 +162,9 @@ func (f *Front) delay(d time.Duration) {
 	}
 }
 
-// await turns a reply that awaits into the one that is given, at the latest when the front drains, and at once where
-// too much waits already. The event is stored, so where that panics its sender gets the reply as if nothing had been
-// awaited.
+// await converts a reply that awaits to the one to send. It stops waiting when the front drains, and does not wait if
+// too much is waiting already. The event is stored, so if Answer panics, the sender gets the reply as if nothing had
+// been awaited.
 func (f *Front) await(r *hookglass.Reply) *hookglass.Reply {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

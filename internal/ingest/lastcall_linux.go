@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropSYN lets everything pass but what asks for a new connection: SYN without ACK in byte 13 of the TCP header
-// (RFC 9293, section 3.1), where the packet begins for a filter on a TCP socket.
+// dropSYN drops packets that open a connection: those with SYN and without ACK in byte 13 of the TCP header (RFC 9293,
+// section 3.1). For a filter on a TCP socket, the packet begins with that header.
 var dropSYN = []unix.SockFilter{
 	{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 13},
 	{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0x12},
@@ -17,9 +17,9 @@ var dropSYN = []unix.SockFilter{
 	{Code: unix.BPF_RET | unix.BPF_K, K: 0xffffffff},
 }
 
-// lastCall makes the system leave new connections unanswered, and reports whether it does. Whoever asks for one asks
-// again a second later, and finds whoever listens then, or is refused: neither costs a request, as a connection
-// that is made and then reset would.
+// lastCall makes the system ignore new connection requests, and reports whether it does. The client retries a second
+// later and reaches another listener or is refused. Neither costs a request, unlike a connection that is established
+// and then reset.
 func lastCall(ln net.Listener) bool {
 	socket, ok := ln.(syscall.Conn)
 	if !ok {

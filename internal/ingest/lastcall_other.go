@@ -4,5 +4,5 @@ package ingest
 
 import "net"
 
-// lastCall reports that the system takes new connections until the listener is closed.
+// lastCall reports false: the system accepts connections until the listener is closed.
 func lastCall(net.Listener) bool { return false }

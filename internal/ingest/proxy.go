@@ -8,10 +8,10 @@ import (
 	"hookglass/internal/httpd"
 )
 
-// peer is the other end of a connection.
+// peer is the remote end of a connection.
 type peer struct {
 	addr    netip.Addr
-	trusted bool // a proxy whose word about senders is believed
+	trusted bool // a proxy whose forwarding headers are trusted
 }
 
 func (f *Front) peerOf(addr netip.Addr) peer {
@@ -19,7 +19,7 @@ func (f *Front) peerOf(addr netip.Addr) peer {
 	return peer{addr, httpd.Proxies(f.cfg.TrustedProxies).Trusts(addr)}
 }
 
-// origin says in the arrival who sent it, to which address and by which scheme; see httpd.Proxies.
+// origin sets the sender, host and scheme of an arrival; see httpd.Proxies.
 func (f *Front) origin(a *capture.Arrival, p peer, host string, secure bool) {
 	a.Client, a.Host, a.Scheme = p.addr, host, "http"
 	defer f.restore(a)
@@ -41,7 +41,7 @@ func (f *Front) origin(a *capture.Arrival, p peer, host string, secure bool) {
 	a.Client, a.Host, a.Scheme = o.Client, o.Host, o.Scheme
 }
 
-// restore puts back into the target of an arrival what a proxy cut from its path: the sender used the public address.
+// restore restores the path prefix that a proxy removed from an arrival's target: the sender used the public address.
 func (f *Front) restore(a *capture.Arrival) {
 	if f.base == "" || !strings.EqualFold(a.Host, f.cfg.PublicURL.Host) {
 		return

@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// Codes of refusals that HTTP itself asks for, besides those of decisions, section 3.
+// Codes of refusals that are specific to HTTP, in addition to those of decisions, section 3.
 const (
 	codeBadRequest       hookglass.Code = "bad_request"
 	codeRequestTimeout   hookglass.Code = "request_timeout"
@@ -41,18 +41,18 @@ var (
 	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: messageInternalError, close: true}
 )
 
-// refusal is an answer other than a reply. It is an error, so that a body's reader can fail with one.
+// refusal is an answer other than a reply. It is an error, so that a body's reader can return it.
 type refusal struct {
 	status     int
 	code       hookglass.Code
 	message    string
 	retryAfter time.Duration
-	allow      string // with 405; empty: the methods of a webhook
-	close      bool   // the connection cannot be read any further
+	allow      string // with 405; empty: the methods of webhooks
+	close      bool   // nothing more can be read from the connection
 }
 
-// misframed reports whether what stands on the way could believe that the request ends elsewhere. RFC 9112, section
-// 6.1, ends the connection behind such a request; net/http, which believes one of the two, goes on with it.
+// misframed reports whether an intermediary could disagree about where the request ends. RFC 9112, section 6.1, closes
+// the connection after such a request; net/http would pick one length and continue.
 func (r *refusal) misframed() bool { return r == errTwoLengths || r == errEarlyCoding }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.message }
@@ -65,8 +65,7 @@ func malformed(message string) *refusal {
 	return &refusal{status: http.StatusBadRequest, code: codeBadRequest, message: message, close: true}
 }
 
-// refusalOf says how the capturer's error is told to the sender. All that is not found is told in the same
-// words, whatever it was.
+// refusalOf converts an error of the capturer to a refusal. Everything that is not found gets the same message.
 func refusalOf(err error) *refusal {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -104,7 +103,7 @@ func otherwise(s, alternative string) string {
 	return s
 }
 
-// reply returns the refusal in the form of decisions, section 3.
+// reply returns the refusal in the format of decisions, section 3.
 func (r *refusal) reply() *hookglass.Reply {
 	retry := r.retryAfter
 	if r.status == http.StatusServiceUnavailable {

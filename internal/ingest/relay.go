@@ -7,42 +7,41 @@ import (
 	"time"
 )
 
-// This file is the connection as net/http sees it, once a request that is no hook has come: a net.Conn
-// whose Read hands over one request and then, at the boundary behind it, serves hooks by itself until the
-// next request for net/http stands there.
+// This file is the connection as net/http sees it after the first request that is not a hook: a net.Conn whose Read
+// passes one request and then, at its end, serves hooks itself until the next request for net/http.
 //
-// net/http reads in three manners, and must be answered differently in each:
+// net/http reads in three situations, each of which needs different treatment:
 //
-//   - the head and the body of a request: bytes are passed, up to its end and not beyond;
-//   - one byte in the background while a handler runs, to notice that the client is gone: at the boundary
-//     and before http.StateIdle; nothing is passed, what comes stays in the buffer, an end is reported;
-//   - for the next request, after http.StateIdle: the answer before it is written, so hooks may be answered.
+//   - the head and the body of a request: bytes are passed, up to its end and no further;
+//   - one byte in the background while a handler runs, to notice that the client is gone: this is at the boundary and
+//     before http.StateIdle; nothing is passed, what arrives stays in the buffer, and the end is reported;
+//   - the next request, after http.StateIdle: the previous answer is written, so hooks may be answered.
 
-// relayState is what Read knows about the request that it hands over.
+// relayState is what Read knows about the request that it passes.
 type relayState struct {
 	owned  bool     // by net/http; guarded by conn.mu
-	raw    bool     // pass everything: hijacked, or nothing is known about boundaries
-	idle   bool     // net/http has finished the answer to the last request
-	head   int      // bytes of the head still to pass
-	body   int64    // bytes of a body with a length still to pass
-	chunks *chunked // the body still to pass, when it is chunked
+	raw    bool     // pass everything: hijacked, or the boundaries are unknown
+	idle   bool     // net/http has finished the last answer
+	head   int      // bytes of the head left to pass
+	body   int64    // bytes of a body with a length left to pass
+	chunks *chunked // the state of a chunked body that is being passed
 }
 
-// startPass prepares to hand over the request in c.head, which stands in the buffer.
+// startPass prepares to pass the request in c.head, which is in the buffer.
 func (c *conn) startPass() {
 	c.own(relayState{owned: true, head: c.headLen, body: max(c.head.length, 0)})
 	switch {
 	case c.head.tooBig:
 		c.relay.raw = true // net/http refuses it
 	case c.head.chunked:
-		// net/http limits trailers by itself.
+		// net/http bounds trailers itself.
 		c.relay.chunks = &chunked{maxTrail: c.front.cfg.MaxHeaderBytes}
 	}
 	c.unread.Store(c.relay.body > 0 || c.relay.chunks != nil)
 	c.head = head{}
 }
 
-// startRaw hands the connection over for good, with what has been read of it.
+// startRaw hands the connection over for good, including buffered bytes.
 func (c *conn) startRaw() { c.own(relayState{owned: true, raw: true}) }
 
 func (c *conn) own(state relayState) {
@@ -58,7 +57,7 @@ func (c *conn) own(state relayState) {
 	c.nc.SetWriteDeadline(time.Time{})
 }
 
-// connState follows net/http's view of the connection.
+// connState tracks the connection's state in net/http.
 func (c *conn) connState(state http.ConnState) {
 	switch state {
 	case http.StateIdle:
@@ -103,7 +102,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// take passes at most limit bytes from the buffer.
+// take copies at most limit bytes from the buffer.
 func (c *conn) take(p []byte, limit int64) int {
 	n := copy(p[:min(int64(len(p)), limit)], c.buf[c.r:c.w])
 	c.consume(n)
@@ -130,7 +129,7 @@ func (c *conn) readUpTo(p []byte, limit int64) (int, error) {
 	return c.nc.Read(p[:min(int64(len(p)), limit)])
 }
 
-// passChunks passes a chunked body as it is. One that is malformed is net/http's to refuse.
+// passChunks passes a chunked body unchanged. A malformed one is left for net/http to refuse.
 func (c *conn) passChunks(p []byte) (int, error) {
 	if c.w == c.r {
 		n, err := c.wait.fill()
@@ -154,8 +153,8 @@ func (c *conn) passChunks(p []byte) (int, error) {
 	return c.take(p, int64(n)), nil
 }
 
-// watch waits, while a handler runs, for the client to be gone or for net/http to stop waiting. What the
-// client sends meanwhile stays in the buffer; from then on its end is not noticed, as with net/http alone.
+// watch waits, while a handler runs, until the client is gone or net/http stops waiting. What the client sends
+// meanwhile stays in the buffer. After that its end goes unnoticed, as with net/http alone.
 func (c *conn) watch() error {
 	for c.w == c.r {
 		n, err := c.wait.fill()
@@ -185,7 +184,7 @@ func (c *conn) watch() error {
 	}
 }
 
-// lean serves hooks until the next request for net/http stands in the buffer.
+// lean serves hooks until the buffer begins with a request for net/http.
 func (c *conn) lean() error {
 	c.mu.Lock()
 	if c.gone {
@@ -198,7 +197,7 @@ func (c *conn) lean() error {
 
 	err := c.serveHooks(c.front.cfg.IdleTimeout)
 	if err == nil && c.front.draining.Load() {
-		// net/http would drop it without a word: it is shutting down.
+		// net/http is shutting down and would drop it silently.
 		c.answerUnavailable()
 		err = net.ErrClosed
 	}
@@ -215,9 +214,9 @@ func (c *conn) lean() error {
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) { return c.nc.Write(p) }
 
-// Close implements net.Conn. When net/http closes what it believes to be an idle connection, a hook
-// that is being served on it is answered first. Where it leaves a body unread, the client gets to read the answer;
-// but not while the front drains, when it is not the connection's own goroutine that closes.
+// Close implements net.Conn. If net/http closes a connection that it believes to be idle, a hook being served on it is
+// answered first. If a body is unread, the connection lingers, so that the client can read the answer; but not while
+// the front drains, because then another goroutine than the connection's own may be closing it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	if c.leaning && c.busy {
@@ -239,8 +238,8 @@ func (c *conn) Close() error {
 	return c.nc.Close()
 }
 
-// CloseWrite is called by net/http before Close in some of the cases where it leaves a body unread. All that it does
-// about it is to wait half a second then, in which a client with much to send does not come to an end.
+// CloseWrite is called by net/http before Close in some cases in which it leaves a body unread. net/http then only
+// waits half a second, which is too short for a client with much to send.
 func (c *conn) CloseWrite() error {
 	c.unread.Store(false)
 	c.linger(lingerTime)
@@ -261,7 +260,7 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.nc.SetWriteDeadline(t)
 }
 
-// SetReadDeadline implements net.Conn. While hooks are served it is kept for later.
+// SetReadDeadline implements net.Conn. While hooks are served, the deadline is only stored.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"hookglass/internal/capture"
 )
 
-// replyForm is what of an answer depends on the request and the connection.
+// replyForm holds what depends on the request and the connection rather than on the reply.
 type replyForm struct {
 	minor     int  // the sender's version, 1.x
-	head      bool // the answer to HEAD: fields as for GET, no body
+	head      bool // answers HEAD: the fields as for GET, no body
 	close     bool
-	keepAlive bool // told to an HTTP/1.0 sender
+	keepAlive bool // to be stated to an HTTP/1.0 sender
 	date      string
 }
 
-// appendReplyHead appends an answer up to the end of its header.
+// appendReplyHead appends the header of an answer.
 func appendReplyHead(dst []byte, r *hookglass.Reply, form replyForm) []byte {
 	if form.minor == 0 {
 		dst = append(dst, "HTTP/1.0 "...)
@@ -41,13 +41,13 @@ func appendReplyHead(dst []byte, r *hookglass.Reply, form replyForm) []byte {
 	}
 	dst = append(dst, "Date: "...)
 	if date := r.Headers.Get("Date"); len(date) == len(http.TimeFormat) {
-		dst = append(dst, date...) // as it is on record
+		dst = append(dst, date...) // as recorded
 	} else {
 		dst = append(dst, form.date...)
 	}
 	dst = append(dst, "\r\n"...)
-	// The length of what HEAD is not sent is that of the answer to GET or none (RFC 9110, section 8.6): captures keep
-	// no body for it.
+	// For HEAD the length must be that of the answer to GET, or be left out (RFC 9110, section 8.6): captures keep no
+	// body for HEAD.
 	if !neverBody(r.Status) && !(form.head && len(r.Body) == 0) {
 		dst = append(dst, "Content-Length: "...)
 		dst = strconv.AppendInt(dst, int64(len(r.Body)), 10)
@@ -76,7 +76,7 @@ func neverBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// clock gives the text of Date headers, made once a second.
+// clock caches the text of Date, which changes once a second.
 type clock struct{ line atomic.Pointer[dateLine] }
 
 type dateLine struct {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// splitTarget cuts a request target in origin or absolute form (RFC 9112, section 3.2). Any other form has
-// no path.
+// splitTarget splits a request target in origin or absolute form (RFC 9112, section 3.2). Other forms have no path.
 func splitTarget(target string) (authority, path, query string, hasQuery bool) {
 	rest := target
 	if rest != "" && rest[0] != '/' {
@@ -25,16 +24,16 @@ func splitTarget(target string) (authority, path, query string, hasQuery bool) {
 	return authority, path, query, hasQuery
 }
 
-// The receptions, by the beginning of their paths, and the API.
+// Path prefixes of the two receptions and of the API.
 const (
 	hooks = "/hooks"
 	mails = "/mail"
 	api   = "/api"
 )
 
-// reception returns the one that a path belongs to, or "", and what follows its name. The path may stand below that of
-// the public address or may have been cut by a proxy: the two cannot be taken for each other, since no public address
-// begins as a reception does.
+// reception returns the reception to which a path belongs, or "", and the rest of the path. The path may start with
+// that of the public address, or a proxy may have removed it. This is unambiguous, because no public address starts
+// like a reception.
 func (f *Front) reception(path string) (kind, rest string) {
 	path, _ = cutPath(path, f.base)
 	for _, kind := range []string{hooks, mails} {
@@ -45,7 +44,7 @@ func (f *Front) reception(path string) (kind, rest string) {
 	return "", ""
 }
 
-// cutPath takes whole leading segments from a path.
+// cutPath removes whole leading segments from a path.
 func cutPath(path, segments string) (rest string, ok bool) {
 	if rest, ok := strings.CutPrefix(path, segments); ok && (rest == "" || rest[0] == '/') {
 		return rest, true
@@ -53,21 +52,21 @@ func cutPath(path, segments string) (rest string, ok bool) {
 	return path, false
 }
 
-// isHook reports whether a path, as received, is one of reception.
+// isHook reports whether a path, as received, belongs to a reception.
 func (f *Front) isHook(path string) bool {
 	kind, _ := f.reception(path)
 	return kind != ""
 }
 
-// isAPI reports whether a path, as received, is one of the API, whose errors have the form of refusals. net/http would
-// answer in plain text what never becomes a request of its own.
+// isAPI reports whether a path, as received, belongs to the API, whose errors have the format of refusals. For
+// malformed requests net/http would answer in plain text.
 func (f *Front) isAPI(path string) bool {
 	path, _ = cutPath(path, f.base)
 	_, ok := cutPath(path, api)
 	return ok
 }
 
-// claimed is the path that a head asks for which may be malformed or incomplete, as far as it is there; "" for none.
+// claimed returns the path in a head that may be malformed or incomplete, as far as it is there, or "".
 func claimed(text []byte) string {
 	line, _, _ := strings.Cut(string(text[:min(len(text), 512)]), "\n")
 	_, rest, ok := strings.Cut(line, " ")
@@ -79,8 +78,8 @@ func claimed(text []byte) string {
 	return path
 }
 
-// splitHook cuts the path of a hook behind its reception into the endpoint's id and what follows it, as received. The
-// id is "" where none can exist that is written so.
+// splitHook splits the path of a hook, without its reception, into the endpoint's id and the rest, as received. The id
+// is "" if it cannot be one.
 func splitHook(path string) (ref, sub string) {
 	rest := strings.TrimPrefix(path, "/")
 	ref, sub = rest, "/"
@@ -104,7 +103,7 @@ func splitHook(path string) (ref, sub string) {
 	return ref, sub
 }
 
-// maxRef is more than any id or custom id has (decisions, section 5).
+// maxRef exceeds the length of any id or custom id (decisions, section 5).
 const maxRef = 64
 
 var refByte = bytesOf("-_", alphanumeric)

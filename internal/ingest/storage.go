@@ -10,10 +10,10 @@ import (
 	"hookglass/internal/capture"
 )
 
-// storage is the time that one arrival may ask of the capturer, which is not the time that its body takes.
+// storage measures the time that one arrival may take in the capturer, not counting the time for its body.
 type storage struct {
 	front  *Front
-	mail   bool // it is asked for a mailbox
+	mail   bool // the reference is to a mailbox
 	ctx    context.Context
 	cancel context.CancelFunc
 	since  time.Time
@@ -28,7 +28,7 @@ func (f *Front) newStorage(now time.Time, mail bool) storage {
 
 func (s *storage) end() { s.cancel() }
 
-// resume starts counting again after the body was read.
+// resume continues measuring after the body was read.
 func (s *storage) resume() {
 	s.cancel()
 	s.ctx, s.cancel = context.WithTimeout(context.Background(), s.front.cfg.CaptureTimeout-s.used)
@@ -61,7 +61,7 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 	return reply, s.told(err)
 }
 
-// told logs what the sender is not told, and takes an end of the time for storage that cannot answer.
+// told logs internal errors, which the sender must not see, and treats a timeout as unavailable storage.
 func (s *storage) told(err error) error {
 	if err == nil {
 		return nil

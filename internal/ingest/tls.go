@@ -7,11 +7,11 @@ import (
 	"net"
 )
 
-// protocolHTTP2 is its name in ALPN (RFC 9113, section 3.2).
+// protocolHTTP2 is the ALPN id of HTTP/2 (RFC 9113, section 3.2).
 const protocolHTTP2 = "h2"
 
-// watched is the socket below a connection under TLS. However that is closed, by us or by net/http, the connection is
-// off the books.
+// watched is the socket below a TLS connection. It removes the connection from the front however it is closed, by us or
+// by net/http.
 type watched struct {
 	net.Conn
 	of *conn
@@ -23,10 +23,10 @@ func (w watched) Close() error {
 	return w.Conn.Close()
 }
 
-// secured is a conn under TLS as net/http sees it: that asks for the connection's state to fill Request.TLS.
+// secured is a TLS conn as net/http sees it, which fills Request.TLS from ConnectionState.
 type secured struct{ *conn }
 
-// ConnectionState says what was agreed on in the handshake.
+// ConnectionState returns the result of the handshake.
 func (c secured) ConnectionState() tls.ConnectionState { return c.nc.(*tls.Conn).ConnectionState() }
 
 func (c *conn) asNetConn() net.Conn {
@@ -36,8 +36,8 @@ func (c *conn) asNetConn() net.Conn {
 	return c
 }
 
-// secure shakes hands. It reports whether HTTP/1 follows; where something else does, or nothing, the connection is seen
-// to.
+// secure does the TLS handshake and reports whether HTTP/1 follows. Otherwise it has handed over or closed the
+// connection.
 func (c *conn) secure() bool {
 	nc := c.nc.(*tls.Conn)
 	ctx, cancel := context.WithTimeout(context.Background(), c.front.cfg.HeaderTimeout)
@@ -60,16 +60,16 @@ func (c *conn) secure() bool {
 		return true
 	case protocolHTTP2:
 		c.startRaw()
-		c.front.letGo(c) // net/http drains it
+		c.front.letGo(c) // net/http drains it itself
 		if c.serving.handoff.give(nc) {
 			return false
 		}
 	}
-	c.Close() // the handshake was all: a challenge of ACME (RFC 8737)
+	c.Close() // the handshake was everything: an ACME challenge (RFC 8737)
 	return false
 }
 
-// inTheClear reports whether what stands where a TLS record should begin is the beginning of a request line.
+// inTheClear reports whether the bytes in place of a TLS record header look like the start of a request line.
 func inTheClear(header [5]byte) bool {
 	for _, b := range header {
 		if b != ' ' && b != '/' && (b < 'A' || b > 'Z') {

@@ -7,7 +7,7 @@ type waiter struct{ conn *conn }
 
 func (w *waiter) init(c *conn) { w.conn = c }
 
-// fill reads once into the connection's buffer, waiting for the socket's read deadline at most.
+// fill reads once into the connection's buffer, waiting until the socket's read deadline at most.
 func (w *waiter) fill() (int, error) {
 	w.conn.ready()
 	return w.conn.nc.Read(w.conn.space())

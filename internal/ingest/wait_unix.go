@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// waiter reads from a socket holding a buffer only while there is something to read: thousands of
-// connections that say nothing cost no buffers.
+// waiter reads from a socket and holds a buffer only while there is something to read, so that thousands of silent
+// connections need no buffers.
 type waiter struct {
 	conn *conn
 	raw  syscall.RawConn
-	read func(fd uintptr) bool // readable, bound once
+	read func(fd uintptr) bool // readable, bound once to avoid allocations
 	n    int
 	err  error
 }
 
-// init binds the waiter to its connection. What is no socket is read with a buffer held.
+// init binds the waiter to its connection. A connection that is not a TCP socket is read with a buffer held.
 func (w *waiter) init(c *conn) {
 	w.conn = c
 	tcp, ok := c.nc.(*net.TCPConn)
@@ -32,8 +32,8 @@ func (w *waiter) init(c *conn) {
 	w.raw, w.read = raw, w.readable
 }
 
-// readable reads into the connection's buffer. It answers false, without a buffer held, when it has to be
-// called again once there is something to read.
+// readable reads into the connection's buffer. It returns false, with the buffer released, if it must be called again
+// once there is something to read.
 func (w *waiter) readable(fd uintptr) bool {
 	w.conn.ready()
 	for {
@@ -49,7 +49,7 @@ func (w *waiter) readable(fd uintptr) bool {
 	}
 }
 
-// fill reads once into the connection's buffer, waiting for the socket's read deadline at most.
+// fill reads once into the connection's buffer, waiting until the socket's read deadline at most.
 func (w *waiter) fill() (int, error) {
 	if w.raw == nil {
 		w.conn.ready()

@@ -11,20 +11,20 @@ import (
 const (
 	firstPause = 5 * time.Millisecond
 	longPause  = time.Second
-	// tellEvery is how often it is logged that connections or bodies are not taken. While descriptors are short, each
-	// that is given back lets one in, and the next fails at once.
+	// tellEvery is how often it is logged that connections or bodies are refused. While descriptors are scarce, each
+	// one that is released admits a connection, and the next accept fails at once.
 	tellEvery = 10 * time.Second
 )
 
-// Telling is the log of what may happen very often: a line when it begins, and then some that say how often it went
-// unsaid. The zero value has told of nothing. It is for many goroutines at a time.
+// Telling logs a message that may recur very often: the first occurrence, and then at intervals with the number of
+// occurrences in between. The zero value is ready to use. Safe for concurrent use.
 type Telling struct {
 	mu     sync.Mutex
 	told   time.Time
 	silent int
 }
 
-// Tell logs a line of it, by the method of a log, unless one was logged a moment ago.
+// Tell logs a message with line, a method of a logger, unless one was logged recently.
 func (t *Telling) Tell(line func(msg string, args ...any), msg string, details ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,17 +40,17 @@ func (t *Telling) Tell(line func(msg string, args ...any), msg string, details .
 	t.told, t.silent = now, 0
 }
 
-// Accepting is what one loop that accepts connections keeps of its failures. The zero value has had none.
+// Accepting tracks the failures of one accept loop. The zero value is ready to use.
 type Accepting struct {
 	pause   time.Duration
 	failure Telling
 }
 
-// Went tells that a connection was accepted.
+// Went records that a connection was accepted.
 func (a *Accepting) Went() { a.pause = 0 }
 
-// Failed says how long to wait after a failure: the process may be short of descriptors, and those in use will be given
-// back. It reports false where the listener is at its end.
+// Failed returns how long to pause after a failure: the process may be short of descriptors, which will be released. It
+// reports false if the listener is closed.
 func (a *Accepting) Failed(err error, log *slog.Logger) (pause time.Duration, again bool) {
 	var ne net.Error
 	if !errors.As(err, &ne) || errors.Is(err, net.ErrClosed) {

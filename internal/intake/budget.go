@@ -9,34 +9,34 @@ import (
 	"hookglass"
 )
 
-// FreeBytes is how large a body may be that takes from spare: ordinary webhooks never wait, unless thousands
-// are held half-sent.
+// FreeBytes is the size up to which bodies use the spare part of the budget, so that ordinary webhooks do not wait
+// unless thousands are half-sent.
 const FreeBytes = 64 << 10
 
-// errBusy is told to a sender for whose body there is no memory in time.
+// errBusy is the error if there is no memory for a body in time.
 var errBusy = &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "Too many large bodies are being received.", RetryAfter: 5 * time.Second}
 
-// Budget shares memory among large bodies, first come first served.
+// Budget shares memory among large bodies, first come, first served.
 //
-// Bodies take their shares piece by piece, as the bytes come, so a body that is announced and not sent
-// holds next to nothing. Piecewise taking alone would end in all of them holding some and waiting for
-// more; so the first that waits may go over the budget, one body at a time. It ends, gives all it
-// holds to the others, and the next may. The budget is therefore exceeded by one body at most.
+// A body takes its share step by step as its bytes arrive, so that an announced but unsent body holds next to nothing.
+// Alone, this could deadlock: all bodies hold some memory and wait for more. So the first one that waits may exceed the
+// budget, one body at a time. When it ends, it releases everything it holds to the others, and the next one may. The
+// budget is therefore exceeded by one body at most.
 type Budget struct {
 	spare atomic.Int64 // for bodies of at most FreeBytes
 
 	mu    sync.Mutex
 	free  int64
-	over  *Lease // the one that may go over the budget
+	over  *Lease // the one that may exceed the budget
 	queue []*claim
 }
 
-// Lease is what one body holds. One goroutine at a time uses it.
+// Lease is what one body holds. It is for one goroutine at a time.
 type Lease struct {
 	budget *Budget
 	spared int64 // taken from spare
 	held   int64 // taken from free
-	size   int64 // all of it, with what is over the budget
+	size   int64 // the total, including what exceeds the budget
 }
 
 type claim struct {
@@ -45,7 +45,7 @@ type claim struct {
 	done  chan error // buffered
 }
 
-// NewBudget returns a budget that holds at most n bytes and those of one body of the given size.
+// NewBudget returns a budget of at most n bytes, including one body of the given size that may exceed its share.
 func NewBudget(n, body int64) *Budget {
 	b := &Budget{free: max(n-body-n/4, 0)}
 	b.spare.Store(n / 4)
@@ -55,7 +55,7 @@ func NewBudget(n, body int64) *Budget {
 // Lease returns a lease that holds nothing yet.
 func (b *Budget) Lease() Lease { return Lease{budget: b} }
 
-// Grow raises what the lease holds to size, waiting at most so long for it. It answers unavailable.
+// Grow raises what the lease holds to size, waiting up to wait. It answers unavailable.
 func (l *Lease) Grow(size int64, wait time.Duration) error {
 	n := size - l.size
 	if n <= 0 {
@@ -87,7 +87,7 @@ func (l *Lease) Grow(size int64, wait time.Duration) error {
 	}
 }
 
-// Release gives everything back. The lease can be used again.
+// Release returns everything. The lease can be used again.
 func (l *Lease) Release() {
 	if l.size == 0 {
 		return
@@ -112,14 +112,14 @@ func (b *Budget) ask(c *claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over == c.lease {
-		b.grantOver(c) // whoever it waited for could be waiting for it
+		b.grantOver(c) // not queued: those before it could be waiting for it
 		return
 	}
 	b.queue = append(b.queue, c)
 	b.advance()
 }
 
-// advance grants claims in order for as long as the first of them can be granted.
+// advance grants claims in order while the first one can be granted.
 func (b *Budget) advance() {
 	for len(b.queue) > 0 {
 		c := b.queue[0]
@@ -155,8 +155,8 @@ func (b *Budget) withdraw(c *claim) {
 	}
 }
 
-// RefuseWaiting refuses every claim that waits. It is called when storage has stopped answering: those
-// in line would be told the same, only later than they can wait.
+// RefuseWaiting refuses all waiting claims. It is called when the storage has stopped answering: those that wait would
+// be refused anyway, only later.
 func (b *Budget) RefuseWaiting() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

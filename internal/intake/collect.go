@@ -1,6 +1,6 @@
-// Package intake receives bodies of unknown size from senders that nobody knows: it hides how the memory for them is
-// shared, how it grows with what has come rather than with what was announced, and how slowly a body may come; and what
-// a loop that accepts connections does where none can be accepted.
+// Package intake receives bodies of unknown size from unknown senders. It hides how the memory for them is shared, that
+// it grows with what arrives rather than with what was announced, and how slowly a body may arrive; and how an accept
+// loop behaves when accepting fails.
 package intake
 
 import (
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// ErrTooLarge says that a body is larger than the limit.
+// ErrTooLarge says that a body exceeds the limit.
 var ErrTooLarge = errors.New("the body is too large")
 
-// Collect reads a body to its end. Memory grows with what has come, not with what was announced, and with what the
-// lease is granted, for which it waits at most so long each time; the time that a large body waited is reported to
-// waited. size is -1 when only the end of the reader tells it. It answers ErrTooLarge beyond the limit, unavailable
-// when there is no memory in time, and else the errors of the reader.
+// Collect reads a body to its end. Memory grows with what arrives, not with what was announced, and only as the lease
+// grants it, waiting up to wait each time; for a large body it reports the time waited to waited. size is -1 if it is
+// not known in advance. It returns ErrTooLarge beyond the limit, unavailable if there is no memory in time, and errors
+// of the reader.
 func Collect(r io.Reader, size, limit int64, l *Lease, wait time.Duration, waited func(time.Duration)) ([]byte, error) {
 	first := int64(4 << 10)
 	if size >= 0 {
@@ -27,7 +27,7 @@ func Collect(r io.Reader, size, limit int64, l *Lease, wait time.Duration, waite
 			if int64(len(body)) > limit {
 				return nil, ErrTooLarge
 			}
-			// One byte more than the limit tells a body at the limit from one beyond it.
+			// One byte more than the limit, to tell a body at the limit from a larger one.
 			grown := min(int64(4*cap(body)), limit+1)
 			if size >= 0 {
 				grown = min(grown, size)

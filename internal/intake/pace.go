@@ -2,24 +2,23 @@ package intake
 
 import "time"
 
-// Pace tells when a body that comes too slowly is given up: a bucket of grace that empties as time
-// passes and fills as bytes come, never beyond full, so that no early burst pays for a long stall.
+// Pace determines when a slow body is given up. It is a bucket of grace time that drains as time passes and is refilled
+// by arriving bytes, but never above full, so that an early burst does not pay for a long stall.
 type Pace struct {
 	due   time.Time
 	grace time.Duration
 	rate  int64 // bytes a second
 }
 
-// NewPace returns the pace of a body that begins now, may stay behind the rate in bytes a second for as long as the
-// grace.
+// NewPace returns the pace of a body that begins now and may lag behind rate, in bytes per second, for up to grace.
 func NewPace(now time.Time, grace time.Duration, rate int64) Pace {
 	return Pace{now.Add(grace), grace, rate}
 }
 
-// Due is when the body is given up unless more of it comes.
+// Due returns when the body is given up unless more of it arrives.
 func (p *Pace) Due() time.Time { return p.due }
 
-// Came counts bytes that came and returns the new deadline.
+// Came counts bytes that arrived and returns the new deadline.
 func (p *Pace) Came(n int, now time.Time) time.Time {
 	p.due = p.due.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
 	if full := now.Add(p.grace); p.due.After(full) {
@@ -28,11 +27,12 @@ func (p *Pace) Came(n int, now time.Time) time.Time {
 	return p.due
 }
 
-// Stood excuses time in which the body was not read, and demands more of one that holds a share of the budget.
+// Stood excuses time in which the body was not read, and raises the rate, because the body now holds a share of the
+// budget.
 func (p *Pace) Stood(d time.Duration, fastest int64) {
 	p.due = p.due.Add(d)
 	p.rate = fastest
 }
 
-// Rested excuses time that the sender was free to take.
+// Rested excuses time that the sender was entitled to.
 func (p *Pace) Rested(d time.Duration) { p.due = p.due.Add(d) }
