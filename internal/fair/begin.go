@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Begin starts work of the group, and lets others run before it returns. Of many begun in a row each has its turn among
-// what came meanwhile; begun at once, they would all be ahead of the next capture.
+// Begin starts work of the group and yields to other goroutines. If many are begun in a row, each takes its turn with
+// what arrives meanwhile; otherwise all would run before the next capture.
 func Begin(group *sync.WaitGroup, work func()) {
 	group.Go(work)
 	runtime.Gosched()
 }
 
-// Await waits until the group's work has ended, but no longer than so long, and reports whether it has.
+// Await waits until the group's work has ended, up to patience, and reports whether it has.
 func Await(group *sync.WaitGroup, patience time.Duration) bool {
 	ended := make(chan struct{})
 	go func() { group.Wait(); close(ended) }()
@@ -25,5 +25,5 @@ func Await(group *sync.WaitGroup, patience time.Duration) bool {
 	}
 }
 
-// Await waits until each offer has ended, but no longer than so long. No other is made meanwhile.
+// Await waits until all offers have ended, up to patience. No further offers may be made meanwhile.
 func (d *Direct) Await(patience time.Duration) { Await(&d.promised, patience) }

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// SmallBody is a body that counts for nothing.
+// SmallBody is the size up to which a body is not counted.
 const SmallBody = 64 << 10
 
-// Bodies divides bytes as Places does places, for large bodies that are in memory while something takes its time. What
-// is larger than all of it goes alone; bodies of up to SmallBody take none. Safe for concurrent use.
+// Bodies divides bytes of memory among tenants as Places divides places, for large bodies that are held for some time.
+// A body larger than the total is admitted alone. Bodies up to SmallBody are not counted. Safe for concurrent use.
 type Bodies struct {
 	total int64
-	after time.Duration // how long room is lent in any case
-	pace  int64         // and how many bytes of it in each second besides
+	after time.Duration // the minimum time before room is recalled
+	pace  int64         // bytes per second; each second's worth adds a second to after
 
 	mu      sync.Mutex
 	taken   int64
 	tenants map[string]int64
-	freed   chan struct{} // closed when bytes are given back
+	freed   chan struct{} // closed when bytes are returned
 	lent    map[*loan]struct{}
-	calmed  time.Time // until then nothing is recalled
+	calmed  time.Time // nothing is recalled before this
 }
 
 // loan is room that can be recalled from when it is due.
@@ -30,40 +30,41 @@ type loan struct {
 	recall func() bool
 }
 
-// NewBodies returns room for so many bytes.
+// NewBodies returns room for total bytes.
 func NewBodies(total int64) *Bodies {
 	return &Bodies{total: total, after: recallAfter, pace: recallPace, tenants: make(map[string]int64), freed: make(chan struct{}), lent: make(map[*loan]struct{})}
 }
 
-// Pace sets how long room is lent that can be recalled: for so long in any case, and a second for each so many bytes.
+// Pace sets how long recallable room is lent: after, plus a second per pace bytes.
 func (b *Bodies) Pace(after time.Duration, pace int64) *Bodies {
 	b.after, b.pace = after, pace
 	return b
 }
 
 const (
-	// recallAfter and recallPace are the pace unless another is set: a reader of some 2 Mbit/s keeps it.
+	// recallAfter and recallPace are the default pace, which a reader at about 2 Mbit/s keeps.
 	recallAfter = 20 * time.Second
 	recallPace  = 256 << 10
-	// recallEvery is how long is waited for room that was recalled before other is.
+	// recallEvery is how long recalled room is waited for before more is recalled.
 	recallEvery = 100 * time.Millisecond
 )
 
 type recallKey struct{}
 
-// Recallable is a context in which Await lends room that is recalled from whoever is slow, once others wait for it.
-// recall has it given back soon, or reports that this would help nobody now. It is not to wait for anything.
+// Recallable returns a context in which Await lends room that is recalled if its holder is slow and others wait. recall
+// must not block; it makes the holder return the room soon, or reports false if that would help nobody now.
 func Recallable(ctx context.Context, recall func() bool) context.Context {
 	return context.WithValue(ctx, recallKey{}, recall)
 }
 
-// Take takes room for a tenant's body and reports whether there was any. give is to be called once.
+// Take takes room for a tenant's body and reports whether there was any. Call give once.
 func (b *Bodies) Take(of string, n int64) (give func(), ok bool) {
 	give, _, ok = b.take(of, n, nil)
 	return give, ok
 }
 
-// Await is Take that waits so long for room, or until ctx is done. See [Recallable] for what who waits has recalled.
+// Await is Take that waits for room, up to most or until ctx is done. Waiting may recall room from others; see
+// [Recallable].
 func (b *Bodies) Await(ctx context.Context, of string, n int64, most time.Duration) (give func(), ok bool) {
 	over := time.NewTimer(most)
 	defer over.Stop()
@@ -84,7 +85,7 @@ func (b *Bodies) Await(ctx context.Context, of string, n int64, most time.Durati
 	}
 }
 
-// recall recalls room from whoever has had it the longest beyond its time, and returns after how long to look again.
+// recall recalls the loan that is most overdue, and returns how long to wait before trying again.
 func (b *Bodies) recall() time.Duration {
 	b.mu.Lock()
 	var first *loan

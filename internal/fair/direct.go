@@ -2,23 +2,24 @@ package fair
 
 import "sync"
 
-// beside is how much of a key's is handed over at a time while more of it waits: the rest of the places is for that.
+// beside bounds the work of one key that is handed over while more of it waits in the queue, which needs the other
+// places.
 const beside = 16
 
-// Direct counts work that is handed to who does it, by a key such as its endpoint, where other work is looked for in a
-// queue. What is new neither waits for a backlog nor holds it up. It is not safe for concurrent use, except for Await:
-// its owner locks.
+// Direct counts work that is handed directly to workers, by a key such as its endpoint, instead of being found in a
+// queue. New work neither waits for a backlog nor holds it up. Except for Await it is not safe for concurrent use: its
+// owner locks.
 type Direct struct {
 	promised sync.WaitGroup
 	behind   map[int64]bool
 	under    map[int64]int
 }
 
-// NewDirect returns one that knows of no backlog.
+// NewDirect returns a Direct that knows of no backlog.
 func NewDirect() *Direct { return &Direct{behind: make(map[int64]bool), under: make(map[int64]int)} }
 
-// Offer takes a place for work that will be handed over, and reports whether it may be. Kept ends the offer, and Ended
-// the work.
+// Offer takes a place for work that will be handed over, and reports whether there is one. Kept ends the offer, and
+// Ended the work.
 func (d *Direct) Offer(p *Places, tenant string, line, key int64) bool {
 	if d.behind[key] && d.under[key] >= beside || !p.Take(tenant, line) {
 		return false
@@ -28,13 +29,13 @@ func (d *Direct) Offer(p *Places, tenant string, line, key int64) bool {
 	return true
 }
 
-// Kept says that so many pieces of work came of an offer.
+// Kept records that an offer resulted in n pieces of work.
 func (d *Direct) Kept(key int64, n int) {
 	d.count(key, n-1)
 	d.promised.Done()
 }
 
-// Ended says that a piece of work that was handed over has ended.
+// Ended records that a piece of handed over work has ended.
 func (d *Direct) Ended(key int64) { d.count(key, -1) }
 
 func (d *Direct) count(key int64, n int) {
@@ -43,15 +44,15 @@ func (d *Direct) count(key int64, n int) {
 	}
 }
 
-// Behind says that work of a key waits in the queue, and IsBehind reports it. Clear forgets it of all.
+// Behind records that work of a key waits in the queue; IsBehind reports it; Clear resets it for all keys.
 func (d *Direct) Behind(key int64)        { d.behind[key] = true }
 func (d *Direct) IsBehind(key int64) bool { return d.behind[key] }
 func (d *Direct) Clear()                  { clear(d.behind) }
 
-// Inbox is what others hand to one goroutine without waiting for it. It has no bound of its own: who hands things over
-// has places, which have one.
+// Inbox passes items to one goroutine without blocking the senders. It is unbounded, but what is sent holds places,
+// which are bounded.
 type Inbox[T any] struct {
-	came  chan struct{} // something may be there
+	came  chan struct{} // signals that there may be items
 	mu    sync.Mutex
 	items []T
 }
@@ -70,7 +71,7 @@ func (b *Inbox[T]) Put(item T) {
 	}
 }
 
-// Serve calls fn for each item, in the order in which they came, until stop is closed and none is left.
+// Serve calls fn for each item, in order, until stop is closed and no items are left.
 func (b *Inbox[T]) Serve(stop <-chan struct{}, fn func(T)) {
 	for open := true; open; {
 		select {

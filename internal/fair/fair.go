@@ -1,14 +1,14 @@
-// Package fair divides what a process can do at a time among tenants, so that one whose machines never answer cannot
-// hold up the others: whoever comes finds something free.
+// Package fair divides limited capacity among tenants, so that a tenant whose machines never answer cannot hold up the
+// others: a newcomer always finds something free.
 //
-// A tenant may take another part as long as it holds fewer than are free (dynamic thresholds: Choudhury and Hahne,
-// 1998). So one that never lets go gets half, the next a quarter, and so on. Types that do not say
-// so are not safe for concurrent use: their owner locks.
+// A tenant may take more as long as it holds less than is free (dynamic thresholds: Choudhury and Hahne, 1998). So a
+// tenant that never lets go gets half, the next one a quarter, and so on. Types are not safe for concurrent use unless
+// they say so: their owner locks.
 package fair
 
 import "strconv"
 
-// Tenant names who shares as one: the account that an endpoint is of or, where it is of none, the endpoint.
+// Tenant names the tenant of an endpoint: its account or, without one, the endpoint itself.
 func Tenant(account, endpointNum int64) string {
 	if account != 0 {
 		return "account " + strconv.FormatInt(account, 10)
@@ -16,23 +16,23 @@ func Tenant(account, endpointNum int64) string {
 	return "endpoint " + strconv.FormatInt(endpointNum, 10)
 }
 
-// Places divides places. Within a tenant each line, such as a target or an endpoint, may take another as long as it
-// holds fewer than the tenant has left.
+// Places divides a number of places. Within a tenant each line, such as a target or an endpoint, may take more as long
+// as it holds fewer than the tenant has left.
 type Places struct {
 	total, perTenant int
 	taken            int
 	tenants          map[string]*tenant
-	turn             int // which line the next Share begins with
+	turn             int // the line with which the next Share begins
 }
 
-// Line is one that takes places: a tenant's, with a number that no other line has.
+// Line is one taker of places within a tenant. Its number is unique among all lines.
 type Line struct {
 	Tenant string
 	Num    int64
-	Most   int // that it takes of a Share; 0: as many as there are
+	Most   int // of one Share; 0: no bound
 }
 
-// Few is the Most of a line that probably has little to do.
+// Few is the Most of a line that probably has little work.
 const Few = 8
 
 type tenant struct {
@@ -40,7 +40,7 @@ type tenant struct {
 	lines map[int64]int
 }
 
-// NewPlaces returns so many places, of which one tenant has perTenant at most.
+// NewPlaces returns total places, of which one tenant gets at most perTenant.
 func NewPlaces(total, perTenant int) *Places {
 	return &Places{total: total, perTenant: perTenant, tenants: make(map[string]*tenant)}
 }
@@ -61,8 +61,8 @@ func (p *Places) Take(of string, line int64) bool {
 	return true
 }
 
-// Share takes places for lines that wait for some, one each in turn until no more are to be had, and begins with
-// another line each time. It returns how many each got by its number, and whether one got none.
+// Share takes places for waiting lines, one each in turn until none are left, beginning with a different line each
+// time. It returns how many each line got, by number, and whether some line got none.
 func (p *Places) Share(lines []Line) (places map[int64]int, starved bool) {
 	places = make(map[int64]int)
 	full := make(map[int64]bool)

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// Background work that takes rows, or writes down what became of them, rests for so many times as long as it took, at
-// least and at most for so long: what came meanwhile goes together the next time, and the storage belongs to captures
-// for most of the time.
+// Background work that claims rows or stores outcomes rests in proportion to the time it took, within bounds. So what
+// arrives meanwhile is batched, and the storage is mostly free for captures.
 const (
 	restTimes = 3
 	restLeast = 5 * time.Millisecond
 	restMost  = 10 * time.Millisecond
 )
 
-// Rest waits in proportion to what was done since a time, or until ctx ends.
+// Rest waits in proportion to the time since began, or until ctx ends.
 func Rest(ctx context.Context, began time.Time) {
 	pause := time.NewTimer(max(restLeast, min(restTimes*time.Since(began), restMost)))
 	defer pause.Stop()
