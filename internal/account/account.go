@@ -1,8 +1,8 @@
-// Package account decides who a caller is and what is theirs: users and their passwords, accounts,
-// workspaces, API tokens and browser sessions. It hides how secrets are made, kept and compared: passwords
-// as argon2id, everything else as SHA-256 of enough random bits.
+// Package account decides who a caller is and what they own: users and their passwords, accounts, workspaces, API
+// tokens and browser sessions. It hides how secrets are made, stored and compared: passwords as argon2id, everything
+// else as SHA-256 of enough random bits.
 //
-// What an account may do is [hookglass.Entitlements].
+// What an account may do is decided by [hookglass.Entitlements].
 //
 // A Service is safe for concurrent use.
 package account
@@ -26,24 +26,24 @@ import (
 	"hookglass/internal/store"
 )
 
-// Service is the capability.
+// Service manages accounts.
 type Service struct {
 	db     *store.DB
 	log    *slog.Logger
 	hasher hasher
-	used   chan int64   // tokens whose use is to be noted
-	purged atomic.Int64 // when tokens were purged last, in Unix nanoseconds
+	used   chan int64   // tokens whose use is to be recorded
+	purged atomic.Int64 // when tokens were last purged, in Unix nanoseconds
 
-	beside   bool // it is not a server's
+	beside   bool // it runs in an administration command, not in a server
 	failures spate
 }
 
-// New returns the service. Without [Service.Run] the last use of tokens is not noted.
+// New returns the service. The last use of tokens is recorded only while [Service.Run] runs.
 func New(db *store.DB, log *slog.Logger) *Service {
 	return &Service{db: db, log: log, hasher: newHasher(), used: make(chan int64, 64)}
 }
 
-// Run notes when tokens were used, and how many sign-ins failed that were not told one by one, until ctx ends.
+// Run records when tokens were used, and logs how many failed sign-ins were not logged one by one, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	noted := make(map[int64]time.Time)
 	quiet := time.NewTicker(tellEvery)
@@ -72,15 +72,15 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// keepEnded is how long a token is listed after it was revoked or expired, and tokensEvery how often those that ended
-// longer ago are looked for.
+// keepEnded is how long a token is listed after it was revoked or expired, and tokensEvery is how often older ones are
+// purged.
 const (
 	keepEnded   = 90 * 24 * time.Hour
 	tokensEvery = time.Hour
 )
 
-// Purge deletes what has expired: sessions, login links, tokens that ended long ago, and rate limits. Of these there
-// may be as many as addresses called, so that they go in pieces, with rests in which the storage belongs to others.
+// Purge deletes expired sessions, login links, old tokens and rate limits. There may be as many rate limits as there
+// were client addresses, so they are deleted in batches, with pauses in between for other users of the storage.
 func (s *Service) Purge(ctx context.Context) error {
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeSessions() })
 	if err != nil {
@@ -123,25 +123,25 @@ func (s *Service) purgeTokens(ctx context.Context) error {
 	return nil
 }
 
-// Registration is what a new user brings.
+// Registration describes a new user.
 type Registration struct {
 	Email       string
-	Password    string // empty: signs in by link alone
+	Password    string // empty: can sign in only by a link
 	AccountName string // empty: the email address, or its beginning
-	Join        *int64 // the account that the user becomes a member of; nil: a new one
+	Join        *int64 // the account to join; nil: a new one
 }
 
-// Registered is what a registration made.
+// Registered is the result of a registration.
 type Registered struct {
 	User      hookglass.User
 	Account   hookglass.Account
 	Workspace hookglass.Workspace
 }
 
-// Register creates a user with an account and its default workspace, or one who joins an account and shares all that
-// is there with its other members. A new account has every right (decisions, section 2: plan business, subscription
-// active, payment method). It answers validation_failed for an address that is none or is taken, for a password out of
-// bounds, and for a name of an account that has one; not_found where the account to join is not there.
+// Register creates a user with a new account and its default workspace, or one who joins an account and shares
+// everything in it. A new account has all entitlements (decisions, section 2: plan business, subscription active,
+// payment method). It answers validation_failed for an invalid or taken address, a password out of bounds, and a name
+// for an account that is joined; not_found if that account does not exist.
 func (s *Service) Register(ctx context.Context, r Registration) (Registered, error) {
 	email, err := canonicalEmail(r.Email)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 	return made, err
 }
 
-// create stores all of a registration.
+// create stores a registration.
 func (made *Registered) create(tx *store.Tx, hash string, join *int64) error {
 	if err := tx.CreateUser(&made.User, hash); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (made *Registered) create(tx *store.Tx, hash string, join *int64) error {
 	return tx.CreateWorkspace(&made.Workspace)
 }
 
-// join makes the new user a member of an account that is there; its oldest workspace is where the user begins.
+// join makes the new user a member of an existing account. The user's workspace is its oldest one.
 func (made *Registered) join(tx *store.Tx, account int64) (err error) {
 	if made.Account, err = tx.Account(account); err != nil {
 		return err
@@ -206,11 +206,11 @@ func (made *Registered) join(tx *store.Tx, account int64) (err error) {
 	if err != nil {
 		return err
 	}
-	made.Workspace = workspaces[0] // every account is made with one, and none can be deleted
+	made.Workspace = workspaces[0] // every account has one, and none can be deleted
 	return tx.AddMember(account, made.User.ID)
 }
 
-// passwordWasSet is what the log says of a new password.
+// passwordWasSet is the log message for a new password.
 const passwordWasSet = "a user's password was set"
 
 // SetPassword replaces a user's password and ends the user's browser sessions.
@@ -227,7 +227,7 @@ func (s *Service) SetPassword(ctx context.Context, user int64, password string) 
 	})
 }
 
-// Empty reports whether nobody has an account yet: until "admin user create", or until somebody signs up.
+// Empty reports whether there are no users yet: nobody has signed up, and "admin user create" was not run.
 func (s *Service) Empty(ctx context.Context) (bool, error) {
 	var has bool
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -237,7 +237,7 @@ func (s *Service) Empty(ctx context.Context) (bool, error) {
 	return !has, err
 }
 
-// UserByEmail finds a user by address, however it is spelled. It is for administration.
+// UserByEmail returns the user with an address in any spelling. It is for administration.
 func (s *Service) UserByEmail(ctx context.Context, email string) (hookglass.User, error) {
 	var user hookglass.User
 	email, err := canonicalEmail(email)
@@ -251,7 +251,7 @@ func (s *Service) UserByEmail(ctx context.Context, email string) (hookglass.User
 	return user, err
 }
 
-// CreateWorkspace adds a workspace to an account. A principal of one workspace may not.
+// CreateWorkspace adds a workspace to an account. It is forbidden for a principal of a single workspace.
 func (s *Service) CreateWorkspace(ctx context.Context, who hookglass.Principal, account int64, name string) (hookglass.Workspace, error) {
 	w := hookglass.Workspace{AccountID: account, Name: name}
 	if who.Workspace != 0 {
@@ -267,7 +267,7 @@ func (s *Service) CreateWorkspace(ctx context.Context, who hookglass.Principal, 
 	return w, err
 }
 
-// Change names what to set of an account; nil leaves it.
+// Change is what to set on an account; nil fields stay unchanged.
 type Change struct {
 	Plan          *hookglass.Plan
 	Subscription  *hookglass.Subscription
@@ -278,7 +278,7 @@ type Change struct {
 // minRetention is the shortest retention of an account (decisions, section 14, "Operation").
 const minRetention = time.Minute
 
-// SetAccount changes what an account has bought. It is for administration.
+// SetAccount changes an account's plan and settings. It is for administration.
 func (s *Service) SetAccount(ctx context.Context, id int64, c Change) (hookglass.Account, error) {
 	var faults []hookglass.FieldError
 	if c.Plan != nil && !slices.Contains(hookglass.Plans, *c.Plan) {
@@ -307,7 +307,7 @@ func (s *Service) SetAccount(ctx context.Context, id int64, c Change) (hookglass
 	return account, err
 }
 
-// facts are what a change sets, as the log has it.
+// facts returns what a change sets, for the log.
 func (c Change) facts() (all []hookglass.Fact) {
 	add := func(name string, value any) { all = append(all, hookglass.Fact{Name: name, Value: fmt.Sprint(value)}) }
 	if c.Plan != nil {
@@ -331,10 +331,10 @@ func set[T any](to, from *T) {
 	}
 }
 
-// maxEmail is the longest address that mail can carry (RFC 5321, section 4.5.3.1.3, less the brackets).
+// maxEmail is the longest possible address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
 const maxEmail = 254
 
-// canonicalEmail is an address as it is stored: in lower case, so that one person has one user.
+// canonicalEmail returns an address as it is stored: in lower case, so that one person has one user.
 func canonicalEmail(s string) (string, error) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	parsed, err := mail.ParseAddress(s)
@@ -354,7 +354,7 @@ func checkName(field, s string) error {
 	return nil
 }
 
-// beginning is a text up to so many characters.
+// beginning returns at most the first so many characters of a text.
 func beginning(s string, most int) string {
 	if all := []rune(s); len(all) > most {
 		return string(all[:most])
@@ -362,16 +362,16 @@ func beginning(s string, most int) string {
 	return s
 }
 
-// unfit finds what no name or address holds: control characters, and the code points that the store keeps
-// for bytes that are not text.
+// unfit reports runes that no name or address may hold: control characters, and the code points that the store uses for
+// bytes that are not text.
 func unfit(r rune) bool { return unicode.IsControl(r) || r >= 0x10FF00 }
 
-// newSecret returns 200 random bits as 40 characters: so many that showing a few as a hint leaves enough.
+// newSecret returns 200 random bits as 40 characters, enough to show a few of them as a hint.
 func newSecret() string {
-	return strings.ToLower(rand.Text() + rand.Text()[:14]) // 5 bits a character
+	return strings.ToLower(rand.Text() + rand.Text()[:14]) // 5 bits per character
 }
 
-// digest is how secrets with enough random bits are kept: there is nothing to guess, so nothing to slow down.
+// digest hashes secrets with enough random bits for storage. They cannot be guessed, so a fast hash suffices.
 func digest(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]

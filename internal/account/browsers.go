@@ -10,10 +10,10 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxClient bounds what is kept of what a browser says of itself.
+// maxClient bounds the stored user agent.
 const maxClient = 300
 
-// DescribeSession notes what the browser of a session says of itself, so that its user can tell sessions apart.
+// DescribeSession records the user agent of a session's browser, so that its user can tell sessions apart.
 func (s *Service) DescribeSession(ctx context.Context, secret, client string) error {
 	client = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -25,8 +25,7 @@ func (s *Service) DescribeSession(ctx context.Context, secret, client string) er
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DescribeSession(digest(secret), client) })
 }
 
-// Sessions lists the browsers that a user is signed in with, newest first, and which of them is the one with the
-// secret.
+// Sessions lists the browser sessions of a user, newest first, and returns the id of the one with the secret.
 func (s *Service) Sessions(ctx context.Context, who hookglass.Principal, secret string) (all []hookglass.BrowserSession, current string, err error) {
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		all, err = v.BrowserSessions(who.User, s.db.Now())
@@ -35,7 +34,7 @@ func (s *Service) Sessions(ctx context.Context, who hookglass.Principal, secret 
 	return all, store.SessionID(digest(secret)), err
 }
 
-// EndSessions ends the session of a user with the id, or all but the one with the secret where id is empty.
+// EndSessions ends a user's session with the id or, if id is empty, all except the one with the secret.
 func (s *Service) EndSessions(ctx context.Context, who hookglass.Principal, id, secret string) error {
 	var but []byte
 	if id == "" {
@@ -45,8 +44,8 @@ func (s *Service) EndSessions(ctx context.Context, who hookglass.Principal, id, 
 }
 
 // ChangePassword replaces a user's password and ends the user's other sessions. It answers validation_failed for a
-// wrong current password, and for a new one out of bounds; rate_limited after too many attempts. A user without a
-// password, who signs in by links, names none.
+// wrong current password or a new one out of bounds, and rate_limited after too many attempts. A user without a
+// password, who signs in by links, gives no current one.
 func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, current, password, secret string) error {
 	user := ""
 	var stored string
@@ -82,8 +81,8 @@ func (s *Service) ChangePassword(ctx context.Context, who hookglass.Principal, c
 	return s.replacePassword(ctx, who, stored, hash, secret)
 }
 
-// replacePassword sets the hash of a password in place of the one that was known, and ends the other sessions. One that
-// was replaced meanwhile, by an administrator say, is not the user's to change any more.
+// replacePassword sets a password hash and ends the other sessions, unless the hash is no longer the known one. A
+// password that was replaced meanwhile, for example by an administrator, must not be overwritten.
 func (s *Service) replacePassword(ctx context.Context, who hookglass.Principal, known, hash, secret string) error {
 	err := s.change(ctx, hookglass.System, func(tx *store.Tx) (string, []hookglass.Fact, error) {
 		if err := stillHas(tx, who.User, known); err != nil {
@@ -100,14 +99,14 @@ func (s *Service) replacePassword(ctx context.Context, who hookglass.Principal, 
 	return err
 }
 
-// notCurrent notes an attempt to change a password without knowing it, and says so.
+// notCurrent logs an attempt to change a password without knowing it, and returns the error.
 func (s *Service) notCurrent(ctx context.Context, user int64) error {
 	s.failed(ctx, "a wrong current password", user)
 	return hookglass.Invalid("current_password", "is not your password")
 }
 
-// SignUp registers a new user and starts a session. It answers validation_failed, and rate_limited after too many from
-// the peer's address.
+// SignUp registers a new user and starts a session. It answers validation_failed, and rate_limited after too many calls
+// from the peer's address.
 func (s *Service) SignUp(ctx context.Context, email, password, peer string) (Session, error) {
 	if err := s.allowPeer(ctx, peer); err != nil {
 		s.refused(ctx, err, 0)
@@ -128,7 +127,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, peer string) (Ses
 	return session, err
 }
 
-// HasPassword reports whether a user can sign in by a password.
+// HasPassword reports whether a user can sign in with a password.
 func (s *Service) HasPassword(ctx context.Context, who hookglass.Principal) (has bool, err error) {
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		hash, err := v.PasswordHash(who.User)

@@ -10,20 +10,20 @@ import (
 	"hookglass/internal/store"
 )
 
-// codeLife is how long a one-time code of the command line is good for (decisions, section 10).
+// codeLife is how long a one-time code for the command line is valid (decisions, section 10).
 const codeLife = 10 * time.Minute
 
-// codeLen is the length of a code without its hyphens: 60 random bits, which nobody guesses within that time.
+// codeLen is the length of a code without its hyphens: 60 random bits, which nobody guesses within codeLife.
 const codeLen = 12
 
-// commandLine is the name of tokens that the command line gets by signing in.
+// commandLine is the name of tokens that the command line gets when a user signs in.
 const commandLine = "Command line"
 
-// wrongCode is what the log says of one.
+// wrongCode is the reason in the log for a code that is refused.
 const wrongCode = "a one-time code that is wrong, was used or has expired"
 
-// CommandLineToken makes the token of a command line that its user has approved in the browser. Such tokens reach the
-// whole account (spec, "Authentication").
+// CommandLineToken creates a token for a command line that its user approved in the browser. Such tokens are valid for
+// the whole account (spec, "Authentication").
 func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal) (string, error) {
 	token, _, err := s.CreateToken(ctx, who, TokenRequest{
 		User: who.User, Account: who.Account, Level: hookglass.LevelAccount, Name: commandLine,
@@ -32,8 +32,8 @@ func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal)
 	return token, err
 }
 
-// CommandLineCode makes a code that signs a command line in once, within ten minutes, as the user who approves it. It
-// is shown as three groups of four.
+// CommandLineCode creates a code with which a command line can sign in once, within ten minutes, as the user who
+// approved it. It is formatted as three groups of four.
 func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) (string, error) {
 	if who.User == 0 {
 		return "", hookglass.Errorf(hookglass.CodeForbidden, "Only a user can sign a command line in.")
@@ -45,8 +45,8 @@ func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) 
 	return code[:4] + "-" + code[4:8] + "-" + code[8:], err
 }
 
-// ExchangeCode takes a code and gives a token for the oldest account of its user. A code that was used, has expired or
-// never was answers unauthorized. Hyphens, spaces and case do not matter.
+// ExchangeCode redeems a code for a token of the oldest account of its user. It answers unauthorized for a code that is
+// wrong, used or expired. Hyphens, spaces and case do not matter.
 func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, user hookglass.User, account hookglass.Account, err error) {
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))
 	refused := hookglass.Errorf(hookglass.CodeUnauthorized, "This code is wrong, was used already or has expired.")

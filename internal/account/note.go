@@ -11,16 +11,16 @@ import (
 	"hookglass/internal/store"
 )
 
-// Administer returns the service for whoever changes the database beside its servers. What is changed is logged by one
-// of them, when it runs: their log is where an operator looks.
+// Administer returns the service for commands that change the database beside its servers. Their changes are logged by
+// a server, once one runs, because that is the log that operators read.
 func Administer(db *store.DB) *Service {
 	s := New(db, slog.New(slog.DiscardHandler))
 	s.beside = true
 	return s
 }
 
-// change is an update that is noted in the log once it is stored. fn says what it did; nothing of that may be a secret.
-// Facts are added to who did it.
+// change is an update that is logged once it is stored. fn returns a message and facts, which must not be secret; the
+// author is added.
 func (s *Service) change(ctx context.Context, who hookglass.Principal, fn func(*store.Tx) (text string, facts []hookglass.Fact, err error)) error {
 	var note hookglass.NoteJob
 	err := s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -40,7 +40,7 @@ func (s *Service) change(ctx context.Context, who hookglass.Principal, fn func(*
 	return err
 }
 
-// author is who changes something, as the log has it.
+// author returns who makes a change, for the log.
 func (s *Service) author(who hookglass.Principal) (facts []hookglass.Fact) {
 	if s.beside {
 		return []hookglass.Fact{{Name: "by", Value: "admin"}}
@@ -54,18 +54,18 @@ func (s *Service) author(who hookglass.Principal) (facts []hookglass.Fact) {
 	return facts
 }
 
-// Note has the servers of the database log what `hookglass admin` changed that is no row of it.
+// Note has a server log a change by `hookglass admin` that is not in the database.
 func (s *Service) Note(ctx context.Context, text string) error {
 	return s.change(ctx, hookglass.System, func(*store.Tx) (string, []hookglass.Fact, error) { return text, nil, nil })
 }
 
-// Tell logs what was changed.
+// Tell logs a change.
 func (s *Service) Tell(ctx context.Context, note hookglass.NoteJob) {
 	args := make([]any, 0, len(note.Facts)+1)
 	for _, f := range note.Facts {
 		args = append(args, slog.String(f.Name, f.Value))
 	}
-	if s.db.Now().Sub(note.At) > time.Minute { // no server ran meanwhile
+	if s.db.Now().Sub(note.At) > time.Minute { // no server was running
 		args = append(args, slog.Time("at", note.At))
 	}
 	s.log.InfoContext(ctx, note.Text, args...)
@@ -76,13 +76,13 @@ func number(name string, n int64) hookglass.Fact {
 }
 
 const (
-	// tellEvery and tellMost bound the lines of failed sign-ins: whoever guesses must not fill the disk, nor bury what
-	// else is logged.
+	// tellEvery and tellMost limit the logging of failed sign-ins: somebody who guesses passwords must not fill the
+	// disk or bury other messages.
 	tellEvery = time.Minute
 	tellMost  = 20
 )
 
-// spate is the lines that were written of one kind lately.
+// spate counts the recent log lines of one kind.
 type spate struct {
 	mu     sync.Mutex
 	began  time.Time
@@ -90,8 +90,8 @@ type spate struct {
 	untold int
 }
 
-// failed tells the operator of a sign-in that failed: why, and whose it would have been where that is known. What was
-// typed is never logged: people type passwords where their address belongs.
+// failed logs a failed sign-in: the reason and, if known, the user. It never logs what was typed: people type passwords
+// into the wrong field.
 func (s *Service) failed(ctx context.Context, why string, user int64) {
 	s.endSpate(false)
 	s.failures.mu.Lock()
@@ -111,7 +111,7 @@ func (s *Service) failed(ctx context.Context, why string, user int64) {
 	s.log.WarnContext(ctx, "a sign-in failed", args...)
 }
 
-// endSpate starts over when its time is over, or when the service stops, and says how many were not told one by one.
+// endSpate starts a new count once the period is over, or when the service stops, and logs how many were not logged.
 func (s *Service) endSpate(stops bool) {
 	s.failures.mu.Lock()
 	defer s.failures.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"hookglass"
 )
 
-// The cost of a password, as OWASP recommends for argon2id: 19 MiB and two passes.
+// Parameters of argon2id as recommended by OWASP: 19 MiB and two passes.
 const (
 	argonMemory  = 19 * 1024 // KiB
 	argonTime    = 2
@@ -24,7 +24,7 @@ const (
 	argonSalt    = 16
 )
 
-// Bounds on stored parameters: a damaged or foreign row must not take the machine's memory or an hour.
+// Bounds on stored parameters, so that a damaged or foreign row cannot exhaust memory or run for an hour.
 const (
 	maxArgonMemory = 256 * 1024 // KiB
 	maxArgonTime   = 16
@@ -37,7 +37,7 @@ const (
 	maxPassword = 512 // bytes
 )
 
-// hasher hashes passwords, a few at a time: each takes 19 MiB.
+// hasher hashes a few passwords at a time, because each takes 19 MiB.
 type hasher struct{ slots chan struct{} }
 
 func newHasher() hasher { return hasher{make(chan struct{}, max(2, runtime.NumCPU()))} }
@@ -57,8 +57,8 @@ func (h hasher) hash(ctx context.Context, password string) (string, error) {
 	return p.String(), nil
 }
 
-// matches reports whether the stored PHC string is of this password. An empty or unreadable one is of none,
-// and takes as long.
+// matches reports whether the stored PHC string is a hash of the password. An empty or invalid one never matches, but
+// takes as long.
 func (h hasher) matches(ctx context.Context, stored, password string) (bool, error) {
 	p, ok := parsePHC(stored)
 	if !ok {
@@ -84,7 +84,7 @@ func (h hasher) derive(ctx context.Context, p phc, password string) ([]byte, err
 	return argon2.IDKey([]byte(password), p.salt, p.time, p.memory, p.threads, uint32(len(p.key))), nil
 }
 
-// phc is a password's hash in the PHC string format.
+// phc is a password hash in the PHC string format.
 type phc struct {
 	memory, time uint32
 	threads      uint8
@@ -96,7 +96,7 @@ func (p phc) String() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.memory, p.time, p.threads, b64(p.salt), b64(p.key))
 }
 
-// parsePHC reads what String wrote, and nothing else.
+// parsePHC parses exactly what String writes.
 func parsePHC(s string) (p phc, ok bool) {
 	parts := strings.Split(s, "$")
 	if len(parts) != 6 {

@@ -15,26 +15,26 @@ const (
 	linkLife    = 10 * time.Minute
 )
 
-// Attempts to sign in, right or wrong. The bound of an address stops one guesser, that of a user many.
+// Bounds of sign-in attempts, successful or not. The bound per address stops one guesser, the bound per user many.
 const (
 	signInPeriod     = 15 * time.Minute
 	signInsByAddress = 40
 	signInsByUser    = 20
 )
 
-// Session is a browser that is signed in. Its secret is for the browser's cookie alone.
+// Session is a signed in browser. Its secret is only for the browser's cookie.
 type Session struct {
 	Secret    string
 	ExpiresAt time.Time
 }
 
-// SignIn starts a session for who knows the password. It answers unauthorized, the same and after the same
-// time, for a wrong password and an unknown address, and rate_limited after too many attempts from the peer's
-// address or for the user.
+// SignIn starts a session with a password. For a wrong password and an unknown address it answers unauthorized, with
+// the same message after the same time. It answers rate_limited after too many attempts from the peer's address or for
+// the user.
 func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Session, error) {
 	canonical, err := canonicalEmail(email)
 	if err != nil {
-		canonical = "" // nobody's
+		canonical = "" // no user has it
 	}
 	if err := s.allowPeer(ctx, peer); err != nil {
 		s.refused(ctx, err, 0)
@@ -66,8 +66,8 @@ func (s *Service) SignIn(ctx context.Context, email, password, peer string) (Ses
 	return s.open(ctx, user.ID, stored)
 }
 
-// open begins the browser session of a user whose password was found to be that of the stored hash. Finding out takes a
-// while, more where many sign in: a password that was replaced meanwhile, which ended all sessions, opens no new one.
+// open starts the browser session of a user whose password matched the stored hash. The check takes a while; if the
+// password was replaced meanwhile, which ended all sessions, no new one is started.
 func (s *Service) open(ctx context.Context, user int64, stored string) (Session, error) {
 	var session Session
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -84,10 +84,10 @@ func (s *Service) open(ctx context.Context, user int64, stored string) (Session,
 	return session, err
 }
 
-// errReplaced is of a password that is another by now than the one that was looked at.
+// errReplaced says that the password was replaced after it was checked.
 var errReplaced = errors.New("the password was replaced meanwhile")
 
-// stillHas answers errReplaced when a user's password is not that of the stored hash any more, and keeps it as it is
+// stillHas returns errReplaced if a user's password hash is not the given one any more; otherwise it locks the hash
 // until the transaction ends.
 func stillHas(tx *store.Tx, user int64, stored string) error {
 	now, err := tx.PasswordHashToChange(user)
@@ -97,28 +97,28 @@ func stillHas(tx *store.Tx, user int64, stored string) error {
 	return err
 }
 
-// wrongPassword notes a sign-in that failed and says so, the same to whom there is and whom there is not.
+// wrongPassword logs a failed sign-in and returns the error, which does not reveal whether the user exists.
 func (s *Service) wrongPassword(ctx context.Context, user int64) error {
 	s.failed(ctx, "the email address or the password is wrong", user)
 	return hookglass.Errorf(hookglass.CodeUnauthorized, "The email address or the password is wrong.")
 }
 
-// signedIn tells of a session that began.
+// signedIn logs a successful sign-in.
 func (s *Service) signedIn(ctx context.Context, err error, user int64) {
 	if err == nil {
 		s.log.InfoContext(ctx, "a user signed in", "user", user)
 	}
 }
 
-// refused tells of a sign-in that was not tried, for there were too many.
+// refused logs a sign-in that was not tried because there were too many.
 func (s *Service) refused(ctx context.Context, err error, user int64) {
 	if hookglass.Is(err, hookglass.CodeRateLimited) {
 		s.failed(ctx, "too many attempts", user)
 	}
 }
 
-// allowPeer and allowUser count an attempt. The names of the rows are hashed, because a key should be short whatever
-// was sent, and addresses of people are no names for rows.
+// allowPeer and allowUser count an attempt. The bucket names are hashed to keep them short, and because personal
+// addresses should not be keys.
 func (s *Service) allowPeer(ctx context.Context, peer string) error {
 	return s.db.AllowEvenly(ctx, "signin-from:"+hex.EncodeToString(digest(peer)), signInsByAddress, signInPeriod)
 }
@@ -127,7 +127,7 @@ func (s *Service) allowUser(ctx context.Context, canonical string) error {
 	return s.db.AllowEvenly(ctx, "signin-as:"+hex.EncodeToString(digest(canonical)), signInsByUser, signInPeriod)
 }
 
-// LoginLink returns the secret of a link that signs a user in once, within ten minutes.
+// LoginLink returns the secret of a link with which a user can sign in once, within ten minutes.
 func (s *Service) LoginLink(ctx context.Context, user int64) (string, error) {
 	var link Session
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -137,8 +137,7 @@ func (s *Service) LoginLink(ctx context.Context, user int64) (string, error) {
 	return link.Secret, err
 }
 
-// FollowLink starts a session by a link's secret. A link that was followed, has expired or never was answers
-// unauthorized.
+// FollowLink starts a session with a link's secret. It answers unauthorized for a link that is wrong, used or expired.
 func (s *Service) FollowLink(ctx context.Context, secret string) (Session, error) {
 	var session Session
 	var user int64
@@ -157,8 +156,8 @@ func (s *Service) FollowLink(ctx context.Context, secret string) (Session, error
 	return session, err
 }
 
-// Resume finds who a browser's session is: its user, in the user's oldest account, with every scope. It
-// answers unauthorized when the session has ended.
+// Resume returns the principal of a browser session: its user, with all scopes on the user's oldest account. It answers
+// unauthorized if the session has ended.
 func (s *Service) Resume(ctx context.Context, secret string) (hookglass.Principal, hookglass.User, error) {
 	var who hookglass.Principal
 	var user hookglass.User

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	useGrain = time.Minute // the last use of a token is noted no more often
-	maxNoted = 10_000      // tokens remembered as noted
+	useGrain = time.Minute // how often the last use of a token is recorded at most
+	maxNoted = 10_000      // tokens whose recording is remembered
 )
 
-// hintLen is how much of a token its list shows: the prefix and 25 of 200 random bits.
+// hintLen is the length of the hint in lists of tokens: the prefix and 25 of the 200 random bits.
 const hintLen = len(hookglass.PrefixToken) + 1 + 5
 
-// maxBearer bounds what is looked at as a token; none is longer.
+// maxBearer bounds what is accepted as a token; none is longer.
 const maxBearer = 128
 
-// TokenRequest is what a new token shall be.
+// TokenRequest describes a new token.
 type TokenRequest struct {
 	User      int64
 	Account   int64  // 0: the user's oldest
@@ -32,8 +32,8 @@ type TokenRequest struct {
 	ExpiresIn time.Duration // 0: never
 }
 
-// CreateToken makes a token and returns its text, which is nowhere else. Only administration makes tokens of
-// other users; nobody makes one with more rights than their own.
+// CreateToken creates a token and returns its text, which is not stored. Only administration creates tokens for other
+// users, and nobody creates one with more rights than their own.
 func (s *Service) CreateToken(ctx context.Context, who hookglass.Principal, r TokenRequest) (string, hookglass.Token, error) {
 	if err := r.check(who); err != nil {
 		return "", hookglass.Token{}, err
@@ -61,7 +61,7 @@ func (s *Service) CreateToken(ctx context.Context, who hookglass.Principal, r To
 	return secret, token, nil
 }
 
-// tokenFacts are what the log has of a new token: what it may do, and nothing of its text.
+// tokenFacts returns what is logged of a new token: what it allows, nothing of its text.
 func tokenFacts(t hookglass.Token) []hookglass.Fact {
 	facts := []hookglass.Fact{number("token", t.ID), number("user", t.UserID), number("account", t.AccountID)}
 	if t.WorkspaceID != 0 {
@@ -108,7 +108,7 @@ func (r TokenRequest) check(who hookglass.Principal) error {
 	return nil
 }
 
-// place finds the account, and the workspace of a workspace's token. Both must be the user's.
+// place determines the account of a token, and the workspace of a workspace-level one. Both must be the user's.
 func (r TokenRequest) place(v *store.View) (account, workspace int64, err error) {
 	accounts, err := v.AccountsOf(r.User)
 	if err != nil {
@@ -146,15 +146,15 @@ func (r TokenRequest) place(v *store.View) (account, workspace int64, err error)
 	return account, workspace, nil
 }
 
-// RevokeToken ends a token at once, on all nodes. Its sockets hear of it by [store.TopicTokens].
+// RevokeToken revokes a token at once, on all nodes. Its sockets learn of it by [store.TopicTokens].
 func (s *Service) RevokeToken(ctx context.Context, who hookglass.Principal, id int64) error {
 	return s.change(ctx, who, func(tx *store.Tx) (string, []hookglass.Fact, error) {
 		return "a token was revoked", []hookglass.Fact{number("token", id)}, tx.RevokeToken(id)
 	})
 }
 
-// Authenticate finds who a bearer token is: an API token's holder, or a temporary endpoint's key, which reads
-// and deletes at that endpoint alone. Whatever is wrong with the token, the answer is the same unauthorized.
+// Authenticate returns the principal of a bearer token: the holder of an API token, or a temporary endpoint's key,
+// which is valid for that endpoint only. Whatever is wrong with the token, it answers the same unauthorized.
 func (s *Service) Authenticate(ctx context.Context, bearer string) (hookglass.Principal, error) {
 	if len(bearer) > maxBearer {
 		return hookglass.Principal{}, unauthorized()
@@ -182,14 +182,14 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (hookglass.Pr
 	if token.ID != 0 && now.Sub(token.LastUsedAt) >= useGrain {
 		select {
 		case s.used <- token.ID:
-		default: // the next use will be noted
+		default: // the next use will be recorded
 		}
 	}
 	return who, nil
 }
 
-// Verify returns the user and the account of a principal, for GET /auth/verify. The key of a temporary
-// endpoint is nobody's: forbidden.
+// Verify returns the user and the account of a principal, for GET /auth/verify. It answers forbidden for the key of a
+// temporary endpoint, which has no user.
 func (s *Service) Verify(ctx context.Context, who hookglass.Principal) (user hookglass.User, account hookglass.Account, err error) {
 	if who.User == 0 {
 		return user, account, hookglass.Errorf(hookglass.CodeForbidden, "This key belongs to an endpoint, not to a user.")

@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Claim makes a temporary endpoint, known by its key, the principal's for good: it ends no more by itself, and the key
-// is of no use from then on. It answers not_found where another was quicker, and validation_failed.
+// Claim makes a temporary endpoint, identified by its key, a permanent one of the principal. The key becomes invalid.
+// It answers not_found if another principal was faster, and validation_failed.
 func (s *Service) Claim(ctx context.Context, who, key hookglass.Principal, name *string, workspace *int64) (e hookglass.Endpoint, err error) {
 	if err := who.MayManage(); err != nil {
 		return e, err
@@ -33,7 +33,7 @@ func (s *Service) Claim(ctx context.Context, who, key hookglass.Principal, name 
 			return hookglass.InvalidFields(faults)
 		}
 		e.AccountID, e.WorkspaceID, e.ExpiresAt = w.AccountID, w.ID, time.Time{}
-		tx.Announce(store.TopicTokens) // its key's sockets end
+		tx.Announce(store.TopicTokens) // ends the sockets that use its key
 		return tx.SaveEndpoint(&e)
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package endpoint creates, changes and deletes endpoints. It hides which fields go together, how an
-// address or a custom id is chosen, and what a temporary endpoint is.
+// Package endpoint creates, changes and deletes endpoints. It hides which fields belong together, how addresses and
+// custom ids are chosen, and what a temporary endpoint is.
 package endpoint
 
 import (
@@ -24,17 +24,17 @@ import (
 // TemporaryLife is how long a temporary endpoint lives (decisions, section 5).
 const TemporaryLife = 24 * time.Hour
 
-// Bounds of what people set. A name is shown in one line; the response must fit an answer.
+// Bounds of what people set. A name is shown on one line; the response must fit in an answer.
 const (
 	maxName         = 200
 	maxResponseBody = 1 << 20
 	maxHeaders      = 50
 	maxHeaderName   = 256     // bytes
-	maxHeaderValue  = 8 << 10 // bytes; clients and proxies mostly read no longer lines
+	maxHeaderValue  = 8 << 10 // bytes; many clients and proxies reject longer lines
 	maxDelay        = 30 * time.Second
 )
 
-// Service is the capability. It is safe for concurrent use.
+// Service manages endpoints. It is safe for concurrent use.
 type Service struct {
 	db      *store.DB
 	sealer  Sealer
@@ -46,25 +46,25 @@ func New(db *store.DB, sealer Sealer) *Service {
 	return &Service{db, sealer, outbound.New(outbound.Config{})}
 }
 
-// Draft is what a caller sets. A nil field is not named: default on create, unchanged on update.
-// A pointer to "" clears where the field may be null.
+// Draft is what a caller sets. A nil field is not set: it gets its default on create and is unchanged on update. A
+// pointer to "" clears a nullable field.
 type Draft struct {
 	Name           *string
-	Kind           *hookglass.EndpointKind // create alone
+	Kind           *hookglass.EndpointKind // create only
 	CustomID       *string
 	Provider       *string
 	ProviderConfig *hookglass.ProviderConfig
-	EmailLocalPart *string // create alone
+	EmailLocalPart *string // create only
 	Enabled        *bool
 	Response       **hookglass.Response // pointer to nil clears
 	ResponseRules  *[]hookglass.ResponseRule
 	ResponseScript *string
 	SchemaTracking *bool
-	WorkspaceID    *int64 // create alone
+	WorkspaceID    *int64 // create only
 }
 
-// Create stores a new endpoint for the principal. An account principal that names no workspace gets its oldest.
-// It answers validation_failed with the fields at fault.
+// Create stores a new endpoint of the principal. Without a workspace, an account principal's endpoint goes to its
+// oldest one. It answers validation_failed with the fields at fault.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft) (hookglass.Endpoint, error) {
 	e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Kind: hookglass.KindWebhook, Enabled: true}
 	var faults []hookglass.FieldError
@@ -88,7 +88,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft) 
 	} else if e.Kind == hookglass.KindEmail {
 		e.EmailLocalPart = strings.TrimPrefix(hookglass.NewRandomID(""), "_")[:12]
 	}
-	if d.WorkspaceID != nil && *d.WorkspaceID <= 0 { // to the store 0 is the oldest one
+	if d.WorkspaceID != nil && *d.WorkspaceID <= 0 { // for the store 0 means the oldest one
 		faults = append(faults, hookglass.FieldError{Field: "endpoint.workspace_id", Message: "is no workspace of yours"})
 	}
 	faults = append(faults, d.apply(&e)...)
@@ -112,8 +112,8 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft) 
 	return e, nil
 }
 
-// CreateTemporary stores an endpoint of nobody that lives for [TemporaryLife], and returns its key,
-// which is kept hashed and never shown again.
+// CreateTemporary stores an endpoint without an owner that lives for [TemporaryLife], and returns its key. The key is
+// stored as a hash and never shown again.
 func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, key string, err error) {
 	key = hookglass.NewRandomID(hookglass.PrefixTunnelKey)
 	hash := keyHash(key)
@@ -128,13 +128,13 @@ func (s *Service) CreateTemporary(ctx context.Context) (e hookglass.Endpoint, ke
 	return e, key, nil
 }
 
-// keyHash is how a tunnel key is stored. The key has 128 random bits, so a plain hash cannot be searched.
+// keyHash hashes a tunnel key for storage. The key has 128 random bits, so a plain hash cannot be reversed by guessing.
 func keyHash(key string) []byte {
 	h := sha256.Sum256([]byte(key))
 	return h[:]
 }
 
-// Update changes what the draft names.
+// Update changes the fields that the draft sets.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref string, d Draft) (e hookglass.Endpoint, err error) {
 	if err := who.MayManage(); err != nil {
 		return e, err
@@ -151,7 +151,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref strin
 	return e, err
 }
 
-// Delete deletes the endpoint and all its events, for good.
+// Delete deletes the endpoint and all its events permanently.
 func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref string) (e hookglass.Endpoint, err error) {
 	if err := who.MayManage(); err != nil {
 		return e, err
@@ -165,7 +165,7 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref strin
 	return e, err
 }
 
-// apply sets what the draft names and returns what is wrong with it.
+// apply sets the fields of the draft and returns their faults.
 func (d Draft) apply(e *hookglass.Endpoint) []hookglass.FieldError {
 	c := change{Endpoint: e}
 	named(d.Name, c.name)
@@ -180,14 +180,14 @@ func (d Draft) apply(e *hookglass.Endpoint) []hookglass.FieldError {
 	return c.faults
 }
 
-// named sets a field that a draft names.
+// named calls set if a draft sets a field.
 func named[T any](value *T, set func(T)) {
 	if value != nil {
 		set(*value)
 	}
 }
 
-// change is an endpoint whose fields are being set, with what is wrong with them.
+// change is an endpoint whose fields are being set, with their faults.
 type change struct {
 	*hookglass.Endpoint
 	faults []hookglass.FieldError
@@ -197,7 +197,7 @@ func (c *change) fault(field, format string, args ...any) {
 	c.faults = append(c.faults, hookglass.FieldError{Field: "endpoint." + field, Message: fmt.Sprintf(format, args...)})
 }
 
-// webhooksAlone faults what an email endpoint does not have.
+// webhooksAlone adds a fault for a field that email endpoints do not have.
 func (c *change) webhooksAlone(field string) {
 	if c.Kind == hookglass.KindEmail {
 		c.fault(field, "applies to webhook endpoints only")
@@ -231,7 +231,7 @@ func (c *change) provider(id string) {
 }
 
 func (c *change) providerConfig(p hookglass.ProviderConfig) {
-	kept := reflect.DeepEqual(p, c.ProviderConfig) // older versions took it: it may be sent back as it was read
+	kept := reflect.DeepEqual(p, c.ProviderConfig) // older versions accepted it: it may be sent back as read
 	if c.ProviderConfig = p; !kept && p != (hookglass.ProviderConfig{}) {
 		c.webhooksAlone("provider_config")
 	}
@@ -264,7 +264,7 @@ func (c *change) responseRules(rules []hookglass.ResponseRule) {
 	}
 }
 
-// CheckRules answers validation_failed for rules that an endpoint may not have.
+// CheckRules answers validation_failed for invalid rules.
 func CheckRules(rules []hookglass.ResponseRule) error {
 	return hookglass.Refusal(ruleFaults(rules), nil)
 }
@@ -296,7 +296,7 @@ func ruleFaults(rules []hookglass.ResponseRule) (faults []hookglass.FieldError) 
 	return faults
 }
 
-// conditionFault says what is wrong with a condition of what comes; nothing where it is one.
+// conditionFault returns what is wrong with a condition, or "".
 func conditionFault(when string) string {
 	_, err := query.ParseCondition(when)
 	var coded *hookglass.Error
@@ -333,7 +333,7 @@ func (c *change) schemaTracking(on bool) {
 	}
 }
 
-// sameResponse reports whether two custom answers are one.
+// sameResponse reports whether two custom answers are equal.
 func sameResponse(a, b *hookglass.Response) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -341,7 +341,7 @@ func sameResponse(a, b *hookglass.Response) bool {
 	return a.Status == b.Status && maps.Equal(a.Headers, b.Headers) && a.Body == b.Body && a.Delay == b.Delay
 }
 
-// responseFaults checks a custom answer (decisions, section 4). Framing and connection headers are ours to set.
+// responseFaults checks a custom answer (decisions, section 4). It must not set framing or connection headers.
 func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
@@ -381,7 +381,7 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 	return faults
 }
 
-// ownHeaders frame the answer, or would reach into the web app, which may share the host: the server alone sets them.
+// ownHeaders frame the answer or would affect the web app, which may share the host. Only the server may set them.
 var ownHeaders = []string{
 	"Connection", "Content-Length", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Trailer", "Te", "Proxy-Connection", "Date",
 	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Nel", "Report-To",

@@ -14,34 +14,34 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxTargets bounds the forwarding targets of an endpoint: each event costs a delivery for every one.
+// maxTargets bounds the forwarding targets of an endpoint: each one costs a delivery per event.
 const maxTargets = 20
 
-// maxTargetURL bounds the URL of a target, as that of a replay.
+// maxTargetURL bounds the URL of a target, as for replays.
 const maxTargetURL = 2048
 
-// Targets judges the URL of a target as it is spelled. It answers validation_failed and target_not_allowed.
+// Targets checks the URL of a target as written. It answers validation_failed and target_not_allowed.
 type Targets interface {
 	Check(field, rawURL string) error
 }
 
-// Through returns the service with other rules of which targets may be reached; without it they are the public ones.
+// Through returns the service with different rules on reachable targets. By default only public ones are.
 func (s *Service) Through(t Targets) *Service {
 	changed := *s
 	changed.targets = t
 	return &changed
 }
 
-// TargetDraft is what a caller sets on a forwarding target. A nil field is not named.
+// TargetDraft is what a caller sets on a forwarding target. A nil field is not set.
 type TargetDraft struct {
 	Name           *string
 	URL            *string
 	When           *string // empty: all events
 	Enabled        *bool   // update: true also resumes a target that is paused
-	Paused         *bool   // update: its deliveries wait, or go on
+	Paused         *bool   // update: whether its deliveries wait
 	TimeoutSeconds *int64
 	RetryCount     *int64
-	RateLimit      *int64  // 0: no bound
+	RateLimit      *int64  // 0: no limit
 	RatePeriod     *string // second or minute
 }
 
@@ -62,7 +62,7 @@ func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Prin
 		return t, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.EndpointToChange(ref) // who makes another at the same time counts this one
+		e, err := tx.EndpointToChange(ref) // locked, so that concurrent creations count each other
 		if err != nil {
 			return err
 		}
@@ -82,8 +82,8 @@ func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Prin
 	return t, err
 }
 
-// UpdateForwardingTarget changes what the draft names. While the account may not forward, a target can be disabled and
-// nothing else (spec, Actions rule 3, for forward steps).
+// UpdateForwardingTarget changes the fields that the draft sets. While the account may not forward, a target can only
+// be disabled (spec, Actions rule 3, for forward steps).
 func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64, d TargetDraft) (t hookglass.ForwardingTarget, err error) {
 	if err := who.MayManage(); err != nil {
 		return t, err
@@ -113,7 +113,7 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 			if !t.Enabled {
 				return hookglass.InvalidFields([]hookglass.FieldError{targetFault("paused", "may not be true for a target that is disabled: nothing waits for it")})
 			}
-			if t.PausedAt.IsZero() { // one that is paused stays paused since then, and for that reason
+			if t.PausedAt.IsZero() { // if it is paused already, its time and reason stay
 				t.PausedAt, t.PauseReason = tx.Now, hookglass.PauseManual
 			}
 			return nil
@@ -123,7 +123,7 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 	return t, err
 }
 
-// DeleteForwardingTarget deletes a target and what waits for it. It answers not_found.
+// DeleteForwardingTarget deletes a target and its waiting deliveries. It answers not_found.
 func (s *Service) DeleteForwardingTarget(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
 	if err := who.MayManage(); err != nil {
 		return err
@@ -137,10 +137,9 @@ func (s *Service) DeleteForwardingTarget(ctx context.Context, who hookglass.Prin
 	})
 }
 
-// ResendDelivery puts the delivery of an event to a target in line again, and returns it as it is then: one that waits
-// already, or is being sent, stays as it is. It goes as it first went, when its target does not wait for people, with
-// all its retries. It answers not_found, subscription_required and, for a target that is disabled and as
-// [hookglass.Forward.Resend] does, conflict.
+// ResendDelivery queues the delivery of an event to a target again, with all its retries, and returns it in its new
+// state. A delivery that is waiting or being sent stays as it is. It goes out once its target is not paused. It answers
+// not_found, subscription_required, and conflict for a disabled target and as [hookglass.Forward.Resend] does.
 func (s *Service) ResendDelivery(ctx context.Context, who hookglass.Principal, ref string, id int64, event hookglass.EventID) (f hookglass.Forward, err error) {
 	if err := who.MayManage(); err != nil {
 		return f, err
@@ -169,10 +168,10 @@ func (s *Service) ResendDelivery(ctx context.Context, who hookglass.Principal, r
 	return f, err
 }
 
-// ResendFailed puts the deliveries to a target in line again that have failed and were made after and before the given
-// times, the zero time being no bound. It returns how many they were, and the target. Captures go on meanwhile. When
-// the context ends some may be in line, and doing it again adds the rest. It answers as ResendDelivery; those of which
-// that would answer conflict are passed over.
+// ResendFailed queues a target's failed deliveries again that were created between two times, both excluded; a zero
+// time is no bound. It returns the target and how many deliveries it queued. It works in batches, so that captures can
+// commit in between. If the context ends, some are queued; a repeated call adds the rest. It answers as ResendDelivery
+// does, but skips deliveries for which that answers conflict.
 func (s *Service) ResendFailed(ctx context.Context, who hookglass.Principal, ref string, id int64, after, before time.Time) (t hookglass.ForwardingTarget, n int64, err error) {
 	if err := who.MayManage(); err != nil {
 		return t, 0, err
@@ -206,8 +205,8 @@ func (s *Service) ResendFailed(ctx context.Context, who hookglass.Principal, ref
 	return t, n, nil
 }
 
-// mayResend answers subscription_required where the account of a target may not forward, and conflict for one that is
-// disabled: what waited for it would be skipped.
+// mayResend answers subscription_required if the target's account may not forward, and conflict for a disabled target,
+// whose deliveries would be skipped.
 func mayResend(tx *store.Tx, t hookglass.ForwardingTarget) error {
 	e, err := tx.EndpointByNum(t.EndpointNum)
 	if err != nil {
@@ -222,7 +221,7 @@ func mayResend(tx *store.Tx, t hookglass.ForwardingTarget) error {
 	return nil
 }
 
-// mayForward answers subscription_required where the endpoint's account may not forward.
+// mayForward answers subscription_required if the endpoint's account may not forward.
 func mayForward(tx *store.Tx, e hookglass.Endpoint) error {
 	if e.AccountID == 0 {
 		return nil
@@ -234,7 +233,7 @@ func mayForward(tx *store.Tx, e hookglass.Endpoint) error {
 	return account.Entitlements().MayForward()
 }
 
-// applyTarget sets what the draft names; faults are those that are known already.
+// applyTarget sets the fields of the draft; faults are those already known.
 func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faults []hookglass.FieldError) error {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, targetFault(field, fmt.Sprintf(format, args...)))
@@ -285,10 +284,10 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 	return hookglass.Refusal(faults, wrong)
 }
 
-// ratePeriods are what a bound may be counted in.
+// ratePeriods maps the names of rate periods.
 var ratePeriods = map[string]time.Duration{hookglass.PeriodSecond: time.Second, hookglass.PeriodMinute: time.Minute}
 
-// applyRate sets the bound that the draft names.
+// applyRate sets the rate limit of the draft.
 func applyRate(d TargetDraft, t *hookglass.ForwardingTarget, fault func(field, format string, args ...any)) {
 	rate := t.Rate
 	if d.RateLimit != nil {

@@ -12,11 +12,11 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxSearches bounds the searches that are saved at one endpoint.
+// maxSearches bounds the saved searches of an endpoint.
 const maxSearches = 50
 
-// SaveSearch gives a query of the endpoint's requests a name; one that has the name is replaced. It answers not_found,
-// and validation_failed for a query that cannot be read.
+// SaveSearch saves a query of the endpoint's requests under a name, replacing one of the same name. It answers
+// not_found, and validation_failed for an invalid query.
 func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, name, q string) (saved hookglass.SavedSearch, err error) {
 	name, q = strings.TrimSpace(name), strings.TrimSpace(q)
 	if name == "" || utf8.RuneCountInString(name) > 60 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
@@ -25,14 +25,14 @@ func (s *Service) SaveSearch(ctx context.Context, who hookglass.Principal, ref, 
 	switch {
 	case q == "":
 		return saved, hookglass.Invalid("q", "is empty")
-	case !utf8.ValidString(q) || strings.Contains(q, "\x00"): // which PostgreSQL stores none of
+	case !utf8.ValidString(q) || strings.Contains(q, "\x00"): // PostgreSQL cannot store it
 		return saved, hookglass.Invalid("q", "must be UTF-8, without NUL characters")
 	}
 	if _, err := query.Parse(q, s.db.Now()); err != nil {
 		return saved, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.EndpointToChange(ref) // who saves another at the same time counts this one
+		e, err := tx.EndpointToChange(ref) // locked, so that concurrent saves count each other
 		if err != nil {
 			return err
 		}

@@ -12,29 +12,29 @@ import (
 	"hookglass/internal/store"
 )
 
-// Sealer encrypts secrets. where names the row, so that ciphertext cannot be moved to another.
+// Sealer encrypts secrets. where names the row, so that ciphertext cannot be moved to another row.
 type Sealer interface {
 	Seal(plaintext []byte, where string) ([]byte, error)
 	Open(sealed []byte, where string) ([]byte, error)
 }
 
-// Bounds of a signature config. Secrets of two rotations are kept at most.
+// Bounds of a signature config. maxSecrets allows for two rotations.
 const (
 	maxSecret  = 4096
 	maxSecrets = 3
 )
 
-// SignatureDraft is what a caller sets on a signature config. A nil field is not named.
+// SignatureDraft is what a caller sets on a signature config. A nil field is not set.
 type SignatureDraft struct {
-	Provider     *string // create alone
+	Provider     *string // create only
 	Secret       *string
-	KeepPrevious bool // update: earlier secrets stay valid while the sender rotates
+	KeepPrevious bool // update: earlier secrets stay valid during the sender's rotation
 	Enabled      *bool
 	Options      *hookglass.GenericOptions
-	NamesOptions bool // Options were not all left out, whatever they are set to
+	NamesOptions bool // some option was given, even with its default value
 }
 
-// SignatureConfigs lists the configs of the endpoint, whose secrets stay sealed.
+// SignatureConfigs lists the configs of the endpoint. Their secrets stay sealed.
 func (s *Service) SignatureConfigs(ctx context.Context, who hookglass.Principal, ref string) (configs []hookglass.SignatureConfig, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		e, err := v.Endpoint(ref)
@@ -47,8 +47,8 @@ func (s *Service) SignatureConfigs(ctx context.Context, who hookglass.Principal,
 	return configs, err
 }
 
-// CreateSignatureConfig stores a config. It answers plan_required where the account may not (spec, "Signature
-// configs"), signature_config_exists unless force replaces the one there is, and validation_failed.
+// CreateSignatureConfig stores a config. It answers plan_required if the account's plan does not allow it (spec,
+// "Signature configs"), signature_config_exists unless force replaces an existing one, and validation_failed.
 func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, d SignatureDraft, force bool) (c hookglass.SignatureConfig, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, err
@@ -56,7 +56,7 @@ func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Princ
 	return s.createSignatureConfig(ctx, who, ref, d, force)
 }
 
-// CreateOwnSignatureConfig is CreateSignatureConfig of a temporary endpoint for whoever has its key (decisions, section
+// CreateOwnSignatureConfig is CreateSignatureConfig for the holder of a temporary endpoint's key (decisions, section
 // 10).
 func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Principal, d SignatureDraft, force bool) (hookglass.SignatureConfig, error) {
 	return s.createSignatureConfig(ctx, key, string(key.Endpoint), d, force)
@@ -80,7 +80,7 @@ func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Princ
 		return c, hookglass.InvalidFields(faults)
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.EndpointToChange(ref) // who changes the config at the same time would put its secret back
+		e, err := tx.EndpointToChange(ref) // locked: a concurrent update could restore the old secret
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Princ
 	return c, err
 }
 
-// UpdateSignatureConfig changes what the draft names.
+// UpdateSignatureConfig changes the fields that the draft sets.
 func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, id int64, d SignatureDraft) (c hookglass.SignatureConfig, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, err
@@ -140,7 +140,7 @@ func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Princ
 	return c, err
 }
 
-// replaceSecret seals the draft's secret and, where they are to be kept, those that there were.
+// replaceSecret seals the draft's secret and, if requested, keeps the earlier ones.
 func (s *Service) replaceSecret(c *hookglass.SignatureConfig, d SignatureDraft) (err error) {
 	secrets := []string{*d.Secret}
 	if d.KeepPrevious {
@@ -158,7 +158,7 @@ func (s *Service) replaceSecret(c *hookglass.SignatureConfig, d SignatureDraft) 
 	return err
 }
 
-// checkKept answers validation_failed where the secret that there is cannot be read in its new encoding.
+// checkKept answers validation_failed if the existing secret cannot be decoded in its new encoding.
 func (s *Service) checkKept(c *hookglass.SignatureConfig) error {
 	kept, err := s.openSecrets(c)
 	if err != nil || len(kept) == 0 || provider.UsableSecret(c.Options, kept[0]) {
@@ -183,8 +183,8 @@ func (s *Service) DeleteSignatureConfig(ctx context.Context, who hookglass.Princ
 	})
 }
 
-// Verifiers returns the enabled configs of an endpoint with their secrets in the clear, for checking and making
-// signatures and for nothing else.
+// Verifiers returns the enabled configs of an endpoint with their secrets opened. Use it only to check and to make
+// signatures.
 func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error) {
 	configs, err := v.SignatureConfigs(endpointNum)
 	if err != nil {
@@ -204,8 +204,7 @@ func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config
 	return verifiers, nil
 }
 
-// Secrets returns the secrets of all configs of an endpoint, of those too that check nothing now, for taking them out
-// of what is given away and for nothing else.
+// Secrets returns the secrets of all configs of an endpoint, including disabled ones. Use it only to redact them.
 func (s *Service) Secrets(v *store.View, endpointNum int64) ([]string, error) {
 	configs, err := v.SignatureConfigs(endpointNum)
 	if err != nil {
@@ -222,7 +221,7 @@ func (s *Service) Secrets(v *store.View, endpointNum int64) ([]string, error) {
 	return all, nil
 }
 
-// openSecrets returns the secrets of a config, the newest first.
+// openSecrets returns the secrets of a config, newest first.
 func (s *Service) openSecrets(c *hookglass.SignatureConfig) ([]string, error) {
 	plain, err := s.sealer.Open(c.Sealed, secretsOf(c))
 	if err != nil {
@@ -243,7 +242,7 @@ func (s *Service) sealSecrets(c *hookglass.SignatureConfig, secrets []string) ([
 	return s.sealer.Seal(plain, secretsOf(c))
 }
 
-// secretsOf names the row by its natural key: the secret is sealed before the row has an id.
+// secretsOf names the row by its natural key, because the secret is sealed before the row has an id.
 func secretsOf(c *hookglass.SignatureConfig) string {
 	return fmt.Sprintf("signature_configs:sealed:%d:%s", c.EndpointNum, c.Provider)
 }
@@ -288,7 +287,7 @@ func signatureFault(field, message string) hookglass.FieldError {
 	return hookglass.FieldError{Field: "signature_config." + field, Message: message}
 }
 
-// HoldsSecret reports whether the newest secret of a config is this one.
+// HoldsSecret reports whether secret is the newest secret of a config.
 func (s *Service) HoldsSecret(c hookglass.SignatureConfig, secret string) (bool, error) {
 	secrets, err := s.openSecrets(&c)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"hookglass/internal/store"
 )
 
-// retagFor is how long one job goes on before others have their turn.
+// retagFor is how long one job runs before other jobs get their turn.
 const retagFor = 10 * time.Second
 
-// TagDraft is what a caller sets on a tag. A nil field is not named.
+// TagDraft is what a caller sets on a tag. A nil field is not set.
 type TagDraft struct {
 	Name        *string
 	Color       *string // "" clears
-	WorkspaceID *int64  // create alone
+	WorkspaceID *int64  // create only
 }
 
-// CreateTag stores a new tag, in the principal's workspace or its account's oldest when the draft names none. It
+// CreateTag stores a new tag, in the draft's workspace or else in the principal's own or its account's oldest. It
 // answers validation_failed.
 func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagDraft) (t hookglass.Tag, err error) {
 	if err := who.MayManage(); err != nil {
@@ -45,8 +45,8 @@ func (s *Service) CreateTag(ctx context.Context, who hookglass.Principal, d TagD
 	return t, err
 }
 
-// UpdateTag changes what the draft names. The events that have the tag get its new name, many of them in the
-// background. It answers conflict while an action's step names the tag by its old name.
+// UpdateTag changes the fields that the draft sets. Events with the tag get its new name, in the background if there
+// are many. It answers conflict while a step of an action uses the old name.
 func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int64, d TagDraft) (t hookglass.Tag, err error) {
 	if err := who.MayManage(); err != nil {
 		return t, err
@@ -72,8 +72,8 @@ func (s *Service) UpdateTag(ctx context.Context, who hookglass.Principal, id int
 	return t, err
 }
 
-// DeleteTag deletes a tag and takes it off the events that have it, many of them in the background. It answers
-// conflict, with the references, while an action's step names it.
+// DeleteTag deletes a tag and removes it from events, in the background if there are many. It answers conflict, with
+// the references, while a step of an action uses it.
 func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int64) error {
 	if err := who.MayManage(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Service) DeleteTag(ctx context.Context, who hookglass.Principal, id int
 	})
 }
 
-// Retag goes on with a renaming or deletion for a while. The rest gets another job.
+// Retag continues a renaming or deletion for a while, and enqueues a job for the rest.
 func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) error {
 	for began := time.Now(); ; {
 		var reached int64
@@ -101,7 +101,7 @@ func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) error {
 		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
 			reached = 0
 			to, err := nameNow(tx, j)
-			if err != nil || to == j.From { // it is called so again
+			if err != nil || to == j.From { // it got its old name back
 				return err
 			}
 			reached, err = tx.Retag(j.WorkspaceID, j.After, j.From, to)
@@ -118,8 +118,9 @@ func (s *Service) Retag(ctx context.Context, j hookglass.RetagJob) error {
 	}
 }
 
-// nameNow is what the tag of a job is called by now, and until the transaction ends; "" is one that was deleted. It may
-// have been renamed again since the job was made: two jobs, in whatever order, would leave events with a name between.
+// nameNow returns the current name of a job's tag and locks it until the transaction ends; "" is a deleted tag. The tag
+// may have been renamed again since the job was enqueued; if two jobs used their own names, events could end up with an
+// intermediate one.
 func nameNow(tx *store.Tx, j hookglass.RetagJob) (string, error) {
 	if j.TagID == 0 {
 		return j.To, nil
@@ -131,7 +132,7 @@ func nameNow(tx *store.Tx, j hookglass.RetagJob) (string, error) {
 	return t.Name, err
 }
 
-// retag does the first piece at once, which mostly is all of it.
+// retag does the first batch at once, which usually is everything.
 func retag(tx *store.Tx, j hookglass.RetagJob) error {
 	reached, err := tx.Retag(j.WorkspaceID, 0, j.From, j.To)
 	if j.After = reached; err == nil && reached != 0 {
@@ -140,7 +141,7 @@ func retag(tx *store.Tx, j hookglass.RetagJob) error {
 	return err
 }
 
-// unused answers conflict, with the references, where a step names the tag.
+// unused answers conflict, with the references, if a step uses the tag.
 func unused(tx *store.Tx, t hookglass.Tag, done string) error {
 	steps, err := tx.ActionReferences(store.RefTag, t.ID)
 	if err != nil {

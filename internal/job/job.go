@@ -1,6 +1,6 @@
-// Package job works the queue: one small worker for each job struct of the root package, calling one
-// capability, and the schedule of what happens by the clock. It holds no rules. It hides the queue library,
-// its retries and how work that a dead process left behind is found.
+// Package job works the queue. It has one small worker per job struct of the root package, which calls one capability,
+// and the schedule of periodic jobs. It holds no policy. It hides the queue library, its retries, and how the work of a
+// dead process is recovered.
 package job
 
 import (
@@ -19,78 +19,78 @@ import (
 )
 
 const (
-	// jobTimeout ends a job that hangs. The longest is a piece of a bulk replay: 15 s and one delivery of 30 s.
+	// jobTimeout ends a job that hangs. The longest is a batch of a bulk replay: 15 s plus one delivery of 30 s.
 	jobTimeout = 50 * time.Second
-	// rescueAfter is when work counts as orphaned by a dead node, and rescueEvery how often somebody looks: it is taken
-	// over within the 60 s of decisions, section 14.
+	// rescueAfter is when work counts as orphaned by a dead node, and rescueEvery is how often that is checked: it is
+	// taken over within the 60 s of decisions, section 14.
 	rescueAfter = jobTimeout + 2*time.Second
 	rescueEvery = 3 * time.Second
-	// replayWorkers mostly wait for targets. One tenant has half of them at most, see internal/replay.
+	// replayWorkers mostly wait for targets. One tenant gets half of them at most, see internal/replay.
 	replayWorkers = 64
-	// actionWorkers mostly wait for targets, too. One tenant has half of them at most, see internal/action.
-	// actionTimeout is for a rerun until it ends or waits: the longest step takes 300 s.
+	// actionWorkers mostly wait for targets, too. One tenant gets half of them at most, see internal/action.
+	// actionTimeout bounds a rerun until it ends or is postponed: the longest step takes 300 s.
 	actionWorkers = 64
 	actionTimeout = hookglass.ActionDeadline + time.Minute
-	// purgeEvery keeps to "at least every minute" (decisions, section 14), also when one run is missed.
+	// purgeEvery meets "at least every minute" (decisions, section 14), even if one run is missed.
 	purgeEvery = 25 * time.Second
-	// alertEvery is how soon an alert notices.
+	// alertEvery bounds how late an alert notices.
 	alertEvery = 10 * time.Second
-	// jobsStop is for jobs under way when the node stops. Connections may have had 20 s before, and the process is gone
-	// within the 30 s of decisions, section 14.
+	// jobsStop is how long running jobs may take when the node stops. Connections may have taken 20 s before, and the
+	// process must end within the 30 s of decisions, section 14.
 	jobsStop = 8 * time.Second
-	// fetchEvery is how often a queue is looked into that nobody announced a job of: for those that were put off, and
-	// announcements that were lost. Each look writes, and with the embedded database keeps captures waiting.
+	// fetchEvery is how often a queue is polled, for postponed jobs and lost announcements. Each poll writes, and makes
+	// captures wait on the embedded database.
 	fetchEvery = time.Second
 )
 
-// Captures is what the jobs of captured events need.
+// Captures is used by the jobs of captured events.
 type Captures interface {
 	// Purge deletes events past their retention and endpoints past their life.
 	Purge(ctx context.Context) error
-	// Erase deletes a part of what is left of a deleted endpoint, or of its deleted events, and reports
-	// whether that was the last.
+	// Erase erases a part of what is left of a deleted endpoint or of deleted events, and reports whether that was the
+	// last.
 	Erase(ctx context.Context, endpointNum int64) (done bool, err error)
 }
 
-// Accounts is what the jobs of accounts need.
+// Accounts is used by the jobs of accounts.
 type Accounts interface {
-	// Purge deletes sessions, links and rate limits that have expired.
+	// Purge deletes expired sessions, links, tokens and rate limits.
 	Purge(ctx context.Context) error
-	// Tell logs what was changed beside the servers.
+	// Tell logs a change that an administration command made.
 	Tell(ctx context.Context, note hookglass.NoteJob)
 }
 
-// Alerts is what the job of alerts needs.
+// Alerts is used by the job of alerts.
 type Alerts interface {
-	// Evaluate rolls up figures and judges all alerts; two at once do no harm.
+	// Evaluate rolls up figures and evaluates all alerts. It may run concurrently.
 	Evaluate(ctx context.Context) error
 }
 
-// Tags is what the jobs of tags need.
+// Tags is used by the jobs of tags.
 type Tags interface {
-	// Retag goes on with the renaming or deletion of a tag for a while. The rest gets another job.
+	// Retag continues the renaming or deletion of a tag for a while, and enqueues a job for the rest.
 	Retag(ctx context.Context, j hookglass.RetagJob) error
 }
 
-// Replays is what the jobs of replays need.
+// Replays is used by the jobs of replays.
 type Replays interface {
-	// ExecuteRun sends a queued case run, once at most however often it is called. It answers rate_limited when the
-	// tenant's others must end first.
+	// ExecuteRun sends a queued case run, once at most, however often it is called. It answers rate_limited if the
+	// tenant has too many runs in progress.
 	ExecuteRun(ctx context.Context, runID string) error
-	// WorkBatch goes on with a bulk replay for a while and reports whether nothing of it is left to this worker.
+	// WorkBatch continues a bulk replay for a while and reports whether this worker is done with it.
 	WorkBatch(ctx context.Context, batchID string) (done bool, err error)
 	// Purge deletes runs and bulk replays past their retention.
 	Purge(ctx context.Context) error
 }
 
-// Actions is what the jobs of actions need.
+// Actions is used by the jobs of actions.
 type Actions interface {
-	// ExecuteRun does a rerun or goes on with one, in one place at a time however often it is called. It answers
-	// rate_limited when a step is to be tried again later, and when the tenant's others must end first.
+	// ExecuteRun starts or continues a rerun, in one place at a time, however often it is called. It answers
+	// rate_limited if a step is to be retried later, or if the tenant has too many runs in progress.
 	ExecuteRun(ctx context.Context, runID string) error
 }
 
-// rerun works reruns of actions. It is a type of its own for its timeout.
+// rerun works reruns of actions. It is a type because it needs its own timeout.
 type rerun struct {
 	river.WorkerDefaults[hookglass.ActionRunJob]
 	db      *store.DB
@@ -105,7 +105,7 @@ func (w *rerun) Work(ctx context.Context, j *river.Job[hookglass.ActionRunJob]) 
 // Timeout implements river.Worker.
 func (w *rerun) Timeout(*river.Job[hookglass.ActionRunJob]) time.Duration { return actionTimeout }
 
-// Workers work the queue of one node.
+// Workers work the job queue on one node.
 type Workers struct {
 	db      *store.DB
 	log     *slog.Logger
@@ -115,7 +115,7 @@ type Workers struct {
 	stopping *atomic.Bool
 }
 
-// Capabilities is what the jobs call.
+// Capabilities are called by the jobs.
 type Capabilities struct {
 	Captures Captures
 	Accounts Accounts
@@ -125,7 +125,7 @@ type Capabilities struct {
 	Actions  Actions
 }
 
-// workers has a worker for each kind of job.
+// workers returns a worker for each kind of job.
 func (do Capabilities) workers(db *store.DB) *river.Workers {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
@@ -134,7 +134,7 @@ func (do Capabilities) workers(db *store.DB) *river.Workers {
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.EraseJob]) error {
 		done, err := do.Captures.Erase(ctx, j.Args.EndpointNum)
 		if err == nil && !done {
-			return snooze(db, 0) // the rest when others have had their turn
+			return snooze(db, 0) // continue after other jobs
 		}
 		return err
 	}))
@@ -162,7 +162,7 @@ func (do Capabilities) workers(db *store.DB) *river.Workers {
 	return workers
 }
 
-// New returns workers that are not started yet.
+// New returns workers that are not started.
 func New(db *store.DB, do Capabilities, log *slog.Logger) (*Workers, error) {
 	return build(db, do, log, fetchEvery)
 }
@@ -174,13 +174,13 @@ func build(db *store.DB, do Capabilities, log *slog.Logger, fetchEvery time.Dura
 		Workers:              do.workers(db),
 		Logger:               slog.New(quiet{log.With("part", "job").Handler(), stopping, new(faults)}),
 		JobTimeout:           jobTimeout,
-		RescueStuckJobsAfter: 24 * time.Hour, // in vain, see rescue: the queue's own goes by the clock of one node
+		RescueStuckJobsAfter: 24 * time.Hour, // effectively off: it uses one node's clock, see rescue
 		RetryPolicy:          retries{db},
 		FetchPollInterval:    fetchEvery,
 		FetchCooldown:        100 * time.Millisecond,
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(purgeEvery), func() (river.JobArgs, *river.InsertOpts) {
-				// A run that finds nothing to do is not worth remembering, and two at once do nothing together.
+				// A run that finds nothing to do is not worth retrying, and two concurrent runs gain nothing.
 				return hookglass.PurgeJob{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: purgeEvery}}
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 			river.NewPeriodicJob(river.PeriodicInterval(alertEvery), func() (river.JobArgs, *river.InsertOpts) {
@@ -197,8 +197,8 @@ func build(db *store.DB, do Capabilities, log *slog.Logger, fetchEvery time.Dura
 	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: jobsStop, stopping: stopping}, nil
 }
 
-// inTurn puts a job back whose turn has not come, or which the storage could not be asked about. The queue itself waits
-// the longer the more often a job failed, minutes where storage was away for minutes.
+// inTurn postpones a job whose turn has not come, or that failed because the storage is unavailable. The queue's own
+// retries would wait longer after each failure, for minutes after a longer outage.
 func inTurn(db *store.DB, err error) error {
 	var later *hookglass.Error
 	if errors.As(err, &later) && (later.Code == hookglass.CodeRateLimited || later.Code == hookglass.CodeUnavailable) {
@@ -207,9 +207,9 @@ func inTurn(db *store.DB, err error) error {
 	return err
 }
 
-// Run works jobs until ctx ends, then lets those under way finish for a while before it cancels them.
+// Run works jobs until ctx ends, then lets running ones finish for a while before it cancels them.
 func (w *Workers) Run(ctx context.Context) error {
-	// The queue's own context must outlive ctx: its end would cancel jobs at once.
+	// The queue's own context must outlive ctx, because its end would cancel jobs at once.
 	if started, err := w.start(ctx); !started {
 		return err
 	}
@@ -228,8 +228,8 @@ func (w *Workers) Run(ctx context.Context) error {
 	return nil
 }
 
-// start starts the workers, as soon as the storage is there. It reports whether they run; where ctx ended before, that
-// is no error.
+// start starts the workers once the storage is available, and reports whether they run. It is no error if ctx ends
+// first.
 func (w *Workers) start(ctx context.Context) (started bool, err error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := w.workers.Start(context.WithoutCancel(ctx))
@@ -248,7 +248,7 @@ func (w *Workers) start(ctx context.Context) (started bool, err error) {
 	}
 }
 
-// rescue takes back what dead nodes had begun, until ctx ends. All nodes do so: one of them has each job.
+// rescue recovers jobs of dead nodes until ctx ends. All nodes do this; each job is recovered by one of them.
 func (w *Workers) rescue(ctx context.Context) {
 	longer := map[string]time.Duration{hookglass.ActionRunJob{}.Kind(): actionTimeout + rescueAfter - jobTimeout}
 	tick := time.NewTicker(rescueEvery)
@@ -268,13 +268,13 @@ func (w *Workers) rescue(ctx context.Context) {
 	}
 }
 
-// snooze puts a job back for a while. The queue adds that to this machine's clock, and reads the sum by the database's.
+// snooze postpones a job. The queue adds the duration to this machine's clock and compares the sum with the database's.
 func snooze(db *store.DB, wait time.Duration) error {
 	own := time.Now()
 	return &river.JobSnoozeError{Duration: wait + db.Stamp(own).Sub(own)}
 }
 
-// retries are the queue's own, by the clock that it reads them by.
+// retries is the queue's own policy, converted to the clock by which it is compared.
 type retries struct{ db *store.DB }
 
 // NextRetry implements river.ClientRetryPolicy.

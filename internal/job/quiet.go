@@ -10,27 +10,26 @@ import (
 )
 
 const (
-	faultEvery = time.Minute // a fault of the queue's loops is said again after it at the earliest
-	maxFaults  = 100         // that are remembered; they differ by what they say
+	faultEvery = time.Minute // how often the same fault of the queue's loops is logged at most
+	maxFaults  = 100         // faults that are remembered, by their text
 )
 
-// quiet is the log of the queue, which calls an error what it cut off itself when it was asked to stop, and tells every
-// few seconds how it goes: that is for who looks into it, and an idle server's log would hold nothing else. While the
-// database is away its loops all fail several times a second, and say the same each time, as an error, though each
-// tries again: that is a warning, as others say of the same.
+// quiet adapts the queue's log. The queue logs as errors what it cancelled itself when asked to stop, and reports its
+// state every few seconds, which would be all that an idle server logs. While the database is away, its loops log the
+// same error several times a second although each retries: these become warnings, as elsewhere, and are logged rarely.
 type quiet struct {
 	slog.Handler
 	stopping *atomic.Bool
 	said     *faults
 }
 
-// faults are those that the queue's loops told of lately, by what they said.
+// faults remembers the recent faults of the queue's loops by their text.
 type faults struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// again reports whether the same was said less than faultEvery before now.
+// again reports whether the same fault was logged less than faultEvery before now.
 func (f *faults) again(said string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +49,7 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 		return nil
 	}
 	switch {
-	case r.Level > slog.LevelInfo && strings.HasPrefix(r.Message, "jobexecutor."): // what is wrong with a job is its own
+	case r.Level > slog.LevelInfo && strings.HasPrefix(r.Message, "jobexecutor."): // a fault of a single job
 		return q.Handler.Handle(ctx, r)
 	case r.Level > slog.LevelInfo:
 		r.Level = slog.LevelWarn
@@ -73,7 +72,7 @@ func (q quiet) WithGroup(name string) slog.Handler {
 	return quiet{q.Handler.WithGroup(name), q.stopping, q.said}
 }
 
-// cutOff reports whether a record says that a context was canceled, as an error or in the words of one.
+// cutOff reports whether a record mentions a cancelled context, as an error or in text.
 func cutOff(r slog.Record) (cut bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		cut = strings.Contains(a.Value.String(), context.Canceled.Error())
@@ -82,7 +81,7 @@ func cutOff(r slog.Record) (cut bool) {
 	return cut
 }
 
-// saying is a record's message with the error that it names.
+// saying returns a record's message and its error.
 func saying(r slog.Record) string {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {

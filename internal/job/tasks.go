@@ -18,66 +18,65 @@ import (
 )
 
 const (
-	// taskLease is how long a task may be with a node that says nothing: the others take it over within the 60 s of
-	// decisions, section 14.
+	// taskLease is how long a task may be with a silent node before others take it over, within the 60 s of decisions,
+	// section 14.
 	taskLease = 45 * time.Second
-	// taskRenew is how often a node says that it is still at work.
+	// taskRenew is how often a node renews its leases.
 	taskRenew = 15 * time.Second
-	// lookForTasks is how often a node looks without being told: for leases that ended and for announcements that were
-	// lost.
+	// lookForTasks is how often a node polls, for expired leases and lost announcements.
 	lookForTasks = time.Second
-	// maxLost is how many processes may die with a task in hand before it is given up: it may be what kills them.
+	// maxLost is how many processes may die with a task before it is given up: it may be what kills them.
 	maxLost = 5
-	// againAfter is when a task that failed is tried again, times the number of times it was.
+	// againAfter is the delay before a failed task is retried, multiplied by the number of attempts.
 	againAfter = 5 * time.Second
-	// loadedBody is the size up to which a body comes with its task.
+	// loadedBody is the size up to which a body is loaded with its task.
 	loadedBody = 64 << 10
-	// settleFor is how long it is tried to write down what became of tasks; their leases last longer.
+	// settleFor is how long storing the outcomes of tasks is retried; their leases last longer.
 	settleFor = 15 * time.Second
-	// settleAtOnce bounds how many tasks one transaction ends.
+	// settleAtOnce bounds the tasks that one transaction ends.
 	settleAtOnce = 128
 )
 
-// TaskConfig says how tasks of one kind are worked.
+// TaskConfig configures the worker for one kind of task.
 type TaskConfig struct {
 	Kind      store.TaskKind
-	Places    int // tasks under way on this node
-	PerTenant int // of one account among them
-	// Work does a task. It is called again when it fails, when the process dies, and in rare cases while another call
-	// for the same task is still under way elsewhere. rate_limited with RetryAfter gives the task back until then.
+	Places    int // tasks in progress on this node
+	PerTenant int // of one tenant among them
+	// Work does a task. It is called again if it fails, if the process dies and, in rare cases, while another call for
+	// the same task is still running elsewhere. If it answers rate_limited, the task is postponed by RetryAfter.
 	Work func(ctx context.Context, t store.Task) error
 	Log  *slog.Logger
 }
 
-// Tasks works what follows captured events. The table is the queue: a capture writes a task in its own transaction,
-// each node claims what is due under a lease, fairly among tenants and endpoints, and a node that dies loses its leases
-// to the others.
+// Tasks works the tasks that follow captured events. The table is the queue: a capture inserts a task in its own
+// transaction, and each node leases due tasks, fairly among tenants and endpoints. When a node dies, the others take
+// over once its leases expire.
 type Tasks struct {
 	TaskConfig
 	db      *store.DB
 	freed   chan struct{}
 	ended   chan endedTask
 	working sync.WaitGroup
-	handed  *fair.Inbox[endedTask] // tasks that captures handed over
+	handed  *fair.Inbox[endedTask] // tasks handed over by captures
 	renewal time.Duration          // how often leases are renewed
 
 	mu      sync.Mutex
 	places  *fair.Places
-	held    map[int64]struct{} // the tasks in hand, whose leases are renewed
+	held    map[int64]struct{} // tasks whose leases are to be renewed
 	starved bool
-	direct  *fair.Direct // tasks of endpoints that are handed over
+	direct  *fair.Direct // counts handed over tasks by endpoint
 }
 
 type endedTask struct {
 	store.Task
 	tenant string
-	direct bool // it was handed over
-	gone   bool // it has been ended
+	direct bool // it was handed over by a capture
+	gone   bool // its work has ended it already
 	again  bool
 	wait   time.Duration
 }
 
-// NewTasks returns a worker of tasks. Nothing happens without [Tasks.Run].
+// NewTasks returns a worker of tasks. It does nothing until [Tasks.Run].
 func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
 	return &Tasks{
 		TaskConfig: cfg, db: db, freed: make(chan struct{}, 1), ended: make(chan endedTask, cfg.Places),
@@ -86,7 +85,8 @@ func NewTasks(db *store.DB, cfg TaskConfig) *Tasks {
 	}
 }
 
-// Run works until ctx ends, then lets what is under way end for a while. What does not is canceled and handed back.
+// Run works until ctx ends, then lets running tasks end for a while. It cancels the rest, and returns them to the
+// queue.
 func (w *Tasks) Run(ctx context.Context) error {
 	heard := w.db.Listen(store.TopicTasks(w.Kind))
 	defer heard.Close()
@@ -127,7 +127,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 	}
 
 	w.db.HandTasks(w.Kind, nil)
-	w.direct.Await(softStop) // what is not stored by then is done when its lease is over
+	w.direct.Await(softStop) // what is not stored by then is taken over when its lease expires
 	close(stop)
 	beginning.Wait()
 	if !fair.Await(&w.working, softStop) {
@@ -139,10 +139,10 @@ func (w *Tasks) Run(ctx context.Context) error {
 	return nil
 }
 
-// softStop is for tasks under way when the node stops.
+// softStop is how long running tasks may take when the node stops.
 const softStop = 5 * time.Second
 
-// round takes what is due and begins with it. It returns when to look again.
+// round leases due tasks and starts them. It returns when to look again.
 func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	var queues []store.TaskQueue
 	err := w.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -195,7 +195,7 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// reserve takes places for endpoints with tasks due.
+// reserve takes places for endpoints with due tasks.
 func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 	lines := make([]fair.Line, len(due))
 	w.mu.Lock()
@@ -210,7 +210,7 @@ func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 	return places
 }
 
-// note notes of which endpoints tasks wait still, after places were taken and fewer or as many tasks claimed.
+// note records which endpoints still have waiting tasks: those of which as many were claimed as there were places.
 func (w *Tasks) note(due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +222,7 @@ func (w *Tasks) note(due []store.TaskQueue, places map[int64]int, claimed map[in
 	}
 }
 
-// begin loads the events of what was claimed, works it, and returns the places that nothing was found for.
+// begin loads the events of the claimed tasks, starts them, and returns unused places.
 func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
 	var seqs []int64
 	w.mu.Lock()
@@ -231,7 +231,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 		for range places[q.EndpointNum] - len(tasks) {
 			w.places.Give(fair.Tenant(q.AccountID, q.EndpointNum), q.EndpointNum)
 		}
-		// Whether it waits for a place is known now: there are none left over.
+		// If all places were used, more tasks may be waiting for places.
 		w.starved = w.starved || places[q.EndpointNum] > 0 && len(tasks) == places[q.EndpointNum]
 		for _, t := range tasks {
 			seqs = append(seqs, t.EventSeq)
@@ -254,7 +254,7 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 			switch {
 			case err != nil:
 				e.again, e.wait = true, time.Second
-			case e.Event == nil: // deleted meanwhile
+			case e.Event == nil: // deleted meanwhile; the task ends
 			default:
 				fair.Begin(&w.working, func() { w.work(working, e) })
 				continue
@@ -277,12 +277,11 @@ func (w *Tasks) work(ctx context.Context, e endedTask) {
 	case err == nil:
 	case errors.As(err, &coded) && coded.Code == hookglass.CodeRateLimited:
 		e.again, e.wait = true, coded.RetryAfter
-	case errors.As(err, &coded) && coded.Code == hookglass.CodeNotFound: // the endpoint or the event went away
+	case errors.As(err, &coded) && coded.Code == hookglass.CodeNotFound: // the endpoint or the event was deleted
 	case ctx.Err() != nil:
 		e.again = true
 	default:
-		// The claim counts what was begun; a task that fails time and again waits longer, and never more than ten
-		// minutes.
+		// Claim counts the attempts. A task that keeps failing waits longer, up to ten minutes.
 		e.again, e.wait = true, min(againAfter*time.Duration(e.Claim), 10*time.Minute)
 		w.Log.Warn("a task failed and will be tried again", "kind", w.Kind, "event", e.Event.ID, "again_in", e.wait, "error", err)
 	}
@@ -297,7 +296,7 @@ func (w *Tasks) try(ctx context.Context, t store.Task) (err error) {
 	return w.Work(ctx, t)
 }
 
-// renew makes the leases of what is in hand last.
+// renew renews the leases of all tasks in hand.
 func (w *Tasks) renew(ctx context.Context) {
 	w.mu.Lock()
 	nums := slices.Sorted(maps.Keys(w.held))
@@ -311,8 +310,8 @@ func (w *Tasks) renew(ctx context.Context) {
 	}
 }
 
-// settleAll writes down what has ended, all that waits together in one transaction. What cannot be written is done
-// again when its lease is over.
+// settleAll stores the outcomes of tasks, all that wait in one transaction. A task whose outcome cannot be stored is
+// done again when its lease expires.
 func (w *Tasks) settleAll(ctx context.Context) {
 	for first := range w.ended {
 		batch := []endedTask{first}
@@ -335,15 +334,15 @@ func (w *Tasks) settleAll(ctx context.Context) {
 	}
 }
 
-// settle writes down what became of tasks.
+// settle stores the outcomes of a batch.
 func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
-	// All transactions take the rows in the same order, so that no two wait for each other.
+	// A fixed lock order, so that transactions do not deadlock.
 	slices.SortFunc(batch, func(a, b endedTask) int { return cmp.Compare(a.Num, b.Num) })
 	if !slices.ContainsFunc(batch, func(e endedTask) bool { return !e.gone }) {
 		return
 	}
 	err := w.db.PersistAlong(context.WithoutCancel(ctx), settleFor, hookglass.System, func(tx *store.Tx) error {
-		tx.MayBeLost() // what is done would be done again, as after an error
+		tx.MayBeLost() // the tasks would be done again, as after an error
 		var done []store.Task
 		for _, e := range batch {
 			if e.gone {
@@ -362,8 +361,7 @@ func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
 	}
 }
 
-// give returns the places of tasks that are written down, and has another look taken where one may begin earlier for
-// it.
+// give returns the places of settled tasks, and triggers another round if tasks may be waiting for them.
 func (w *Tasks) give(batch []endedTask) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -381,7 +379,7 @@ func (w *Tasks) give(batch []endedTask) {
 	}
 }
 
-// lookAgain has the next round begin.
+// lookAgain triggers the next round.
 func (w *Tasks) lookAgain() {
 	select {
 	case w.freed <- struct{}{}:

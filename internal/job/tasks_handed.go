@@ -8,10 +8,10 @@ import (
 	"hookglass/internal/store"
 )
 
-// A task of an event that this node captured begins at once, without a look into the table: the capture asks for a
-// place before it stores the event, and then the task is the node's own from the start (see [store.Taker]).
+// A task of an event that this node captured starts at once, without polling the table: the capture asks for a place
+// before it stores the event, and the task is then leased to this node from the start (see [store.Taker]).
 
-// taskDesk is where captures hand tasks over.
+// taskDesk receives tasks from captures.
 type taskDesk struct{ w *Tasks }
 
 // Offer takes a place.
@@ -28,7 +28,7 @@ func (d taskDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 	return w.db.Now().Add(taskLease)
 }
 
-// Take has the task begin, or gives its place back when there is none.
+// Take starts the task, or returns its place if there is none.
 func (d taskDesk) Take(account int64, ev *hookglass.Event, tasks []store.Task) {
 	w, tenant := d.w, fair.Tenant(account, ev.EndpointNum)
 	w.mu.Lock()
