@@ -11,22 +11,22 @@ import (
 	"hookglass"
 )
 
-// Bounds of an answer, besides the length of its body and the time.
+// Bounds of a response, besides the length of its body and the time.
 const (
-	maxHeadBytes = 64 << 10 // of all heads and trailers together; as much as reception takes
-	maxHeadLines = 256      // header lines of them, likewise
-	maxInterim   = 8        // answers with 1xx before the real one
+	maxHeadBytes = 64 << 10 // of all heads and trailers together; the same as for incoming requests
+	maxHeadLines = 256      // their header lines, likewise
+	maxInterim   = 8        // 1xx responses before the final one
 	maxChunkLine = 256      // bytes of the line before a chunk
 )
 
-// answer reads one response from a connection that nothing else will use (RFC 9112, sections 4 to 7). What passes a
-// bound or is not HTTP fails with a *Failure, a connection that breaks with its own error.
+// answer reads one response from a connection that nothing else uses meanwhile (RFC 9112, sections 4 to 7). A response
+// that exceeds a bound or is not HTTP fails with a *Failure, a broken connection with its own error.
 type answer struct {
 	in    *bufio.Reader
-	bytes int // of heads, left
-	lines int // of heads, left
+	bytes int // left for heads
+	lines int // left for heads
 
-	delimited bool // once it is read: it said where its body ends
+	delimited bool // set by read: the response said where its body ends
 }
 
 func (a *answer) read(method string, maxBody int64) (*Response, error) {
@@ -45,9 +45,9 @@ func (a *answer) read(method string, maxBody int64) (*Response, error) {
 	return nil, failed(CodeProtocolError, "The target sent one interim answer after another.")
 }
 
-// head reads a status line and the fields that follow it.
+// head reads a status line and the header fields after it.
 func (a *answer) head() (*Response, error) {
-	// What does not begin like HTTP is refused at once: it may never end a line.
+	// Refuse at once what does not begin like HTTP: its first line may never end.
 	if start, err := a.in.Peek(len("HTTP/1.")); string(start) != "HTTP/1."[:len(start)] {
 		return nil, failed(CodeProtocolError, "The target did not answer with HTTP/1.1.")
 	} else if err != nil {
@@ -68,8 +68,7 @@ func (a *answer) head() (*Response, error) {
 	return r, err
 }
 
-// fields reads field lines up to the empty one. A line folded onto the next is joined by a space (RFC 9112, section
-// 5.2).
+// fields reads field lines up to the empty one. It unfolds a folded line with a space (RFC 9112, section 5.2).
 func (a *answer) fields() (hookglass.Headers, error) {
 	var h hookglass.Headers
 	for {
@@ -102,7 +101,7 @@ func errHeaderLine() *Failure {
 	return failed(CodeProtocolError, "The target answered with a malformed header line.")
 }
 
-// line reads a line of a head without its end, which may be LF alone.
+// line reads one line of a head without its line end, which may be LF alone.
 func (a *answer) line() (string, error) {
 	var line []byte
 	for {
@@ -157,10 +156,10 @@ func (a *answer) body(r *Response, method string, max int64) error {
 			}
 		}
 	}
-	a.delimited = chunked != (length >= 0) // both at once are read differently by different readers
+	a.delimited = chunked != (length >= 0) // with both, different readers see different ends
 	var err error
 	switch {
-	case chunked: // and a length beside it does not count (RFC 9112, section 6.3)
+	case chunked: // overrides a Content-Length (RFC 9112, section 6.3)
 		err = a.chunks(r, max)
 	case length >= 0:
 		r.Truncated = length > max
@@ -179,7 +178,7 @@ func (a *answer) body(r *Response, method string, max int64) error {
 	return err
 }
 
-// chunks reads a chunked body and its trailers, which are left out (RFC 9112, section 7.1).
+// chunks reads a chunked body and discards its trailers (RFC 9112, section 7.1).
 func (a *answer) chunks(r *Response, max int64) error {
 	for {
 		line, err := a.in.ReadSlice('\n')
@@ -218,8 +217,8 @@ func errChunk() *Failure {
 	return failed(CodeProtocolError, "The target answered with a malformed chunk.")
 }
 
-// content appends n bytes to the body, of which there may be room more. Memory is taken as they come, not as they are
-// announced.
+// content appends n bytes to the body, which may grow by room bytes in all. It allocates as bytes arrive, not as many
+// as are announced.
 func (a *answer) content(r *Response, n, room int64) error {
 	for n > 0 {
 		if len(r.Body) == cap(r.Body) {

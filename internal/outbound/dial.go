@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// maxAnswers is how many addresses of a name are tried at most.
+// maxAnswers bounds how many addresses of a name are tried.
 const maxAnswers = 16
 
-// dialer connects to what the guard permits.
+// dialer connects to addresses that the guard permits.
 type dialer struct {
 	guard
 	resolver Resolver
@@ -23,8 +23,8 @@ func connectTCP(ctx context.Context, d *net.Dialer, to netip.AddrPort) (net.Conn
 	return d.DialTCP(ctx, "tcp", netip.AddrPort{}, to)
 }
 
-// dial resolves a host once and connects to the first of its permitted addresses that accepts. The family is 4, 6 or 0
-// for both.
+// dial resolves a host once and connects to the first of its permitted addresses that accepts. family is 4, 6, or 0 for
+// both.
 func (d *dialer) dial(ctx context.Context, h host, port uint16, family int, anyPort bool) (net.Conn, *Failure) {
 	addrs, failure := addresses(ctx, d.resolver, h)
 	if failure != nil {
@@ -63,8 +63,8 @@ func (d *dialer) dial(ctx context.Context, h host, port uint16, family int, anyP
 	return nil, dialFailure(ctx, last)
 }
 
-// attempt connects to one address. It takes a fair share of the time for those that are left, of which there are n with
-// this one.
+// attempt connects to one address. It uses at most its share of the remaining time: n addresses are left, this one
+// included.
 func (d *dialer) attempt(ctx context.Context, to netip.AddrPort, n int, anyPort bool) (net.Conn, error) {
 	if n > 1 {
 		deadline, _ := ctx.Deadline()
@@ -74,7 +74,7 @@ func (d *dialer) attempt(ctx context.Context, to netip.AddrPort, n int, anyPort 
 	}
 	nd := &net.Dialer{
 		KeepAlive: -1,
-		// The last look, at the very address that the kernel is given.
+		// The final check, on the address that the kernel is given.
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			if at, err := netip.ParseAddrPort(address); err != nil || !d.permits(at, anyPort) {
 				return refuse(forbidden("url"))
@@ -85,7 +85,7 @@ func (d *dialer) attempt(ctx context.Context, to netip.AddrPort, n int, anyPort 
 	return d.connect(ctx, nd, to)
 }
 
-// addresses are the answers for a host, good and bad.
+// addresses returns all addresses of a host, permitted or not.
 func addresses(ctx context.Context, resolver Resolver, h host) ([]netip.Addr, *Failure) {
 	if h.addr.IsValid() {
 		return []netip.Addr{h.addr}, nil
@@ -111,7 +111,7 @@ func addresses(ctx context.Context, resolver Resolver, h host) ([]netip.Addr, *F
 	return addrs, nil
 }
 
-// interrupted is the failure of a context that is done, or nil.
+// interrupted returns the failure for a context that is done, or nil.
 func interrupted(ctx context.Context) *Failure {
 	switch err := ctx.Err(); {
 	case err == nil:

@@ -16,27 +16,27 @@ import (
 	"hookglass"
 )
 
-// smallBody is up to where a body is sent in one write with the head.
+// smallBody is the longest body that is sent in one write with the head.
 const smallBody = 16 << 10
 
-// atOnce is a request that fits into the buffers of any connection, so that writing it waits for nobody.
+// atOnce is the largest request that fits into the buffers of any connection, so that writing it does not block.
 const atOnce = 8 << 10
 
-// afterAnswer is how long a target that has answered may go on reading a request that is still being written.
+// afterAnswer is how long a target that has already answered may go on reading the request.
 const afterAnswer = time.Second
 
-// message is a request made ready.
+// message is a request that is ready to be sent.
 type message struct {
 	method  string
-	headers hookglass.Headers // with those computed
-	head    []byte            // on the wire; in heads
+	headers hookglass.Headers // with the computed ones
+	head    []byte            // as sent; its memory is buffer
 	buffer  *[]byte
 	body    []byte
 	maxBody int64
 	keep    bool
 }
 
-// compose makes the head of a request.
+// compose builds the head of a request.
 func compose(r Request, t target) (message, *hookglass.Error) {
 	m := message{method: r.Method, body: r.Body, maxBody: r.MaxResponseBytes, keep: r.Keep}
 	if !hookglass.IsToken(r.Method) || r.Method == "CONNECT" {
@@ -55,7 +55,7 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH" { // RFC 9110, section 8.6
 		m.headers = append(m.headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(r.Body))})
 	}
-	if !r.Keep { // without it a connection lasts (RFC 9112, section 9.3)
+	if !r.Keep { // without this field the connection stays open (RFC 9112, section 9.3)
 		m.headers = append(m.headers, hookglass.Header{Name: "Connection", Value: "close"})
 	}
 
@@ -80,18 +80,18 @@ func compose(r Request, t target) (message, *hookglass.Error) {
 	return m, nil
 }
 
-// heads are buffers of heads, which are as many as requests and none is left once its answer is read.
+// heads pools the buffers of heads: each request needs one, and only until its response is read.
 var heads = sync.Pool{New: func() any { return new([]byte) }}
 
-// release gives the buffer of the head back. Nothing may write it any more.
+// release returns the buffer of the head to the pool. Nothing may use it any more.
 func (m message) release() {
 	if cap(*m.buffer) <= maxHeadBytes {
 		heads.Put(m.buffer)
 	}
 }
 
-// exchange sends the request over a line, and reads the answer. It owns the line, and closes it or keeps it for another
-// request.
+// exchange sends the request over a connection and reads the response. It owns the connection, and closes it or keeps
+// it for another request.
 func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m message) (*Response, *Failure) {
 	defer func() {
 		if l != nil {
@@ -135,21 +135,21 @@ func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m messa
 	return nil, f
 }
 
-// sending is a request that is being written.
+// sending is a request that is being written in the background.
 type sending struct {
-	done  chan struct{} // closed once nothing more is written
-	whole bool          // then: all of it was
+	done  chan struct{} // closed when writing has ended
+	whole bool          // valid then: all of it was written
 }
 
-// written is a done that is closed from the start.
+// written is a done channel that is already closed.
 var written = func() chan struct{} {
 	done := make(chan struct{})
 	close(done)
 	return done
 }()
 
-// send writes a request. What is larger than atOnce is written while the answer is read: a target may answer, and
-// close, before it has read everything. What fails shows in the answer that does not come.
+// send writes a request. A request larger than atOnce is written while the response is read: a target may answer, and
+// close, before it has read everything. A write error is not reported: it shows as a response that does not come.
 func (l *line) send(m message) *sending {
 	if len(m.head) <= atOnce && len(m.body) == 0 {
 		_, err := l.stream.Write(m.head)
@@ -167,7 +167,7 @@ func (l *line) send(m message) *sending {
 	return s
 }
 
-// finish gives the rest of a request that was answered early a moment to get through, and reports whether it did.
+// finish waits a moment for the rest of a request that was answered early, and reports whether it was written.
 func (s *sending) finish(ctx context.Context) bool {
 	select {
 	case <-s.done:
@@ -188,12 +188,12 @@ func (s *sending) finish(ctx context.Context) bool {
 func (c *Client) tlsConfig(h host) *tls.Config {
 	name := strings.TrimSuffix(h.name, ".")
 	if h.addr.IsValid() {
-		name = h.addr.String() // verified, and by crypto/tls not sent
+		name = h.addr.String() // verified, but not sent: crypto/tls sends no address as SNI
 	}
 	return &tls.Config{ServerName: name, RootCAs: c.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
 }
 
-// tlsReason says why a handshake failed without quoting the certificate.
+// tlsReason says why a handshake failed, without quoting the certificate.
 func tlsReason(err error) string {
 	var invalid x509.CertificateInvalidError
 	switch {
@@ -212,7 +212,7 @@ func tlsReason(err error) string {
 	}
 }
 
-// meter counts what is written.
+// meter counts the bytes written to a connection.
 type meter struct {
 	net.Conn
 	written atomic.Int64

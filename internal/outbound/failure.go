@@ -11,21 +11,21 @@ const (
 	CodeTargetNotAllowed  Code = "target_not_allowed" // protection forbids the target
 	CodeLoopDetected      Code = "loop_detected"      // forwarded too often already; see NextHop
 	CodeBusy              Code = "busy"               // no turn came within the time allowed
-	CodeDNSError          Code = "dns_error"          // the name has no address, or none in time
-	CodeConnectionRefused Code = "connection_refused" // refused, or no way there
-	CodeTLSError          Code = "tls_error"          // the handshake failed, or the certificate is not good
+	CodeDNSError          Code = "dns_error"          // the name has no address, or was not resolved in time
+	CodeConnectionRefused Code = "connection_refused" // refused, or unreachable
+	CodeTLSError          Code = "tls_error"          // the handshake failed, or the certificate is not valid
 	CodeTimeout           Code = "timeout"            // the time allowed passed
-	CodeReset             Code = "reset"              // the target closed before its answer was complete
-	CodeProtocolError     Code = "protocol_error"     // what the target answered is not HTTP/1.1
-	CodeResponseTooLarge  Code = "response_too_large" // the head of the answer passes its bounds
+	CodeReset             Code = "reset"              // the target closed before its response was complete
+	CodeProtocolError     Code = "protocol_error"     // the response is not HTTP/1.1
+	CodeResponseTooLarge  Code = "response_too_large" // the head of the response exceeds its bounds
 	CodeCanceled          Code = "canceled"           // the caller's context was canceled
 )
 
-// Withheld reports a failure that is no fault of the target, and tells nothing of it: the request had no turn, or its
-// caller went away.
+// Withheld reports whether the failure is no fault of the target and says nothing about it: the request had no turn, or
+// its caller canceled.
 func (c Code) Withheld() bool { return c == CodeBusy || c == CodeCanceled }
 
-// SentState says whether the target may have seen anything of a request that failed.
+// SentState says whether the target may have seen any of a failed request.
 type SentState int
 
 // The sent states.
@@ -41,17 +41,17 @@ func (s SentState) String() string {
 	return "maybe sent"
 }
 
-// Failure is why a request has no complete answer. Its message is one sentence for a person, and safe to show: it names
-// no address and quotes nothing of the request.
+// Failure says why a request has no complete response. Its message is one sentence for a person, and safe to show: it
+// names no address and quotes nothing of the request.
 //
 // A Failure for a forbidden target wraps a hookglass.Error with target_not_allowed, and one for a request that cannot
-// be sent wraps one with validation_failed, so that hookglass.CodeOf tells them apart from the rest.
+// be sent wraps one with validation_failed: hookglass.CodeOf finds these codes.
 type Failure struct {
 	Code    Code
 	Message string
 	Sent    SentState
 
-	// RequestHeaders are those of Response, as sent or as they would have been; nil for what is no request.
+	// RequestHeaders are those of Response, as sent or as they would have been; nil if the request was not valid.
 	RequestHeaders hookglass.Headers
 
 	refusal *hookglass.Error
@@ -59,7 +59,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 
-// Unwrap returns the refusal that an API answers with 422, if the failure is one.
+// Unwrap returns the hookglass.Error of a refusal, which the API answers with 422, or nil for other failures.
 func (f *Failure) Unwrap() error {
 	if f.refusal == nil {
 		return nil
@@ -69,7 +69,7 @@ func (f *Failure) Unwrap() error {
 
 func failed(code Code, message string) *Failure { return &Failure{Code: code, Message: message} }
 
-// forbidden refuses a target. The field is the wire name of what held the URL.
+// forbidden makes the error for a forbidden target. field is the wire name of the field that held the URL.
 func forbidden(field string) *hookglass.Error {
 	return &hookglass.Error{
 		Code:    hookglass.CodeTargetNotAllowed,
@@ -78,7 +78,7 @@ func forbidden(field string) *hookglass.Error {
 	}
 }
 
-// refuse makes the failure of a refusal.
+// refuse wraps a refusal in a Failure.
 func refuse(err *hookglass.Error) *Failure {
 	code := CodeInvalidRequest
 	if err.Code == hookglass.CodeTargetNotAllowed {

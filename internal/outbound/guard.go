@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// guard is the one judge of addresses.
+// guard decides which addresses may be reached.
 type guard struct {
 	allow []Rule
 	own   []netip.AddrPort
-	hosts []netip.AddrPort // of Config.OwnHosts, those that are addresses
-	names []*ownName       // and those that are names
+	hosts []netip.AddrPort // the addresses in Config.OwnHosts
+	names []*ownName       // the names in it
 }
 
-// permits reports whether a connection may be made to an address. With anyPort the port policy is left out, for other
-// protocols than HTTP; what belongs to this installation stays shut.
+// permits reports whether a connection may be made to an address. With anyPort the port policy does not apply, for
+// protocols other than HTTP; this installation's own listeners stay shut.
 func (g *guard) permits(at netip.AddrPort, anyPort bool) bool {
 	a, port := at.Addr().Unmap(), at.Port()
 	at = netip.AddrPortFrom(a, port)
@@ -32,8 +32,8 @@ func (g *guard) permits(at netip.AddrPort, anyPort bool) bool {
 	return (opened || public(a)) && (anyPort || named || !shutPorts[port])
 }
 
-// isOwn reports whether something of this installation is at the address. What listens on all addresses is at each that
-// this machine has.
+// isOwn reports whether something of this installation listens at the address. A listener on the unspecified address is
+// at every address of this machine.
 func (g *guard) isOwn(at netip.AddrPort) bool {
 	for _, own := range g.own {
 		if own.Port() != at.Port() {
@@ -48,8 +48,8 @@ func (g *guard) isOwn(at netip.AddrPort) bool {
 	})
 }
 
-// leadsTo reports whether what is at one of our own addresses may be reached at another: what of this machine it
-// listens on beside the one that we were told is not known.
+// leadsTo reports whether what listens at one of our own addresses may be reached at a. A process on this machine may
+// listen on more of its addresses than the one in the configuration.
 func leadsTo(own, a netip.Addr) bool {
 	return own == a || onThisMachine(own) && onThisMachine(a)
 }
@@ -60,7 +60,7 @@ func onThisMachine(a netip.Addr) bool {
 	}
 	list, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // not to be told apart
+		return true // cannot tell: assume so
 	}
 	return slices.ContainsFunc(list, func(i net.Addr) bool {
 		n, ok := i.(*net.IPNet)

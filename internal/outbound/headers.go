@@ -6,16 +6,16 @@ import (
 	"hookglass"
 )
 
-// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; the
-// Proxy-* fields by prefix), and those that Do computes or never sends. Lower case.
+// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; Proxy-*
+// fields are matched by prefix), and those that Do computes or never sends. Lower case.
 var perConnection = map[string]bool{
 	"connection": true, "keep-alive": true, "te": true, "trailer": true, "trailers": true, "transfer-encoding": true, "upgrade": true, "http2-settings": true,
 	"host": true, "content-length": true, "expect": true,
 }
 
-// Sanitize returns a copy of h without the hop-by-hop fields, those that a Connection field names included, and
-// without Host, Content-Length and Expect, which Do computes or never sends. Order and spelling of the rest stay. Do
-// applies it to every request; a caller that shows what will be sent applies it too.
+// Sanitize returns a copy of h without the hop-by-hop fields, the fields that Connection names, and Host,
+// Content-Length and Expect, which Do computes or never sends. It keeps the order and spelling of the rest. Do applies
+// it to every request; a caller that shows what will be sent applies it too.
 func Sanitize(h hookglass.Headers) hookglass.Headers {
 	return appendSanitized(make(hookglass.Headers, 0, len(h)+4), h) // callers add some
 }
@@ -38,13 +38,13 @@ func appendSanitized(dst, h hookglass.Headers) hookglass.Headers {
 	return dst
 }
 
-// ofConnection reports whether a field has one of the names of perConnection, in any spelling, or begins with Proxy-.
+// ofConnection reports whether a field is in perConnection, in any spelling, or begins with Proxy-.
 func ofConnection(name string) bool {
 	const proxy = "proxy-"
 	if len(name) >= len(proxy) && strings.EqualFold(name[:len(proxy)], proxy) {
 		return true
 	}
-	var lower [len("transfer-encoding")]byte // the longest of them; every field of every request comes here
+	var lower [len("transfer-encoding")]byte // fits the longest name; no allocation, as every header field comes here
 	if len(name) > len(lower) {
 		return false
 	}

@@ -7,15 +7,15 @@ import (
 	"hookglass"
 )
 
-// HopHeader counts how often an event has been forwarded from one hookglass endpoint to another. What forwards by
-// itself (targets, action steps) sends it; a replay, which a person asks for, passes it on as captured.
+// HopHeader counts how often an event has been forwarded from one hookglass endpoint to another. Automatic forwarding
+// (targets, action steps) raises it; a replay, which a person asks for, passes it on as captured.
 const HopHeader = "X-Service-Hops"
 
 // MaxHops is how often an event is forwarded before a loop is presumed.
 const MaxHops = 3
 
-// Hops returns how often the event with these headers was forwarded already. Of several counts the highest is
-// believed; what is not a count is none.
+// Hops returns how often the event with these headers has been forwarded. Of several counts it takes the highest; it
+// ignores values that are not numbers.
 func Hops(h hookglass.Headers) int {
 	hops := 0
 	for _, v := range h.Values(HopHeader) {
@@ -26,8 +26,8 @@ func Hops(h hookglass.Headers) int {
 	return hops
 }
 
-// NextHop returns the headers with which the event is forwarded once more: a copy with the count raised by one. It
-// fails with loop_detected for an event that has been forwarded MaxHops times.
+// NextHop returns a copy of the headers with the hop count raised by one. It fails with loop_detected for an event that
+// has already been forwarded MaxHops times.
 func NextHop(h hookglass.Headers) (hookglass.Headers, error) {
 	hops := Hops(h)
 	if hops >= MaxHops {

@@ -10,29 +10,28 @@ import (
 	"time"
 )
 
-// Bounds of connections that wait for another request. The first is far below what servers wait themselves, so that few
-// close a connection in the moment in which it is used again; the second has names resolved again and the guard asked
-// again.
+// Bounds of idle connections. keptFor is far below the idle timeouts of servers, so that few close a connection just
+// when it is reused; keptUntil makes sure that names are resolved and judged anew.
 const (
 	keptFor    = time.Second
-	keptUntil  = 10 * time.Second // since it was made
+	keptUntil  = 10 * time.Second // since the connection was made
 	keptOfLine = 64
 	keptInAll  = 256
 )
 
-// line is a connection to a target that is ready for a request.
+// line is a connection to a target, ready for a request.
 type line struct {
 	lineKey
-	conn   net.Conn // as it was dialled
+	conn   net.Conn // as dialled
 	wire   *meter
 	stream net.Conn // the wire, or TLS over it
 	in     *bufio.Reader
 	since  time.Time
-	expiry *time.Timer // while it waits
+	expiry *time.Timer // while it is idle
 }
 
-// lineKey is what requests must have in common to share a connection: never that of another tenant, who could be given
-// an answer that was meant for this one.
+// lineKey is what requests must have in common to share a connection. Tenants never share one: one could get a response
+// meant for the other.
 type lineKey struct {
 	tenant    string
 	authority string
@@ -41,7 +40,7 @@ type lineKey struct {
 
 func (t target) lineKey(tenant string) lineKey { return lineKey{tenant, t.authority(), t.tls} }
 
-// open makes a connection ready. It owns it, and closes it where that fails.
+// open makes a dialled connection ready for requests, with TLS if needed. It owns conn, and closes it on failure.
 func (c *Client) open(ctx context.Context, conn net.Conn, t target, key lineKey) (*line, *Failure) {
 	wire := &meter{Conn: conn}
 	l := &line{lineKey: key, conn: conn, wire: wire, stream: wire, since: time.Now()}
@@ -62,14 +61,14 @@ func (c *Client) open(ctx context.Context, conn net.Conn, t target, key lineKey)
 	return l, nil
 }
 
-// kept are the lines that wait for another request.
+// kept holds the idle connections.
 type kept struct {
 	mu    sync.Mutex
 	lines map[lineKey][]*line
 	n     int
 }
 
-// take returns the line that waits for the shortest time and is still whole, or nil.
+// take returns the connection that became idle last and is still usable, or nil.
 func (k *kept) take(key lineKey) *line {
 	for {
 		k.mu.Lock()
@@ -88,7 +87,7 @@ func (k *kept) take(key lineKey) *line {
 	}
 }
 
-// put lets a line wait for another request, or closes it where too many do.
+// put keeps a connection for another request, or closes it if too many are idle.
 func (k *kept) put(l *line) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,7 +106,7 @@ func (k *kept) put(l *line) {
 	})
 }
 
-// drop takes a line out, and reports whether it was still there.
+// drop removes an idle connection, and reports whether it was still there.
 func (k *kept) drop(l *line) bool {
 	waiting := k.lines[l.lineKey]
 	rest := remove(waiting, l)
@@ -122,8 +121,8 @@ func (k *kept) drop(l *line) bool {
 	return true
 }
 
-// lasting reports whether another request may follow an answer whose end was marked on its connection (RFC 9112,
-// section 9.3).
+// lasting reports whether the connection may serve another request after this response (RFC 9112, section 9.3). The
+// caller has checked that the end of the body was marked.
 func lasting(r *Response) bool {
 	if r.Truncated || r.Proto != "HTTP/1.1" {
 		return false

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Operator returns a client for an address that whoever runs the service named, such as an ACME authority: it may be on
-// the local network and behind a proxy of the environment, and none of the guards are for it. Nothing that a tenant
-// wrote may choose where it goes. roots are what its answers are trusted by; nil is the system's.
+// Operator returns a client for an address that the operator of the service configured, such as an ACME authority. It
+// may be on the local network or behind a proxy from the environment; no guard applies. Nothing that a tenant wrote may
+// choose the address. roots verify its certificates; nil means those of the system.
 func Operator(roots *x509.CertPool) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
@@ -17,8 +17,8 @@ func Operator(roots *x509.CertPool) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
 }
 
-// Watch has look see each answer to a client of [Operator] before who asked for it, or why there is none. It may put
-// another body in the place of the one that it reads.
+// Watch calls look with each response to a client of [Operator], or with the error, before the caller sees it. look may
+// read the body and replace it.
 func Watch(c *http.Client, look func(*http.Request, *http.Response, error)) {
 	c.Transport = watched{c.Transport, look}
 }

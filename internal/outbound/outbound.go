@@ -27,16 +27,20 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Config is what a Client is made of. The zero value reaches public addresses alone.
+// Config configures a Client. The zero value reaches public addresses only.
 type Config struct {
-	Allow    []Rule           // opens addresses that are not public; never those of cloud metadata
-	Own      []netip.AddrPort // shut whatever Allow says: the listeners of this installation; an unspecified address means every address of this machine
-	OwnHosts []string         // host:port, shut likewise: its database; one on this machine is at all of its addresses, and where a name leads is looked up when its port is about to be dialled
-	Resolver Resolver         // nil: the system's, read by Go itself
-	RootCAs  *x509.CertPool   // nil: the system's
+	Allow []Rule // opens addresses that are not public; never those of cloud metadata
+	// Own are the listeners of this installation, which stay shut even if Allow opens them. An unspecified address
+	// stands for every address of this machine.
+	Own []netip.AddrPort
+	// OwnHosts are other servers of this installation, such as its database, as host:port. They stay shut likewise, one
+	// on this machine at all of its addresses. A name is resolved when its port is about to be dialled.
+	OwnHosts []string
+	Resolver Resolver       // nil: the system's, read by Go itself
+	RootCAs  *x509.CertPool // nil: the system's
 
-	MaxInFlight       int // requests at the same time; default 256
-	MaxInFlightPerKey int // of them with one Key; default 64
+	MaxInFlight       int // concurrent requests; default 256
+	MaxInFlightPerKey int // concurrent requests with one Key; default 64
 }
 
 // Request is one request to send.
@@ -45,28 +49,28 @@ type Request struct {
 	URL              string
 	Headers          hookglass.Headers // sent in this order and spelling, after Sanitize
 	Body             []byte
-	Timeout          time.Duration // for everything, from the call of Do to the last byte of the answer; 0: 30 s
+	Timeout          time.Duration // for everything, from the call of Do to the last byte read; 0: 30 s
 	MaxResponseBytes int64         // of the body, which is cut there; 0: DefaultMaxResponseBytes
-	Key              string        // the tenant, whose requests at the same time are bounded
-	Turn             *Turn         // of that Key, taken before; nil: Do waits for one, and Timeout is for that too
-	// Keep lets the connection serve further requests of this Key to the same target that have it set. It is for what
-	// may arrive more than once: a target that closes a connection in the moment in which a request comes may have
-	// worked it, and the request fails, as any may. It is never sent again.
+	Key              string        // the tenant, whose concurrent requests are bounded
+	Turn             *Turn         // of that Key, taken before; nil: Do waits for one, within Timeout
+	// Keep lets further requests of this Key with Keep to the same target use the connection. It is for requests that
+	// may arrive more than once: a target that closes the connection just as a request comes may have handled it, and
+	// the request fails, as any may. It is never resent.
 	Keep bool
 }
 
-// Response is a complete answer, whatever its status.
+// Response is a complete response, whatever its status.
 type Response struct {
 	Status         int
 	Proto          string            // HTTP/1.1 or HTTP/1.0
 	Headers        hookglass.Headers // as received; trailers are left out
 	Body           []byte            // as received, without its chunked framing
 	Truncated      bool              // the body was longer than MaxResponseBytes
-	Duration       time.Duration     // from the resolution of the name to the last byte read
+	Duration       time.Duration     // from resolving the name to reading the last byte
 	RequestHeaders hookglass.Headers // as sent
 }
 
-// Client sends requests. Make it with New.
+// Client sends requests. Create it with New.
 type Client struct {
 	dialer
 	turns *turns
@@ -74,11 +78,11 @@ type Client struct {
 	roots *x509.CertPool
 }
 
-// New makes a client.
+// New creates a client.
 func New(cfg Config) *Client {
-	theirs := cfg.Resolver // what is our own is looked up as it is by those who connect to it
+	theirs := cfg.Resolver // for our own names: the resolver that this installation connects to them with
 	if cfg.Resolver == nil {
-		cfg.Resolver = &net.Resolver{PreferGo: true} // whatever GODEBUG says, and with our bounds
+		cfg.Resolver = &net.Resolver{PreferGo: true} // whatever GODEBUG says, and within our timeouts
 		theirs = net.DefaultResolver
 	}
 	hosts, names := readOwn(cfg.OwnHosts, theirs)
@@ -90,9 +94,9 @@ func New(cfg Config) *Client {
 	}
 }
 
-// Check judges a URL without asking the network, for when it is saved. The field is its wire name, for the error:
-// validation_failed for what is not a URL that Do would send to, target_not_allowed for one that is forbidden as it is
-// spelled. A name may still resolve to a forbidden address; that is judged each time when it is dialled.
+// Check judges a URL without using the network, for when it is saved. field is its wire name, for the error:
+// validation_failed if Do could not send to the URL, target_not_allowed if it is forbidden as spelled. A name may still
+// resolve to a forbidden address; that is judged at every dial.
 func (c *Client) Check(field, rawURL string) error {
 	if _, err := c.parseTarget(field, rawURL); err != nil {
 		return err
@@ -100,7 +104,7 @@ func (c *Client) Check(field, rawURL string) error {
 	return nil
 }
 
-// Do sends one request, once, and reads its answer. Its error is always a *Failure.
+// Do sends one request, once, and reads the response. Its error is always a *Failure.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	resp, failure := c.do(ctx, r)
 	if failure != nil {
@@ -157,7 +161,7 @@ func (c *Client) do(ctx context.Context, r Request) (_ *Response, failure *Failu
 	return c.exchange(ctx, began, l, m)
 }
 
-// Turn is the right to have one request under way.
+// Turn is the right to have one request in flight.
 type Turn struct{ end func() }
 
 // End gives the turn back, once. A nil Turn may be ended.
@@ -167,9 +171,9 @@ func (t *Turn) End() {
 	}
 }
 
-// Turn waits for a turn of a key until ctx is done, for who must do something between that and the request, or whose
-// target is to have all of the request's time. line is one of the lines that share what the key has, such as an
-// endpoint of a tenant: one whose targets never answer leaves turns to the others. Its error is always a *Failure.
+// Turn waits for a turn of a key until ctx is done. It is for callers that must do something between taking the turn
+// and sending, or whose target is to have all of the request's time. line divides what the key has, such as by endpoint
+// of a tenant: a line whose targets never answer leaves turns to the others. Its error is always a *Failure.
 func (c *Client) Turn(ctx context.Context, key string, line int64) (*Turn, error) {
 	turn, failure := c.turn(ctx, key, line)
 	if failure != nil {
@@ -188,8 +192,8 @@ func (c *Client) turn(ctx context.Context, key string, line int64) (*Turn, *Fail
 	return &Turn{func() { c.turns.give(key, line) }}, nil
 }
 
-// DialContext connects for another protocol than HTTP under the same guard, without the port policy. The network is
-// tcp, tcp4 or tcp6, and the address a host and a port number. Its error is always a *Failure.
+// DialContext connects for a protocol other than HTTP under the same guard, without the port policy. network is tcp,
+// tcp4 or tcp6, and address is a host and a port number. Its error is always a *Failure.
 func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	family, ok := map[string]int{"tcp": 0, "tcp4": 4, "tcp6": 6}[network]
 	written, digits, err := net.SplitHostPort(address)

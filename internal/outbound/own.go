@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	ownFresh = time.Second // how long where a name of our own leads is taken to be known
-	ownKept  = time.Hour   // how long an address stays shut that it led to: a name may give its addresses by turns
+	ownFresh = time.Second // how long an answer for a name of our own is used without asking again
+	ownKept  = time.Hour   // how long an address it had stays shut: a name may give its addresses in turn
 )
 
-// ownName is a name at which something of this installation is.
+// ownName is a name at which something of this installation listens.
 type ownName struct {
 	host     host
 	port     uint16
 	resolver Resolver
 
 	mu    sync.Mutex
-	asked time.Time // when the last answer came
-	seen  map[netip.Addr]time.Time
+	asked time.Time                // when the last answer came
+	seen  map[netip.Addr]time.Time // addresses it had, and when last
 }
 
-// readOwn tells the hosts that are addresses from those that are names. What cannot be read is left out: nothing can
-// be there.
+// readOwn splits the hosts into addresses and names. It skips what it cannot parse: nothing can listen there.
 func readOwn(hosts []string, resolver Resolver) (addrs []netip.AddrPort, names []*ownName) {
 	for _, written := range hosts {
 		name, digits, err := net.SplitHostPort(written)
@@ -50,22 +49,22 @@ func readOwn(hosts []string, resolver Resolver) (addrs []netip.AddrPort, names [
 			}
 			continue
 		case fault != "":
-			h.name = name // others may resolve it
+			h.name = name // other resolvers may accept it
 		}
 		names = append(names, &ownName{host: h, port: port, resolver: resolver, seen: make(map[netip.Addr]time.Time)})
 	}
 	return addrs, names
 }
 
-// isOwnName reports whether something of this installation is at the very name.
+// isOwnName reports whether something of this installation listens at this very name.
 func (g *guard) isOwnName(name string, port uint16) bool {
 	return slices.ContainsFunc(g.names, func(n *ownName) bool {
 		return n.port == port && strings.TrimSuffix(n.host.name, ".") == name
 	})
 }
 
-// withoutOwn leaves out the addresses to which names of our own lead now. Nobody waits for a name whose port is
-// another. Where a name is not resolved, and never was, it cannot be said what may be dialled, and nothing is.
+// withoutOwn removes the addresses that names of our own have now. It resolves only names with the same port. If one
+// cannot be resolved, and never was, any address may be its own, so none may be dialled.
 func (g *guard) withoutOwn(ctx context.Context, port uint16, list []netip.AddrPort) ([]netip.AddrPort, *Failure) {
 	for _, n := range g.names {
 		if n.port != port {
@@ -82,7 +81,7 @@ func (g *guard) withoutOwn(ctx context.Context, port uint16, list []netip.AddrPo
 	return list, nil
 }
 
-// addresses are where the name leads, and led of late.
+// addresses returns the addresses that the name has now or had within ownKept.
 func (n *ownName) addresses(ctx context.Context) ([]netip.Addr, *Failure) {
 	n.mu.Lock()
 	fresh := !n.asked.IsZero() && time.Since(n.asked) < ownFresh

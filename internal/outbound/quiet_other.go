@@ -4,5 +4,5 @@ package outbound
 
 import "net"
 
-// quiet is not known here, so no connection serves a second request.
+// quiet cannot be determined on this system, so no connection serves a second request.
 func quiet(net.Conn) bool { return false }

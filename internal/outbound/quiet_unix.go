@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// quiet reports whether a connection is open and nothing has come on it that nobody asked for.
+// quiet reports whether a connection is open with nothing to read.
 func quiet(conn net.Conn) bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

@@ -10,11 +10,11 @@ import (
 	"hookglass"
 )
 
-// RetryAfter is for how long an answer asks to be left alone (RFC 9110, section 10.2.3): its seconds, or the time until
-// its date, up to the longest that is honoured. What cannot be read asks for nothing.
+// RetryAfter returns how long a response asks to wait (RFC 9110, section 10.2.3): its seconds, or the time until its
+// date, but at most longest. A value that cannot be parsed counts as none.
 func RetryAfter(h hookglass.Headers, now time.Time, longest time.Duration) time.Duration {
 	value := h.Get("Retry-After")
-	if value == "" { // as most
+	if value == "" { // the usual case
 		return 0
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Rule opens a network to outbound requests, at all ports or at some. The zero value opens nothing.
+// Rule opens a network to outbound requests, on all ports or on some. The zero value opens nothing.
 type Rule struct {
 	prefix      netip.Prefix
-	first, last uint16 // ports; 0, 0 for all that the port policy lets through
+	first, last uint16 // ports; 0, 0: all that the port policy allows
 }
 
-// ParseRule reads a network or an address, optionally with a port or a range of ports:
+// ParseRule parses a network or an address, optionally with a port or a range of ports:
 //
 //	10.0.0.0/8    10.1.2.3    10.1.2.3/32:9000    10.1.2.3:9000-9010    fd00::/8    fd00::/8:443    [fd00::1]:443
 //
-// A rule that names ports opens those whatever the port policy says of them.
+// A rule that names ports opens them even against the port policy.
 func ParseRule(s string) (Rule, error) {
 	network, ports := s, ""
 	if slash := strings.IndexByte(s, '/'); slash >= 0 {
@@ -75,10 +75,10 @@ func ParseRule(s string) (Rule, error) {
 	return r, nil
 }
 
-// Network is what the rule opens, and whether at some ports alone.
+// Network returns the network that the rule opens, and whether it opens only some ports.
 func (r Rule) Network() (network netip.Prefix, ports bool) { return r.prefix, r.first != 0 }
 
-// String returns the rule in the form that ParseRule reads.
+// String returns the rule in the form that ParseRule accepts.
 func (r Rule) String() string {
 	switch {
 	case r.first == 0:
@@ -90,16 +90,16 @@ func (r Rule) String() string {
 	}
 }
 
-// opens reports whether the rule is about this address and port. An address of IPv4 inside IPv6 is opened by a rule
-// for the IPv6 network alone, except the mapped form, which the caller has unmapped.
+// opens reports whether the rule covers this address and port. An IPv4 address inside IPv6 is covered only by a rule
+// for the IPv6 network, except in the mapped form, which the caller has unmapped.
 func (r Rule) opens(at netip.AddrPort) bool {
 	return r.prefix.Contains(at.Addr()) && (r.first == 0 || r.names(at.Port()))
 }
 
-// names reports whether the rule was written with this port.
+// names reports whether the rule names this port.
 func (r Rule) names(port uint16) bool { return r.first != 0 && r.first <= port && port <= r.last }
 
-// parsePort reads a port as plain decimal digits.
+// parsePort parses a port in plain decimal digits.
 func parsePort(s string) (uint16, error) {
 	if s == "" || len(s) > 5 || strings.Trim(s, "0123456789") != "" {
 		return 0, errors.New("not a port")

@@ -12,10 +12,10 @@ import (
 	"hookglass"
 )
 
-// maxURL is what reception bounds a whole request head to, so that no captured path is too long to be sent on.
+// maxURL equals the bound of an incoming request's head, so that no captured path is too long to be sent on.
 const maxURL = 64 << 10
 
-// target is a URL taken apart.
+// target is a parsed URL.
 type target struct {
 	tls  bool
 	host host
@@ -23,15 +23,15 @@ type target struct {
 	path string // the request target: path and query as written
 }
 
-// host is a host in the one form that is sent and dialled.
+// host is a host in the canonical form that is sent and dialled.
 type host struct {
-	name string     // ASCII, lower case, perhaps with the dot that ends it; empty for an address
+	name string     // ASCII, lower case, perhaps with a final dot; empty for an address
 	addr netip.Addr // unmapped; not valid for a name
 }
 
-// parseTarget takes a URL apart and judges it as it is spelled. The reading is strict, so that nobody can read it in
-// another way; before it refuses a spelling as invalid, it judges what a more generous reader would make of it, so
-// that a forbidden target is called forbidden however it is dressed.
+// parseTarget parses a URL and judges it as spelled. It parses strictly, so that no other reader can understand the URL
+// differently. Before it refuses a spelling as invalid, it judges what a more lenient reader would make of it: a
+// forbidden target is called forbidden however it is spelled.
 func (g *guard) parseTarget(field, raw string) (target, *hookglass.Error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	t := target{tls: strings.EqualFold(scheme, "https")}
@@ -83,7 +83,7 @@ func (g *guard) parseTarget(field, raw string) (target, *hookglass.Error) {
 	return t, nil
 }
 
-// forbids reports whether a host is forbidden whatever it may resolve to.
+// forbids reports whether a host is forbidden whatever it resolves to.
 func (g *guard) forbids(h host, port uint16) bool {
 	switch name := strings.TrimSuffix(h.name, "."); {
 	case h.addr.IsValid():
@@ -109,7 +109,7 @@ func (g *guard) forbids(h host, port uint16) bool {
 	return true
 }
 
-// loopbacks are what localhost stands for, without asking anyone (RFC 6761, section 6.3).
+// loopbacks are the addresses of localhost, which is never resolved (RFC 6761, section 6.3).
 var loopbacks = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
 func isLocalhost(name string) bool {
@@ -117,12 +117,12 @@ func isLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// lookup maps names of other scripts as browsers and resolvers do (UTS 46), which also turns the many forms of digits
-// and dots into plain ones.
+// lookup maps internationalized names as browsers and resolvers do (UTS 46), which also maps the many forms of digits
+// and dots to plain ones.
 var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
 
-// readHost reads a host as it stands in a URL, without its port. With a fault, which says how the spelling is wrong,
-// the host is the most generous reading, to be judged and not to be used.
+// readHost parses a host as it stands in a URL, without its port. A fault says what is wrong with the spelling; the
+// host is then the most lenient reading, to be judged but not used.
 func readHost(written string) (h host, fault string) {
 	const notName = "has a host that is not a name or an address"
 	if strings.HasPrefix(written, "[") || strings.Count(written, ":") > 0 {
@@ -166,7 +166,7 @@ func readHost(written string) (h host, fault string) {
 	return host{name: s}, fault
 }
 
-// readHost6 reads an address of IPv6, which stands in brackets.
+// readHost6 parses an IPv6 address in brackets.
 func readHost6(written string) (host, string) {
 	const fault = "has an IPv6 address that is not written as such in brackets"
 	s, closed := strings.CutSuffix(strings.TrimPrefix(written, "["), "]")
@@ -183,8 +183,8 @@ func readHost6(written string) (host, string) {
 	return host{addr: a.Unmap()}, ""
 }
 
-// readIPv4 reads an address in any of the forms that inet_aton takes: one to four numbers, decimal, octal or
-// hexadecimal, of which the last fills what is left.
+// readIPv4 parses an address in any form that inet_aton accepts: one to four numbers, decimal, octal or hexadecimal, of
+// which the last fills the remaining bytes.
 func readIPv4(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {
@@ -211,7 +211,7 @@ func readNumber(s string) (uint64, bool) {
 	case strings.HasPrefix(s, "0x"):
 		s, base = s[2:], 16
 		if s == "" {
-			return 0, true // as inet_aton and browsers have it
+			return 0, true // as inet_aton and browsers do
 		}
 	case len(s) > 1 && s[0] == '0':
 		s, base = s[1:], 8
@@ -220,8 +220,7 @@ func readNumber(s string) (uint64, bool) {
 	return n, err == nil
 }
 
-// isNumber reports whether a label can be the last of an IPv4 address and never that of a name (WHATWG URL, "ends in a
-// number").
+// isNumber reports whether a label can end only an IPv4 address, never a name (WHATWG URL, "ends in a number").
 func isNumber(label string) bool {
 	if label == "" {
 		return false
@@ -233,8 +232,8 @@ func isNumber(label string) bool {
 	return ok && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// isName reports whether s is a name in ASCII, lower case, without the dot that ends it (RFC 1035; with the underscore
-// that many private names have).
+// isName reports whether s is a name in lower-case ASCII without a final dot (RFC 1035, with the underscore that many
+// private names have).
 func isName(s string) bool {
 	if len(s) > 253 {
 		return false
@@ -256,8 +255,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// requestTarget makes the target of a request line of what follows the authority: without the fragment, and with the
-// bytes that a request line cannot hold percent-encoded. Nothing else is touched.
+// requestTarget builds the target of a request line from what follows the authority: it cuts the fragment and
+// percent-encodes bytes that a request line cannot hold. Nothing else changes.
 func requestTarget(s string) string {
 	s, _, _ = strings.Cut(s, "#")
 	if !strings.HasPrefix(s, "/") {
@@ -278,7 +277,7 @@ func requestTarget(s string) string {
 	return b.String()
 }
 
-// authority is the value of the Host field.
+// authority returns the value of the Host field.
 func (t target) authority() string {
 	s := t.host.name
 	if a := t.host.addr; a.Is4() {

@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// turns bounds how many requests are under way, in all and for one key. Who waits is served in the order of arrival
-// within a line of a key, and in rotation between lines and between keys, so that a tenant whose targets never answer
-// delays only itself.
+// turns bounds how many requests are in flight, in all and per key. Waiters are served in order of arrival within a
+// line of a key, and in rotation between lines and between keys, so that a tenant whose targets never answer delays
+// only itself.
 //
-// A key may take another turn as long as it holds fewer than are free, and a line of a key, such as an endpoint of a
-// tenant, as long as it holds fewer than the key has left, as in package fair. So those that never let go leave some to
-// the others. Line 0 is no line: it takes all that the key has.
+// A key may take another turn while it holds fewer than are free, and a line of a key, such as an endpoint of a tenant,
+// while it holds fewer than the key has left, as in package fair. So those that never let go leave some to the others.
+// Line 0 stands for no line: it may take all that the key has.
 type turns struct {
 	total, perKey int
 
 	mu    sync.Mutex
 	taken int
 	keys  map[string]*queue
-	ring  []*queue // those with someone waiting, the next to be served first
+	ring  []*queue // those with waiters, the next to be served first
 }
 
-// queue is what one key holds and waits for. It exists while it does either.
+// queue holds the turns and waiters of one key, and exists while there are any.
 type queue struct {
 	key   string
 	taken int
 	lines map[int64]*file
-	ring  []*file // those with someone waiting, the next to be served first
+	ring  []*file // those with waiters, the next to be served first
 }
 
-// file is what one line of a key holds and waits for. It exists while it does either.
+// file holds the turns and waiters of one line of a key, and exists while there are any.
 type file struct {
 	line    int64
 	taken   int
@@ -42,7 +42,7 @@ func newTurns(total, perKey int) *turns {
 	return &turns{total: total, perKey: perKey, keys: map[string]*queue{}}
 }
 
-// take waits for a turn until ctx is done. Who took one gives it back.
+// take waits for a turn until ctx is done. The caller returns it with give.
 func (t *turns) take(ctx context.Context, key string, line int64) error {
 	t.mu.Lock()
 	q := t.keys[key]
@@ -76,7 +76,7 @@ func (t *turns) take(ctx context.Context, key string, line int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-w.granted: // at the same moment; the turn is passed on
+	case <-w.granted: // at the same moment: pass the turn on
 		t.release(q, f)
 	default:
 		if f.waiting = remove(f.waiting, w); len(f.waiting) == 0 {
@@ -97,7 +97,7 @@ func (t *turns) give(key string, line int64) {
 	t.release(q, q.lines[line])
 }
 
-// free reports whether there is a turn for a line.
+// free reports whether the line may take a turn.
 func (t *turns) free(q *queue, f *file) bool {
 	free, left := t.total-t.taken, t.perKey-q.taken
 	return q.taken < free && left > 0 && (f.line == 0 || f.taken < left)
@@ -117,7 +117,7 @@ func (t *turns) release(q *queue, f *file) {
 	t.forget(q, f)
 }
 
-// serve grants the turns that are free.
+// serve grants free turns to waiters.
 func (t *turns) serve() {
 	for i := 0; i < len(t.ring) && t.taken < t.total; {
 		q := t.ring[i]
@@ -139,7 +139,7 @@ func (t *turns) serve() {
 	}
 }
 
-// next is the line of a key that is served next, nil where there is no turn for any that waits.
+// next returns the line of a key to serve next, or nil if no waiting line may take a turn.
 func (t *turns) next(q *queue) *file {
 	for _, f := range q.ring {
 		if t.free(q, f) {
