@@ -7,8 +7,8 @@ import (
 	"hookglass/api"
 )
 
-// ReadAssertions reads what is asserted, and adds to faults what is wrong with it, under the field in. An empty object
-// and null assert nothing and count as none.
+// ReadAssertions reads assertions and appends what is wrong with them to faults, with field names that begin with in.
+// An empty object or null asserts nothing and counts as no assertions.
 func ReadAssertions(faults *[]hookglass.FieldError, in string, a *api.Assertions) *hookglass.Assertions {
 	out := new(hookglass.Assertions)
 	fault := func(field, message string) {

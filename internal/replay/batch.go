@@ -12,35 +12,35 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of a bulk replay. Its events are sent one after another, oldest first, so a rate is the most there will be.
+// Bounds of a bulk replay. It sends one event after another, oldest first, so the rate is an upper bound.
 const (
 	maxBatch     = 10_000 // events
-	maxPicked    = 1_000  // of them, where they are named
-	defaultRate  = 10     // a second
+	maxPicked    = 1_000  // events, if the request names them
+	defaultRate  = 10     // events a second
 	MaxRate      = 100
 	collectPage  = 500
-	collectTime  = 20 * time.Second // for finding the events, for which a person waits
-	shiftTime    = 15 * time.Second // of one job, besides the delivery that is under way then
-	stillMoving  = Timeout + slack  // a batch that has not moved for so long is with nobody
+	collectTime  = 20 * time.Second // for finding the events, while a person waits
+	shiftTime    = 15 * time.Second // of one job, besides the delivery in progress at its end
+	stillMoving  = Timeout + slack  // after so long without progress a batch has no worker
 	queuedTooOld = 20 * time.Second // a run that waits so long may have lost its job
 	sweepRows    = 100
 )
 
-// BatchRequest says what a bulk replay shall do.
+// BatchRequest describes a bulk replay.
 type BatchRequest struct {
 	Query         string   // the search language; ignored events are left out unless it asks for them
-	Events        []string // where it is not nil, these and no others, in place of a query
-	WhatIsLeft    bool     // of Events: one that names no event is left out, not refused
+	Events        []string // if not nil, the IDs of the events, instead of a query
+	WhatIsLeft    bool     // skip the IDs in Events that name no event instead of refusing them
 	TargetURL     string
 	Identity      string
 	Signature     string
-	Rate          int // a second; 0: 10
+	Rate          int // events a second; 0: 10
 	StopOnFailure bool
-	DryRun        bool // only say what would be replayed
+	DryRun        bool // only return what would be replayed
 }
 
-// CreateBatch finds the events that a query means now and begins to replay them. A dry run stores nothing: its batch
-// has a Total and no ID.
+// CreateBatch finds the events that the query matches now and starts to replay them. A dry run stores nothing: its
+// batch has a Total and no ID.
 func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref string, r BatchRequest) (b hookglass.ReplayBatch, err error) {
 	if err := who.MayManage(); err != nil {
 		return b, err
@@ -88,7 +88,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	return b, err
 }
 
-// readBatch says what a request asks for, or what is wrong with it.
+// readBatch parses a request, or returns all that is wrong with it.
 func (s *Service) readBatch(r BatchRequest) (options hookglass.ReplayOptions, q query.Query, err error) {
 	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
 	if r.Rate < 1 || r.Rate > MaxRate {
@@ -139,7 +139,7 @@ func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref strin
 	return seqs, err
 }
 
-// collect finds the events of a bulk replay.
+// collect finds the events that the query of a bulk replay matches.
 func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref string, q query.Query) (seqs []int64, err error) {
 	for before, until := int64(0), time.Now().Add(collectTime); ; {
 		err = s.db.View(ctx, who, func(v *store.View) error {
@@ -163,18 +163,18 @@ func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref stri
 	}
 }
 
-// Pause, Resume and Cancel move a bulk replay. An event that is under way then is finished. They answer not_found, and
-// conflict in a state that does not allow it; what is in the state already stays.
+// Pause pauses a bulk replay. Like Resume and Cancel it lets the event in progress finish, answers not_found, answers
+// conflict in a state that does not allow the change, and changes nothing if the batch is in the new state already.
 func (s *Service) Pause(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
 	return s.move(ctx, who, ref, id, hookglass.BatchPaused, hookglass.BatchRunning)
 }
 
-// Resume goes on with a paused one.
+// Resume continues a paused bulk replay.
 func (s *Service) Resume(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
 	return s.move(ctx, who, ref, id, hookglass.BatchRunning, hookglass.BatchPaused)
 }
 
-// Cancel ends one for good.
+// Cancel ends a bulk replay for good.
 func (s *Service) Cancel(ctx context.Context, who hookglass.Principal, ref, id string) (hookglass.ReplayBatch, error) {
 	return s.move(ctx, who, ref, id, hookglass.BatchCanceled, hookglass.BatchRunning, hookglass.BatchPaused)
 }
@@ -199,9 +199,8 @@ func (s *Service) move(ctx context.Context, who hookglass.Principal, ref, id str
 	return b, err
 }
 
-// WorkBatch replays events of a bulk replay for a while, one after another, and begins none any more once Run has
-// ended. It reports whether others shall wait for their turn no longer: false means that there is more to do. It
-// answers rate_limited when the tenant's others must end first.
+// WorkBatch replays events of a bulk replay one after another, for shiftTime or until Run ends. done is false while
+// there is more to do. It answers rate_limited while too many replays of the tenant are in progress.
 func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err error) {
 	var src source
 	var b hookglass.ReplayBatch
@@ -224,7 +223,7 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	defer give()
 	for until := time.Now().Add(shiftTime); time.Now().Before(until); {
 		select {
-		case <-s.leaving: // to send another event would be to be cut off in the middle of it
+		case <-s.leaving: // the next event would be cut off while it is sent
 			return false, nil
 		default:
 		}
@@ -245,16 +244,16 @@ func (s *Service) WorkBatch(ctx context.Context, id string) (done bool, err erro
 	return false, nil
 }
 
-// batchStep is one event of a bulk replay in hand.
+// batchStep is the event of a bulk replay that is in progress.
 type batchStep struct {
 	batch hookglass.ReplayBatch
 	item  hookglass.BatchItem
 	began time.Time
 }
 
-// workOne replays the next event and returns how long to wait before the one after it. more is false when no event is
-// left for this worker. That is also so when another worker has an event under way, because that worker goes on with
-// the rest. So a replay that was resumed while its worker waited for an answer soon has one worker again.
+// workOne replays the next event and returns how long to wait before the one after it. more is false if this worker is
+// done: no event is left, or another worker has one in progress and goes on with the rest. So a bulk replay that was
+// resumed while its worker waited for a response soon has one worker again.
 func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.Duration, err error) {
 	st, wait, err := s.beginItem(ctx, id)
 	switch {
@@ -270,7 +269,7 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 	made, err := s.sendItem(ctx, st)
 	interval := time.Second / time.Duration(st.batch.Rate)
 	if made.withheld || hookglass.Is(err, hookglass.CodeUnavailable) {
-		// Nothing has left, and the event is not to blame: its turn comes again.
+		// Nothing was sent, and the event is not to blame: it will be sent later.
 		back := func(tx *store.Tx) error { return tx.ReturnBatchItem(st.item.Num, st.began) }
 		return true, interval, errors.Join(err, s.db.Persist(ctx, recordTimeout, hookglass.System, back))
 	}
@@ -288,11 +287,11 @@ func (s *Service) workOne(ctx context.Context, id string) (more bool, wait time.
 		return finish(tx, &st.batch, st.item)
 	}
 	err = s.db.Persist(ctx, recordTimeout, hookglass.System, settle)
-	return true, min(interval, interval-s.db.Now().Sub(st.began)), err // no longer where the clock goes back meanwhile
+	return true, min(interval, interval-s.db.Now().Sub(st.began)), err // at most interval, even if the clock goes back
 }
 
-// beginItem takes the next event of a bulk replay in hand, and closes a bulk replay that has no event left. It returns
-// how long to wait when it is too early for the next event, and an item without a number when there is none to send.
+// beginItem marks the next event of a bulk replay as begun, or completes a bulk replay that has no event left. It
+// returns how long to wait if it is too early for the next event, and an item with no Num if there is nothing to send.
 func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait time.Duration, err error) {
 	st = new(batchStep)
 	err = s.take(ctx, func(tx *store.Tx) error {
@@ -308,7 +307,7 @@ func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait
 	return st, wait, err
 }
 
-// sendItem replays the event that is in hand, when there is room for its body.
+// sendItem replays the event once there is room for its body.
 func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, err error) {
 	b := &st.batch
 	var src source
@@ -326,7 +325,7 @@ func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, 
 	if err != nil {
 		return made, err
 	}
-	// While it waits the event counts as under way, so that is for less than slack.
+	// The event counts as begun while it waits, so the wait must be shorter than slack.
 	give, ok := s.bodies.Await(ctx, src.key(), size, min(s.roomTime, slack/2))
 	if !ok {
 		return attempted{withheld: true}, nil
@@ -345,7 +344,7 @@ func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, 
 	return s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, s.db.Now()))
 }
 
-// attempted says what came of an event that was sent.
+// attempted sets the result of an event that was sent.
 func (st *batchStep) attempted(ctx context.Context, a *hookglass.Replay) {
 	item := &st.item
 	a.BatchID, item.ReplayID, item.Failure = st.batch.ID, a.ID, a.Failure
@@ -355,14 +354,14 @@ func (st *batchStep) attempted(ctx context.Context, a *hookglass.Replay) {
 	switch {
 	case a.Passed():
 		item.State = hookglass.ItemPassed
-	case ctx.Err() != nil && a.Failure != nil: // told to stop in the middle of it
+	case ctx.Err() != nil && a.Failure != nil: // stopped while it was sent
 		item.State = hookglass.ItemUnknown
 	default:
 		item.State = hookglass.ItemFailed
 	}
 }
 
-// unsent says why an event could not be sent.
+// unsent sets the failure of an event that could not be sent.
 func (s *Service) unsent(ctx context.Context, st *batchStep, err error) {
 	st.item.State = hookglass.ItemFailed
 	var refusal *hookglass.Error
@@ -374,8 +373,8 @@ func (s *Service) unsent(ctx context.Context, st *batchStep, err error) {
 	s.Log.ErrorContext(ctx, "an event of a bulk replay failed", "batch", st.batch.ID, "error", err)
 }
 
-// finish stores the result of an event, and stops the bulk replay after a failure if it is to stop on one. A bulk
-// replay that was paused meanwhile stops as well: resuming it must not pass over the failure.
+// finish stores the result of an event, and stops the bulk replay after a failure if it has StopOnFailure. It also
+// stops one that was paused meanwhile: resuming must not skip the failure.
 func finish(tx *store.Tx, b *hookglass.ReplayBatch, item hookglass.BatchItem) error {
 	if err := tx.FinishBatchItem(b.Num, item); err != nil {
 		return err
@@ -401,12 +400,12 @@ func (s *Service) close(tx *store.Tx, b *hookglass.ReplayBatch) error {
 	return err
 }
 
-// Run finishes what dead processes left behind, until ctx ends. Bulk replays are then left to others, each behind the
-// event that is under way.
+// Run finishes what dead processes left behind, until ctx ends. Then the bulk replays of this process stop after the
+// event in progress, and other processes continue them.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.leave()
-	// On an embedded database no other process can be at work: what began before is with nobody.
-	cutoff := s.db.Now() // by the clock that markers are written by, which all nodes share
+	// With an embedded database this is the only process, so whatever began before now has no worker.
+	cutoff := s.db.Now() // the clock that markers are written by, shared by all nodes
 	if s.db.Postgres() {
 		cutoff = cutoff.Add(-stillMoving)
 	}
@@ -425,10 +424,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// purgePieces is how many transactions one purge takes; the next goes on.
+// purgePieces bounds the transactions of one purge; the next purge continues.
 const purgePieces = 50
 
-// Purge deletes case runs and bulk replays that ended longer ago than events are kept.
+// Purge deletes case runs and bulk replays that ended longer ago than their account's retention.
 func (s *Service) Purge(ctx context.Context) error {
 	for range purgePieces {
 		var more bool
@@ -443,11 +442,11 @@ func (s *Service) Purge(ctx context.Context) error {
 	return nil
 }
 
-// lost is the failure of what was under way when its process died.
+// lost is the failure of a request that was in progress when its process died.
 var lost = hookglass.Failure{Code: "interrupted", Message: "The service stopped while the request was under way, so it is not known whether the target received it."}
 
-// Sweep writes unknown where a marker is older than begunBefore and nothing followed, and gives new jobs to what has
-// lost its own.
+// Sweep marks runs and events as unknown that began before begunBefore and have no result, and enqueues new jobs for
+// those that lost theirs.
 func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
 		runs, err := tx.OrphanedReplayRuns(begunBefore, sweepRows)
@@ -456,7 +455,7 @@ func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 		}
 		for _, r := range runs {
 			r.State = hookglass.RunUnknown
-			if s.tryResult(ctx, &r) { // what cannot be read now stays as it is
+			if s.tryResult(ctx, &r) { // a result that cannot be read now is not overwritten
 				r.Failure = &lost
 				if err := s.sealResult(&r); err != nil {
 					return err
@@ -476,7 +475,7 @@ func (s *Service) Sweep(ctx context.Context, begunBefore time.Time) error {
 				return err
 			}
 			if o.Batch.State == hookglass.BatchRunning {
-				tx.Enqueue(hookglass.ReplayBatchJob{BatchID: o.Batch.ID}) // who came for it found the event under way, and left
+				tx.Enqueue(hookglass.ReplayBatchJob{BatchID: o.Batch.ID}) // its job gave up: the event was in progress
 			}
 		}
 		if err := tx.RequeueReplayRuns(tx.Now.Add(-queuedTooOld), sweepRows); err != nil {

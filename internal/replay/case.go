@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// CaseDraft is what a caller sets on a case. A nil field is not named.
+// CaseDraft is what a caller sets on a case. A nil field is left as it is.
 type CaseDraft struct {
 	SourceID    *string
 	Name        *string
@@ -20,13 +20,13 @@ type CaseDraft struct {
 	TargetURL   *string
 	Options     *CaseOptions
 	Assertions  *hookglass.Assertions
-	LockVersion *int64 // update alone, and required there
+	LockVersion *int64 // for updates only, where it is required
 }
 
-// CaseOptions are modes as a caller spells them; "" is the default.
+// CaseOptions are modes as the caller spells them; "" is the default.
 type CaseOptions struct{ Identity, Signature string }
 
-// Cases lists the cases of an endpoint, newest first, those with a Num below before where it is not 0.
+// Cases lists the cases of an endpoint, newest first; only those with a Num below before, unless it is 0.
 func (s *Service) Cases(ctx context.Context, who hookglass.Principal, ref string, before int64, limit int) (cases []hookglass.ReplayCase, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		cases, err = v.ReplayCases(ref, before, limit)
@@ -40,7 +40,7 @@ func (s *Service) Cases(ctx context.Context, who hookglass.Principal, ref string
 	return cases, err
 }
 
-// Case returns one case. It answers not_found.
+// Case returns one case, or not_found.
 func (s *Service) Case(ctx context.Context, who hookglass.Principal, ref, id string) (c hookglass.ReplayCase, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		c, err = v.ReplayCase(ref, id)
@@ -57,14 +57,14 @@ func (s *Service) openCase(c *hookglass.ReplayCase) error {
 	return s.open(c.Sealed, configOf(c.ID), &c.ReplayCaseConfig)
 }
 
-// snapshotTimes is how many times its own size an event takes in memory while a snapshot is made of it, and sealedTimes
-// how many times a snapshot takes while it is opened: as bytes, as text, and sealed.
+// snapshotTimes is how many times its own size an event takes in memory while its snapshot is made; sealedTimes is how
+// many times its size a snapshot takes while it is opened: as bytes, as text, and sealed.
 const (
 	snapshotTimes = 6
 	sealedTimes   = 4
 )
 
-// hold reads a source while there is room for its snapshot, until ctx is done.
+// hold reads a source once there is room for its snapshot, and keeps the room until ctx is done.
 func (s *Service) hold(ctx context.Context, who hookglass.Principal, read func(*store.View) (*hookglass.Event, error)) (err error) {
 	if s.Reads == nil {
 		_, err = store.Read(ctx, s.db, who, read)
@@ -75,8 +75,8 @@ func (s *Service) hold(ctx context.Context, who hookglass.Principal, read func(*
 }
 
 // CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint,
-// payment_method_required, target_not_allowed, validation_failed and, where there is no room for a large source,
-// unavailable.
+// payment_method_required, target_not_allowed, validation_failed, and unavailable if there is no room for a large
+// source.
 func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref string, d CaseDraft) (c hookglass.ReplayCase, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, err
@@ -113,8 +113,8 @@ func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref s
 	return c, err
 }
 
-// UpdateCase changes what the draft names. It answers stale_lock_version unless the draft carries the case's current
-// version.
+// UpdateCase changes the fields that the draft sets. It answers stale_lock_version unless the draft carries the case's
+// current version.
 func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, id string, d CaseDraft) (c hookglass.ReplayCase, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, err
@@ -170,7 +170,7 @@ func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, 
 	return saved, err
 }
 
-// DeleteCase deletes a case; its runs stay. It answers not_found.
+// DeleteCase deletes a case, or answers not_found; its runs stay.
 func (s *Service) DeleteCase(ctx context.Context, who hookglass.Principal, ref, id string) error {
 	if err := who.MayManage(); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (s *Service) DeleteCase(ctx context.Context, who hookglass.Principal, ref, 
 	})
 }
 
-// draft applies what a caller set, reads the source that it names, and judges the whole.
+// draft applies what a caller set to the case, reads the source that it names, and validates the result.
 func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d CaseDraft) error {
 	var faults []hookglass.FieldError
 	if d.Name != nil {
@@ -222,7 +222,7 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 		faults = append(faults, hookglass.FieldError{Field: "replay_case.assertions.json_subset", Message: "must be JSON, nested 128 deep at most"})
 	}
 	var wrong error
-	if c.TargetURL != before || c.TargetURL == "" { // what is kept was allowed once; a run judges it again
+	if c.TargetURL != before || c.TargetURL == "" { // an unchanged target was allowed once, and a run checks it again
 		wrong = s.checkTarget("replay_case.target_url", c.TargetURL)
 	}
 	if err := hookglass.Refusal(faults, wrong); err != nil {
@@ -231,15 +231,14 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	return c.Options.Permitted(src.entitlements)
 }
 
-// isSource reports whether an id, as a caller spells it, is the source that a case has already. To name that source
-// again changes nothing: a caller that reads a case and saves all of it does so, even when only the snapshot of the
-// event is left.
+// isSource reports whether an ID, as the caller spells it, is already the source of the case. Naming it again changes
+// nothing: a caller that reads a case and saves all of it does so, even if only the snapshot of the event is left.
 func isSource(named string, source hookglass.EventID) bool {
 	id, err := hookglass.ParseEventID(named)
 	return err == nil && id == source
 }
 
-// tryBuild answers what a run would be blocked for today: modes that do not fit the event.
+// tryBuild returns the error that a run would be blocked for today: modes that do not fit the event.
 func (s *Service) tryBuild(src source, c hookglass.ReplayCaseConfig) error {
 	_, err := delivery.Build(s.order(src, c.TargetURL, c.Options, s.db.Now()))
 	var e *hookglass.Error
@@ -254,7 +253,7 @@ func (s *Service) tryBuild(src source, c hookglass.ReplayCaseConfig) error {
 	return err
 }
 
-// sealCase seals the configuration and, where the source is new, its snapshot.
+// sealCase seals the configuration and, if there is a new source e, its snapshot.
 func (s *Service) sealCase(c *hookglass.ReplayCase, e *hookglass.Event) (snap []byte, err error) {
 	if c.Sealed, err = s.seal(c.ReplayCaseConfig, configOf(c.ID)); err != nil || e == nil {
 		return nil, err
@@ -266,7 +265,7 @@ func (s *Service) sealCase(c *hookglass.ReplayCase, e *hookglass.Event) (snap []
 	return s.Sealer.Seal(plain, snapshotIn(c.ID))
 }
 
-// snapshotOf opens the snapshot of a case, which has room until ctx is done.
+// snapshotOf opens the snapshot of a case, whose room is kept until ctx is done.
 func (s *Service) snapshotOf(ctx context.Context, who hookglass.Principal, c hookglass.ReplayCase, e hookglass.Endpoint) (*hookglass.Event, error) {
 	var size int64
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -297,8 +296,8 @@ func (s *Service) snapshotOf(ctx context.Context, who hookglass.Principal, c hoo
 // maxKey bounds an Idempotency-Key, in characters (decisions, section 7).
 const maxKey = 255
 
-// RunCase queues a run of the case. A key that the case has seen at the same version gives that run again; at another
-// version it answers idempotency_conflict.
+// RunCase queues a run of the case. If the case has already seen the key, RunCase returns that run at the same version,
+// and answers idempotency_conflict at another.
 func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id, key string) (r hookglass.ReplayCaseRun, err error) {
 	if err := who.MayManage(); err != nil {
 		return r, err

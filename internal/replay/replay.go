@@ -1,9 +1,8 @@
-// Package replay delivers captured events again when a person asks for it: at once, many in a row, and as saved cases
-// whose answers are judged. It hides how a case is sealed, when a run may be sent, and what is remembered of an
-// attempt.
+// Package replay redelivers captured events when a person asks for it: one at once, many in a row, and as saved cases
+// whose responses are checked. It hides how a case is sealed, when a run may be sent, and what is kept of an attempt.
 //
-// At most once. A case run and an event of a bulk replay leave a marker in the table before they are sent. Whoever
-// finds a marker and no outcome writes unknown and does not send again: uncertainty is a state, not a reason to repeat.
+// At most once. A case run and an event of a bulk replay are marked in their table before they are sent. Whoever finds
+// a marker without a result records unknown and does not resend: uncertainty is a state, not a reason to repeat.
 //
 // A Service is safe for concurrent use.
 package replay
@@ -23,13 +22,13 @@ import (
 	"hookglass/internal/timeshift"
 )
 
-// Timeout is for one delivery, from the resolution of the name to the last byte (decisions, section 13, "Replay").
+// Timeout bounds one delivery, from resolving the name to the last byte (decisions, section 13, "Replay").
 const Timeout = 30 * time.Second
 
-// maxKept bounds each body that the history keeps. An answer has more of it (decisions, section 13).
+// maxKept bounds each body in the history. The response to the caller has more of it (decisions, section 13).
 const maxKept = 256 << 10
 
-// Verifiers gives the enabled signature configs of an endpoint, secrets in the clear.
+// Verifiers returns the enabled signature configs of an endpoint, with secrets in clear text.
 type Verifiers interface {
 	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
 }
@@ -40,7 +39,7 @@ type Sealer interface {
 	Open(sealed []byte, where string) ([]byte, error)
 }
 
-// Config is what a Service is made of.
+// Config configures a Service.
 type Config struct {
 	Client    delivery.Client
 	Verifiers Verifiers
@@ -49,39 +48,39 @@ type Config struct {
 	Reads     Reads  // nil: there is always room
 	Proxied   bool   // webhooks come through proxies of this installation
 	Log       *slog.Logger
-	Retention time.Duration // age at which what has ended is purged, where an account sets none
+	Retention time.Duration // age at which ended runs and bulk replays are purged, unless the account sets one
 }
 
-// Reads has large events read as there is room for so many times their size, and for what else takes so many bytes,
-// until ctx is done. It answers unavailable.
+// Reads bounds the memory of large events. Hold reads an event once there is room for times its size, RoomFor waits for
+// room for bytes; both keep the room until ctx is done, and answer unavailable if there is none.
 type Reads interface {
 	Hold(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error)
 	RoomFor(ctx context.Context, who hookglass.Principal, bytes int64) error
 }
 
-// Service is the capability.
+// Service replays events.
 type Service struct {
 	Config
 	db *store.DB
 
-	turns  *fair.Workers // of runs and bulk replays under way in this process
+	turns  *fair.Workers // of runs and bulk replays in progress in this process
 	bodies *fair.Bodies
 
 	leaving chan struct{} // closed when Run ends
 	leave   func()
 
-	recordTime time.Duration // recordTimeout; a test has less patience
-	roomTime   time.Duration // roomTime; likewise
+	recordTime time.Duration // recordTimeout; shorter in tests
+	roomTime   time.Duration // roomTime; shorter in tests
 }
 
-// A process works as many runs and bulk replays at a time as internal/job has workers for them. A tenant has half of
-// these turns at most, and an endpoint a quarter, so that targets that do not answer leave turns for others.
+// A process has as many turns for runs and bulk replays as internal/job has workers for them. A tenant has at most half
+// of them, and an endpoint a quarter, so that targets that do not answer leave turns for others.
 const (
 	turnsAtOnce   = 64
 	turnsOfTenant = turnsAtOnce / 2
 )
 
-// turn takes one of the turns of an endpoint and its tenant. It answers rate_limited where there is none.
+// turn takes a turn for an endpoint and its tenant, or answers rate_limited.
 func (s *Service) turn(src source) (give func(), err error) {
 	give, ok := s.turns.Take(src.key(), src.endpoint.Num)
 	if !ok {
@@ -91,16 +90,16 @@ func (s *Service) turn(src source) (give func(), err error) {
 }
 
 const (
-	// largeBytes bounds the large bodies that replays and runs hold at a time, each for as long as its target takes.
+	// largeBytes bounds the large bodies that replays and runs hold at a time, each until its target has answered.
 	largeBytes = 64 << 20
-	// roomTime is how long who asks for a replay waits for room.
+	// roomTime is how long the caller of a replay waits for room.
 	roomTime = 15 * time.Second
 )
 
-// errNoRoom is told where the bodies of other replays leave no room in time.
+// errNoRoom is the answer if the bodies of other replays leave no room in time.
 var errNoRoom = &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many replays of large requests are under way.", RetryAfter: 2 * time.Second}
 
-// New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
+// New returns the service. Nothing that a dead process left behind is finished unless [Service.Run] runs.
 func New(db *store.DB, cfg Config) *Service {
 	leaving := make(chan struct{})
 	return &Service{
@@ -109,17 +108,17 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 }
 
-// Request says what a one-off replay shall do.
+// Request describes a one-off replay.
 type Request struct {
 	TargetURL string
 	Identity  string // "": original
 	Signature string // "": the default
 	Overrides delivery.Overrides
-	TimeShift string // moves the times of the copy (see timeshift.Parse); "": none is moved
-	DryRun    bool   // only say what would be sent
+	TimeShift string // moves the times of the copy (see timeshift.Parse); "": moves none
+	DryRun    bool   // only return what would be sent
 }
 
-// source is an event with what it takes to send it.
+// source is an event with all that is needed to send it.
 type source struct {
 	endpoint     hookglass.Endpoint
 	event        *hookglass.Event
@@ -127,9 +126,9 @@ type source struct {
 	entitlements hookglass.Entitlements
 }
 
-// Replay delivers an event once, waits for the answer and remembers the attempt. It answers not_found,
-// payment_method_required, validation_failed, target_not_allowed and, where there is no room for a large event,
-// rate_limited; a target that does not answer is an attempt whose Failure says why.
+// Replay delivers an event once, waits for the response and records the attempt. It answers not_found,
+// payment_method_required, validation_failed, target_not_allowed, and rate_limited if there is no room for a large
+// event. If the target does not answer, the Failure of the attempt says why.
 func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, eventID string, r Request) (*hookglass.Replay, error) {
 	if err := who.MayManage(); err != nil {
 		return nil, err
@@ -138,14 +137,14 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	if err != nil {
 		return nil, err
 	}
-	plain := options.Plain() && shift.IsZero() // what most replays do is everybody's
+	plain := options.Plain() && shift.IsZero() // the usual case, allowed for every account
 	src, give, err := s.load(ctx, who, ref, eventID, plain)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
 	if r.Signature == "" && !shift.IsZero() && src.entitlements.MayRegenerateOrResign() == nil && delivery.Signable(src.event, src.configs) {
-		options.Signature = hookglass.SignatureResign // a captured signature does not fit what is moved
+		options.Signature = hookglass.SignatureResign // a captured signature does not fit shifted times
 	}
 	if err := options.Permitted(src.entitlements); err != nil {
 		return nil, err
@@ -157,13 +156,13 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	}
 	made, err := s.attempt(ctx, src, r.TargetURL, o)
 	var refused *hookglass.Error
-	if errors.As(err, &refused) && refused.Code == hookglass.CodeTargetNotAllowed { // by the address that the name leads to
+	if errors.As(err, &refused) && refused.Code == hookglass.CodeTargetNotAllowed { // because of the resolved address
 		return nil, &hookglass.Error{Code: refused.Code, Message: refused.Message, Details: []hookglass.FieldError{{Field: "target_url", Message: "leads to an address that may not be reached"}}}
 	}
 	if err != nil {
 		return nil, err
 	}
-	// What was sent is told, whether or not it can be remembered: an error would have it sent again.
+	// Return what was sent even if it cannot be recorded: after an error the caller would send it again.
 	full := made.full
 	if err := s.record(ctx, made.kept); err != nil {
 		s.Log.ErrorContext(ctx, "a replay was sent and can not be remembered", "replay", full.ID, "error", err)
@@ -174,7 +173,7 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	return full, nil
 }
 
-// read says what a request asks for, or what is wrong with it.
+// read parses a request, or returns all that is wrong with it.
 func (s *Service) read(r Request) (options hookglass.ReplayOptions, shift timeshift.Shift, err error) {
 	options, faults := hookglass.ParseReplayOptions("", r.Identity, r.Signature)
 	if r.TimeShift != "" {
@@ -186,11 +185,10 @@ func (s *Service) read(r Request) (options hookglass.ReplayOptions, shift timesh
 	return options, shift, hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL))
 }
 
-// load reads an event with what it takes to send it, once there is room for its body, and gives the room back when give
-// is called. A plain replay needs no entitlements, so they are not read for it.
+// load reads an event with all that is needed to send it, once there is room for its body; give returns the room. A
+// plain replay needs no entitlements, so load does not read them.
 func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventID string, plain bool) (src source, give func(), err error) {
-	// Each look is true by itself, so there is no need of a transaction around them, which would take two round trips
-	// more.
+	// Each read is consistent by itself, so they need no transaction, which would cost two more round trips.
 	var size int64
 	err = s.db.Glance(ctx, who, func(v *store.View) error {
 		return v.Both(func(v *store.View) (err error) {
@@ -229,7 +227,7 @@ func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventI
 	return src, give, nil
 }
 
-// source reads what every delivery of an endpoint's events takes.
+// source reads what the delivery of any event of the endpoint needs.
 func (s *Service) source(v *store.View, ref string) (src source, err error) {
 	if src.endpoint, err = v.Endpoint(ref); err != nil {
 		return src, err
@@ -246,7 +244,7 @@ func (s *Service) fill(v *store.View, src *source) (err error) {
 	return err
 }
 
-// entitlements are those of an endpoint's account, none without one.
+// entitlements returns those of the endpoint's account, or none if it has no account.
 func entitlements(v *store.View, e hookglass.Endpoint) (hookglass.Entitlements, error) {
 	if e.AccountID == 0 {
 		return hookglass.Entitlements{}, nil
@@ -255,10 +253,10 @@ func entitlements(v *store.View, e hookglass.Endpoint) (hookglass.Entitlements, 
 	return account.Entitlements(), err
 }
 
-// key is the tenant whose requests are bounded together.
+// key identifies the tenant, whose requests are bounded together.
 func (s source) key() string { return fair.Tenant(s.endpoint.AccountID, s.endpoint.Num) }
 
-// order is what a delivery is made of.
+// order describes a delivery to package delivery.
 func (s *Service) order(src source, target string, options hookglass.ReplayOptions, at time.Time) delivery.Order {
 	return delivery.Order{
 		Event: src.event, TargetURL: target, Local: target == hookglass.TunnelTarget, Options: options, Configs: src.configs, Proxied: s.Proxied,
@@ -266,7 +264,7 @@ func (s *Service) order(src source, target string, options hookglass.ReplayOptio
 	}
 }
 
-// rehearse makes the request of a delivery, and the attempt that it would be.
+// rehearse returns the attempt that a replay would make, without sending it.
 func (s *Service) rehearse(src source, target string, o delivery.Order) (*hookglass.Replay, error) {
 	r, _, err := s.begin(src, target, o)
 	if err != nil {
@@ -289,11 +287,11 @@ func (s *Service) begin(src source, target string, o delivery.Order) (*hookglass
 	}, out, nil
 }
 
-// attempted is one delivery of an event.
+// attempted is the outcome of one delivery of an event.
 type attempted struct {
-	kept     *hookglass.Replay // as it is remembered, bounded and without credentials
-	full     *hookglass.Replay // as it was
-	withheld bool              // nothing left: it had no turn, or the process stops
+	kept     *hookglass.Replay // as recorded, bounded and without credentials
+	full     *hookglass.Replay // as sent and received
+	withheld bool              // nothing was sent: it had no turn, or the process stops
 }
 
 // attempt sends an event once.
@@ -315,8 +313,8 @@ func (s *Service) attempt(ctx context.Context, src source, target string, o deli
 	return attempted{&remembered, full, got.Withheld()}, nil
 }
 
-// shown are headers for whoever asked. A secret that a provider has its senders show as it is (GitLab's token) is
-// nobody's to read, not even now.
+// shown returns headers for the caller of a replay. A secret that a provider sends in clear text (GitLab's token) is
+// redacted even there.
 func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 	all := make(hookglass.Headers, len(h))
 	secrets := delivery.Secrets(configs, nil)
@@ -326,7 +324,7 @@ func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 	return all
 }
 
-// keepRequest is a request as it is remembered.
+// keepRequest returns a request as it is recorded.
 func keepRequest(r hookglass.SentRequest, secrets []string) hookglass.SentRequest {
 	r.Headers = delivery.RedactHeaders(r.Headers, secrets)
 	if len(r.Body) > maxKept {
@@ -335,7 +333,7 @@ func keepRequest(r hookglass.SentRequest, secrets []string) hookglass.SentReques
 	return r
 }
 
-// keepResponse is an answer as it is remembered.
+// keepResponse returns a response as it is recorded.
 func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.TargetResponse {
 	if r == nil {
 		return nil
@@ -349,9 +347,9 @@ func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.Targ
 	return &kept
 }
 
-// take leaves the marker of what is about to be sent. Told to stop before it has, it leaves none; told so while it is
-// stored it goes on, since it would not know whether it has the thing in hand, and of that would be said later that
-// nobody knows whether it was sent.
+// take stores the marker of a delivery that is about to be sent. If ctx is done before, it stores none. It does not
+// stop in the middle of storing: the marker might be there without its worker knowing, and the sweep would later record
+// as unknown what was never sent.
 func (s *Service) take(ctx context.Context, mark func(*store.Tx) error) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -363,10 +361,10 @@ func (s *Service) take(ctx context.Context, mark func(*store.Tx) error) error {
 	})
 }
 
-// recordTimeout bounds how long it takes to write down what was sent, even when the caller is gone.
+// recordTimeout bounds the recording of what was sent, even if the caller is gone.
 const recordTimeout = 15 * time.Second
 
-// record stores an attempt, even when the caller is gone: a request that was sent must not be forgotten.
+// record stores an attempt, even if the caller is gone: a request that was sent must not be forgotten.
 func (s *Service) record(ctx context.Context, r *hookglass.Replay) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.recordTime)
 	defer cancel()
@@ -378,7 +376,7 @@ func (s *Service) record(ctx context.Context, r *hookglass.Replay) error {
 	return err
 }
 
-// checkTarget judges a target as it is spelled. The word tunnel is one.
+// checkTarget judges a target as spelled. It accepts the word tunnel.
 func (s *Service) checkTarget(field, target string) error {
 	if target == "" {
 		return hookglass.Invalid(field, "is required")

@@ -15,11 +15,11 @@ import (
 	"hookglass/internal/store"
 )
 
-// slack is what a run may take besides its delivery. One that began longer ago than both is with nobody.
+// slack is what a run may take besides its delivery. A run that began longer than Timeout and slack ago has no worker.
 const slack = 10 * time.Second
 
-// ExecuteRun sends a queued run once and judges the answer. A run that is not queued any more is left alone: whoever
-// began it, or the sweep, finishes it. Its error is one of the storage, and calling again is safe.
+// ExecuteRun sends a queued run once and checks the response. It does nothing for a run that is no longer queued: its
+// worker, or the sweep, finishes it. After an error ExecuteRun may be called again.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	q, err := s.readRun(ctx, runID)
 	defer q.give()
@@ -40,7 +40,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	defer end()
 	r := q.run
 	request := keepRequest(out.SentRequest, delivery.Secrets(q.configs, out.Headers))
-	request.Body = nil // the case has it
+	request.Body = nil // it is in the case
 	r.Request = &request
 	if err := s.sealResult(&r); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	return s.finish(ctx, r)
 }
 
-// unsendable is what becomes of a run that cannot be sent: it waits, or is blocked for good.
+// unsendable postpones a run that cannot be sent, or blocks it for good.
 func (s *Service) unsendable(ctx context.Context, r hookglass.ReplayCaseRun, why error) error {
 	var blocked *hookglass.Error
 	switch {
@@ -68,7 +68,7 @@ func (s *Service) unsendable(ctx context.Context, r hookglass.ReplayCaseRun, why
 		return s.postpone(ctx, r, why)
 	case errors.As(why, &blocked):
 		r.Failure = &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
-	default: // nothing that waiting mends
+	default: // waiting would not help
 		s.Log.ErrorContext(ctx, "a run of a replay case can not be sent", "run", r.ID, "error", why)
 		r.Failure = &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
 	}
@@ -76,7 +76,7 @@ func (s *Service) unsendable(ctx context.Context, r hookglass.ReplayCaseRun, why
 	return s.finish(ctx, r)
 }
 
-// finish writes the final state, also where the worker was told to stop.
+// finish stores the final state, even if the worker was told to stop.
 func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
 	if err := s.sealResult(&r); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
 	})
 }
 
-// CaseRuns lists the runs of an endpoint's cases, newest first, those with a Num below before where it is not 0; caseID
-// narrows it to one case. The result of one that cannot be opened, as without its key, is left out.
+// CaseRuns lists the runs of an endpoint's cases, newest first; only those with a Num below before, unless it is 0, and
+// only those of caseID, if given. It leaves out a result that cannot be opened, for example because its key is missing.
 func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, caseID string, before int64, limit int) (runs []hookglass.ReplayCaseRun, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		runs, err = v.ReplayRuns(ref, caseID, before, limit)
@@ -100,7 +100,7 @@ func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, ca
 	return runs, err
 }
 
-// tryResult reads the result of a run, if it can, and reports whether it could.
+// tryResult opens the result of a run, and reports whether it could.
 func (s *Service) tryResult(ctx context.Context, r *hookglass.ReplayCaseRun) bool {
 	err := s.openResult(r)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Service) tryResult(ctx context.Context, r *hookglass.ReplayCaseRun) boo
 	return err == nil
 }
 
-// CaseRun returns one run. It answers not_found.
+// CaseRun returns one run, or not_found.
 func (s *Service) CaseRun(ctx context.Context, who hookglass.Principal, ref, id string) (r hookglass.ReplayCaseRun, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		r, err = v.ReplayRun(ref, id)
@@ -122,17 +122,17 @@ func (s *Service) CaseRun(ctx context.Context, who hookglass.Principal, ref, id 
 	return r, err
 }
 
-// queuedRun is a run with what it sends, and what its answer must be.
+// queuedRun is a run with what it sends and the assertions on its response.
 type queuedRun struct {
 	run hookglass.ReplayCaseRun
 	source
 	snapshot   []byte // sealed
 	target     string
 	assertions hookglass.Assertions
-	give       func() // gives the room for the body back
+	give       func() // returns the room for the body
 }
 
-// settle writes into a run what came of its delivery; blocked says that nothing was sent.
+// settle sets the outcome of a run from its delivery; blocked means that nothing was sent.
 func (q *queuedRun) settle(r *hookglass.ReplayCaseRun, got delivery.Outcome, blocked bool) {
 	r.Duration = got.Duration
 	secrets := delivery.Secrets(q.configs, got.Headers)
@@ -161,13 +161,13 @@ func (q *queuedRun) settle(r *hookglass.ReplayCaseRun, got delivery.Outcome, blo
 	r.Response = keepResponse(delivery.Readable(got.Response), secrets)
 }
 
-// postpone has a run wait by its own will: the sweep need not look for its job.
+// postpone keeps a run queued on purpose, so that the sweep does not take its job for lost.
 func (s *Service) postpone(ctx context.Context, r hookglass.ReplayCaseRun, why error) error {
 	return errors.Join(why, s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PostponeReplayRun(r.Num) }))
 }
 
-// readRun reads a run and, while it is queued, what it takes to send it. A coded error is what blocks the run, except
-// errNoRoom. Its give is to be called, whatever comes of it, when the request is no longer needed.
+// readRun reads a run and, while it is queued, what is needed to send it. An error with a code blocks the run, except
+// errNoRoom. The caller must call give, even after an error, when it no longer needs the request.
 func (s *Service) readRun(ctx context.Context, runID string) (q queuedRun, err error) {
 	q.run.ID, q.give = runID, func() {}
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
@@ -206,7 +206,7 @@ func (s *Service) readRun(ctx context.Context, runID string) (q queuedRun, err e
 	return q, err
 }
 
-// prepare opens what is sealed and makes the request. A coded error is what blocks the run.
+// prepare unseals the run and builds its request. An error with a code blocks the run.
 func (s *Service) prepare(ctx context.Context, q *queuedRun) (out delivery.Request, err error) {
 	var c hookglass.ReplayCaseConfig
 	if err := s.open(q.run.Sealed, configIn(q.run.ID), &c); err != nil {
@@ -232,8 +232,8 @@ func (s *Service) prepare(ctx context.Context, q *queuedRun) (out delivery.Reque
 	return delivery.Build(s.order(q.source, c.TargetURL, c.Options, s.db.Now()))
 }
 
-// judged gives a mail the verdict of its authentication when a case was made of it before that verdict came. The mail
-// must still be kept.
+// judged adds the authentication verdict to a mail whose case was created before the verdict came. The mail must still
+// be stored.
 func (s *Service) judged(ctx context.Context, e hookglass.Endpoint, mail *hookglass.Event) error {
 	if mail.Type != hookglass.EventEmail || mail.Authentication.SPF != hookglass.AuthPending {
 		return nil
@@ -249,12 +249,12 @@ func (s *Service) judged(ctx context.Context, e hookglass.Endpoint, mail *hookgl
 	})
 }
 
-// unreadable is a case that no key of the keyset opens: it will not open later either.
+// unreadable is the error for a case that no key of the keyset opens. It will not open later either.
 func unreadable(err error) error {
 	return &hookglass.Error{Code: hookglass.CodeInternal, Message: "The replay case can not be read: its encryption key is missing.", Err: err}
 }
 
-// Judge holds an answer against what is asserted. It is pure, and serves cases that are run away from the server too.
+// Judge checks a response against assertions. It is pure, and also serves cases that are run outside the server.
 func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hookglass.AssertionResult, passed bool) {
 	passed = true
 	add := func(r hookglass.AssertionResult) {
@@ -274,7 +274,7 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 	doc := jsondoc.Unmarked(coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes))
 	matched, parts, err := jsondoc.Subset(a.JSONSubset, doc)
 	if err != nil {
-		return results, false // it was judged when it was saved
+		return results, false // not expected: it was validated when it was saved
 	}
 	passed = passed && matched
 	for _, p := range parts {

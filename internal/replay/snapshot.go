@@ -9,7 +9,8 @@ import (
 	"hookglass"
 )
 
-// snapshot is the event of a case as it is sealed. Bytes are bytes: JSON text would not keep what senders write.
+// snapshot is the event of a case as it is sealed. Text from senders is []byte: JSON strings would not keep invalid
+// UTF-8.
 type snapshot struct {
 	ID                                                hookglass.EventID
 	Type                                              hookglass.EventType
@@ -39,7 +40,7 @@ func (s snapshot) event(endpoint hookglass.Endpoint) *hookglass.Event {
 	}
 }
 
-// Where the things that are sealed stand: the associated data of each names its row (decisions, section 9).
+// The places of sealed values: the associated data of each names its row (decisions, section 9).
 func configOf(caseID string) string   { return "replay_cases:config:" + caseID }
 func snapshotIn(caseID string) string { return "replay_cases:snapshot:" + caseID }
 func configIn(runID string) string    { return "replay_case_runs:config:" + runID }
@@ -64,8 +65,8 @@ func (s *Service) open(sealed []byte, where string, into any) error {
 	return nil
 }
 
-// keptResult is a result as it is sealed: it names the target and what is asserted, which are the case's configuration.
-// As in a snapshot, headers are bytes, and so is the address that a request went to where it is no text.
+// keptResult is a result as it is sealed, since it names the target and the assertions, which are the case's
+// configuration. As in a snapshot, headers are bytes, and so is a URL that is not UTF-8.
 type keptResult struct {
 	hookglass.RunResult
 	Sent, Answered []byte
@@ -92,7 +93,7 @@ func (s *Service) sealResult(r *hookglass.ReplayCaseRun) (err error) {
 	return err
 }
 
-// openResult reads the result of a run that is not read yet.
+// openResult opens the sealed result of a run, if there is one.
 func (s *Service) openResult(r *hookglass.ReplayCaseRun) error {
 	if len(r.SealedResult) == 0 {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"hookglass/internal/delivery"
 )
 
-// Tunnel is the way to the local machines that are connected to endpoints.
+// Tunnel reaches the local machines that are connected to endpoints.
 type Tunnel interface {
-	// Send has one connected client of an endpoint make a request, once at most, and waits for what comes of it.
+	// Send has one connected client of the endpoint make a request, at most once, and waits for the outcome.
 	Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome
 }
 
-// send delivers a request to its target: out of here, or to a connected local machine. blocked says that no machine can
-// have got it.
+// send delivers a request to its target, on the network or on a connected local machine. blocked means that no machine
+// can have received it.
 func (s *Service) send(ctx context.Context, src source, target, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
 	if target == hookglass.TunnelTarget {
 		got, blocked = s.sendLocally(ctx, src, runID, out)
