@@ -367,6 +367,10 @@ type erasedRow struct {
 	event        *hookglass.Event // the fields that figures count
 }
 
+// ofEvents lists the tables whose rows are deleted with their event. A delivery goes before its evidence: its delete
+// waits for an attempt that is being recorded, so the delete of the evidence sees what the attempt added.
+var ofEvents = []string{"tunnel_reports", "tunnel_events", "replays", "releases", "forwards", "forward_evidence", "action_runs", "mail_verdicts"}
+
 // eraseRows deletes events of an endpoint with everything that belongs to them, but only the payloads of bodies. It
 // returns the events that existed.
 func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, error) {
@@ -389,28 +393,10 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, e
 	if err := tx.figureErased(rows, expired); err != nil {
 		return nil, err
 	}
-	for _, table := range []string{"tunnel_reports", "tunnel_events"} {
+	for _, table := range ofEvents {
 		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
 			return nil, err
 		}
-	}
-	for _, table := range []string{"replays", "releases"} {
-		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-			return nil, err
-		}
-	}
-	// A delivery goes before its evidence: the delete waits for an attempt that is being recorded, and then finds its
-	// evidence.
-	for _, table := range []string{"forwards", "forward_evidence"} {
-		if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := tx.exec("DELETE FROM action_runs WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-		return nil, err
-	}
-	if _, err := tx.exec("DELETE FROM mail_verdicts WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs)); err != nil {
-		return nil, err
 	}
 	if len(bodies) > 0 {
 		_, err = tx.exec("DELETE FROM payloads WHERE "+tx.dialect.among("seq", "$1"), tx.dialect.list(bodies))
