@@ -149,7 +149,7 @@ func (db *DB) dumpQueue(ctx context.Context, tx *sql.Tx, sink Sink) error {
 		return err
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT kind, cast(args AS text), queue, priority, max_attempts, scheduled_at FROM river_job
-		WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled') ORDER BY id`)
+		WHERE state IN `+pending+` ORDER BY id`)
 	if err != nil {
 		return err
 	}
