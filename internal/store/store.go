@@ -354,8 +354,8 @@ func (tx *Tx) flushJobs() error {
 	return tx.queue.enqueue(tx.ctx, tx.sqlTx, tx.jobs)
 }
 
-func (v *View) exec(query string, args ...any) (int64, error) {
-	res, err := v.q.ExecContext(v.ctx, query, args...)
+func (tx *Tx) exec(query string, args ...any) (int64, error) {
+	res, err := tx.q.ExecContext(tx.ctx, query, args...)
 	if err != nil {
 		return 0, err
 	}
