@@ -131,11 +131,7 @@ func (tx *Tx) SaveReplayCase(c hookglass.ReplayCase, snapshot []byte) (hookglass
 
 // DeleteReplayCase deletes a case. Its runs stay; queued ones will be blocked. It answers not_found.
 func (tx *Tx) DeleteReplayCase(num int64) error {
-	n, err := tx.exec("DELETE FROM replay_cases WHERE num = $1", num)
-	if err == nil && n == 0 {
-		err = hookglass.NotFound("replay case")
-	}
-	return err
+	return tx.change("replay case", "DELETE FROM replay_cases WHERE num = $1", num)
 }
 
 const runColumns = `r.num, r.id, r.endpoint, r.case_num, r.case_id, r.lock_version, r.snapshot_version, r.idempotency_key, r.state, r.sealed, r.result,

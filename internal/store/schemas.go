@@ -62,13 +62,6 @@ func (tx *Tx) SaveEventSchema(s *hookglass.EventSchema) (saved bool, err error) 
 	return n > 0, err
 }
 
-// EndTask deletes a finished task in the transaction of its results, so that it is done exactly once. It reports false
-// if the claim was lost.
-func (tx *Tx) EndTask(t Task) (bool, error) {
-	n, err := tx.exec("DELETE FROM event_tasks WHERE num = $1 AND claim = $2", t.Num, t.Claim)
-	return n > 0, err
-}
-
 // SchemaDrift describes how an event type departs from its baseline.
 type SchemaDrift struct {
 	EventType string
@@ -91,9 +84,5 @@ func (v *View) SchemaDrifts(endpointNum int64, eventType string) ([]SchemaDrift,
 
 // DeleteEventSchema deletes a schema with its baseline. It answers not_found.
 func (tx *Tx) DeleteEventSchema(num int64) error {
-	n, err := tx.exec("DELETE FROM event_schemas WHERE num = $1", num)
-	if err == nil && n == 0 {
-		return hookglass.NotFound("schema")
-	}
-	return err
+	return tx.change("schema", "DELETE FROM event_schemas WHERE num = $1", num)
 }

@@ -82,6 +82,13 @@ func (tx *Tx) ExtendTasks(nums []int64, lease time.Duration) error {
 	return err
 }
 
+// EndTask deletes a finished task in the transaction of its results, so that it is done exactly once. It reports false
+// if the claim was lost.
+func (tx *Tx) EndTask(t Task) (bool, error) {
+	n, err := tx.exec("DELETE FROM event_tasks WHERE num = $1 AND claim = $2", t.Num, t.Claim)
+	return n > 0, err
+}
+
 // EndTasks deletes finished tasks, except those whose claims were lost.
 func (tx *Tx) EndTasks(done []Task) error {
 	if len(done) == 0 {
