@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"strings"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/provider"
@@ -214,95 +213,4 @@ func spellings(ev *hookglass.Event, public *url.URL) []string {
 		urls = append(urls, "https://"+h+target, "http://"+h+target)
 	}
 	return urls
-}
-
-// TestRequest is a sample event of a provider, or a request given in full.
-type TestRequest struct {
-	Provider  string // selects a sample, with EventType
-	EventType string
-	Method    string // if Provider is empty; default POST
-	Path      string // default /
-	Headers   hookglass.Headers
-	Body      []byte
-}
-
-// SendTest captures a request as if it had come from outside, and returns the event. A sample gets fresh ids and is
-// signed with the endpoint's config, if it has one. It answers validation_failed for an unknown sample, conflict for a
-// disabled endpoint, and payload_too_large for a body that reception would refuse.
-func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
-	var e hookglass.Endpoint
-	var configs []provider.Config
-	err := s.db.View(ctx, who, func(v *store.View) (err error) {
-		if e, err = v.Endpoint(ref); err != nil {
-			return err
-		}
-		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	if e.Kind != hookglass.KindWebhook {
-		return "", hookglass.Invalid("endpoint_id", "is an email endpoint; test requests are webhooks")
-	}
-	now := time.Now()
-	hook := origin + "/hooks/" + string(e.ID)
-	out := provider.Outgoing{Method: r.Method, URL: hook + r.Path, Headers: r.Headers, Body: r.Body}
-	if r.Provider != "" {
-		if out, err = sample(r, hook, configs, s.db.Stamp(now)); err != nil { // by the clock used for the check
-			return "", err
-		}
-	}
-	u, err := url.Parse(out.URL)
-	if err != nil {
-		return "", hookglass.Invalid("path", "is no path of a URL")
-	}
-	t, err := s.Admit(ctx, string(e.ID))
-	if hookglass.Is(err, hookglass.CodeGone) { // a code for senders only
-		err = hookglass.Errorf(hookglass.CodeConflict, "This endpoint is disabled, so it takes no test request. Enable it first.")
-	}
-	if err != nil {
-		return "", err
-	}
-	if s.cfg.MaxBody > 0 && int64(len(out.Body)) > s.cfg.MaxBody {
-		return "", hookglass.Errorf(hookglass.CodePayloadTooLarge, "The body is larger than this service accepts.")
-	}
-	target := u.EscapedPath()
-	path := strings.TrimPrefix(target, "/hooks/"+string(e.ID))
-	if at := strings.Index(target, "/hooks/"); at > 0 { // the service may be below a path of its host
-		path = strings.TrimPrefix(target[at:], "/hooks/"+string(e.ID))
-	}
-	if u.RawQuery != "" {
-		target += "?" + u.RawQuery
-	}
-	if path == "" {
-		path = "/"
-	}
-	a := &Arrival{
-		Method: out.Method, Path: path, RawQuery: u.RawQuery, HasQuery: u.RawQuery != "", Target: target, Proto: "HTTP/1.1",
-		Host: u.Host, Scheme: u.Scheme, Client: loopback, Body: out.Body, At: now,
-		Headers: append(hookglass.Headers{{Name: "Host", Value: u.Host}}, out.Headers...),
-	}
-	ev, err := s.capture(ctx, t, a)
-	if err != nil {
-		return "", err
-	}
-	return ev.ID, nil
-}
-
-func sample(r TestRequest, hook string, configs []provider.Config, now time.Time) (provider.Outgoing, error) {
-	out, err := provider.Sample(r.Provider, r.EventType, hook)
-	if err != nil {
-		return out, err
-	}
-	d := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
-	if fresh, _, err := provider.Regenerate(out, d, configs, provider.NewIdentity()); err == nil {
-		out = fresh // an error means a form, which keeps the sample's ids
-	}
-	for _, c := range configs {
-		if c.Provider == r.Provider {
-			return provider.Sign(out, c, now)
-		}
-	}
-	return out, nil
 }
