@@ -295,7 +295,7 @@ func (l *loader) enqueue(rows [][]any) error {
 	params := make([]river.InsertManyParams, len(rows))
 	for i, r := range rows {
 		if slices.ContainsFunc(r, func(v any) bool { return v == nil }) {
-			return errors.New("store: the dump holds a job that lacks something")
+			return errors.New("store: the dump holds an incomplete job")
 		}
 		params[i] = river.InsertManyParams{
 			Args: dumpedJob{r[0].(string), json.RawMessage(r[1].(string))},

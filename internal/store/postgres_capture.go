@@ -198,8 +198,8 @@ func (e *postgresEngine) makeWay() {
 		int64(captureLock)>>32, int64(captureLock)&0xffffffff, e.stuckAfter.Microseconds())
 	switch {
 	case err != nil:
-		e.db.log.Warn("captures wait for a group that does not end, and it could not be ended", "error", err)
+		e.db.log.Warn("a transaction of captures hangs and could not be ended; others wait for it", "error", err)
 	case tag.RowsAffected() > 0:
-		e.db.log.Warn("a group of captures that did not end was ended, for the others to go on")
+		e.db.log.Warn("a hanging transaction of captures was ended, so that others can go on")
 	}
 }

@@ -168,7 +168,7 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
 	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
-		return errors.New("store: what stands before PostgreSQL gives sessions no connection of their own: set pool_mode = session in PgBouncer, or connect to the server itself")
+		return errors.New("store: the connection pooler in front of PostgreSQL does not give each session its own connection: set pool_mode = session in PgBouncer, or connect to the server itself")
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ const statementCache = 512
 
 func readURL(url string) (*pgxpool.Config, error) {
 	if strings.ContainsFunc(url, unicode.IsControl) {
-		return nil, errors.New("there is a line break or another control character in it; what a file gives a variable has one at its end")
+		return nil, errors.New("it holds a line break or another control character; a value that was read from a file may end with one")
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if failed, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {

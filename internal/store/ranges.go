@@ -232,7 +232,7 @@ func (t *tending) adopt(ctx context.Context) error {
 		return err
 	}
 	t.ranges = append(t.ranges, r)
-	t.db.log.Info("payload range made of what had none", "from", r.from, "below", r.below)
+	t.db.log.Info("payload range made for payloads that had none", "from", r.from, "below", r.below)
 	return nil
 }
 

@@ -254,7 +254,7 @@ func keepsLog(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("the file system does not let the database keep a log: its journal mode is %s instead of wal", mode)
+		return fmt.Errorf("the file system does not support a write-ahead log: the journal mode is %s instead of wal", mode)
 	}
 	return nil
 }

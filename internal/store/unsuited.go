@@ -59,7 +59,7 @@ func (db *DB) Writable(ctx context.Context) error {
 	err := db.read.QueryRowContext(ctx, `SELECT current_user, current_database(), pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'`).
 		Scan(&e.Role, &e.Database, &e.Standby, &readOnly)
 	if err != nil {
-		return fmt.Errorf("store: look whether it takes writes: %w", classify(err))
+		return fmt.Errorf("store: check that it accepts writes: %w", classify(err))
 	}
 	if readOnly {
 		return e
