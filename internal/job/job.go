@@ -261,9 +261,9 @@ func (w *Workers) rescue(ctx context.Context) {
 		}
 		switch n, err := w.db.RescueJobs(ctx, rescueAfter, longer); {
 		case err != nil && ctx.Err() == nil:
-			w.log.Warn("jobs of nodes that are gone could not be looked for", "error", err)
+			w.log.Warn("jobs of dead nodes could not be looked for", "error", err)
 		case n > 0:
-			w.log.Info("jobs were taken over from a node that is gone", "jobs", n)
+			w.log.Info("jobs were taken over from a dead node", "jobs", n)
 		}
 	}
 }

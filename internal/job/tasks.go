@@ -118,7 +118,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 		wait, err := w.round(ctx, working)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.Log.Warn("tasks could not be taken", "kind", w.Kind, "error", err)
+				w.Log.Warn("tasks could not be claimed", "kind", w.Kind, "error", err)
 			}
 			wait = lookForTasks
 		}
@@ -268,7 +268,7 @@ func (w *Tasks) work(ctx context.Context, e endedTask) {
 	defer func() { w.ended <- e }()
 	e.Ended = func() { e.gone = true }
 	if e.Lost > maxLost {
-		w.Log.Error("a task was begun several times and never came to an end: it is given up", "kind", w.Kind, "event", e.Event.ID)
+		w.Log.Error("a task was started several times and never finished: it is given up", "kind", w.Kind, "event", e.Event.ID)
 		return
 	}
 	err := w.try(ctx, e.Task)
@@ -357,7 +357,7 @@ func (w *Tasks) settle(ctx context.Context, batch []endedTask) {
 		return tx.EndTasks(done)
 	})
 	if err != nil {
-		w.Log.Warn("what became of tasks could not be written down; they will be done again", "kind", w.Kind, "tasks", len(batch), "error", err)
+		w.Log.Warn("the results of tasks could not be stored; the tasks will run again", "kind", w.Kind, "tasks", len(batch), "error", err)
 	}
 }
 
