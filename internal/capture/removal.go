@@ -96,7 +96,7 @@ func (s *Service) Tend(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := s.db.TendPayloads(ctx, s.cfg.Retention); err != nil && ctx.Err() == nil {
-			s.log.Warn("ranges of payloads could not be tended", "error", err)
+			s.log.Warn("payload ranges could not be maintained", "error", err)
 		}
 		select {
 		case <-tick.C:

@@ -73,7 +73,7 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-flush.C:
 			if err := s.writeRefusals(writing); err != nil {
-				s.log.Warn("counts of refused requests could not be written down yet", "error", err)
+				s.log.Warn("counts of refused requests could not be stored yet", "error", err)
 			}
 		case written := <-s.record:
 			s.writeRefusals(writing) // failed counts are kept, and the next tick reports the failure

@@ -154,7 +154,7 @@ func (s *Service) collect(ctx context.Context, who hookglass.Principal, ref stri
 		case err != nil:
 			return nil, err
 		case len(seqs) > maxBatch:
-			return nil, hookglass.Invalid("query", "means more than 10,000 requests; narrow it")
+			return nil, hookglass.Invalid("query", "matches more than 10,000 requests; narrow it")
 		case before == 0:
 			return seqs, nil
 		case !time.Now().Before(until):
@@ -413,7 +413,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer every.Stop()
 	for {
 		if err := s.Sweep(ctx, cutoff); err != nil && ctx.Err() == nil {
-			s.Log.WarnContext(ctx, "replays that were left behind could not be looked for", "error", err)
+			s.Log.WarnContext(ctx, "interrupted replays could not be looked for", "error", err)
 		}
 		select {
 		case <-every.C:
