@@ -25,11 +25,11 @@ const (
 type Recipients struct {
 	own     string // the domain of this installation's inboxes
 	entries []string
-	keys    map[string]bool // an address, or an at sign and a domain, as key writes it
+	keys    map[string]bool // an address or "@domain", as key writes it
 }
 
-// ParseRecipients reads what an operator allows: addresses, and domains behind an at sign. own is the domain of the
-// installation's inboxes, which is never allowed: the mail would come back.
+// ParseRecipients parses the operator's allowlist: addresses, and domains written as @example.com. own, the domain of
+// the installation's inboxes, is never allowed: the mail would come back.
 func ParseRecipients(entries []string, own string) (Recipients, error) {
 	r := Recipients{own: key("x", own)[1:], keys: make(map[string]bool)}
 	for _, entry := range entries {
@@ -59,8 +59,8 @@ func ParseRecipients(entries []string, own string) (Recipients, error) {
 // Entries are the allowed addresses and domains, as the operator wrote them.
 func (r Recipients) Entries() []string { return r.entries }
 
-// read judges the recipients of a release and returns those that there are, each once, with their domains in ASCII. It
-// answers validation_failed and, where each is an address but one may not have mail, recipient_not_allowed.
+// read validates the recipients of a release and returns each of them once, with its domain in ASCII. It answers
+// validation_failed and, when all are well-formed but one is not allowed, recipient_not_allowed.
 func (r Recipients) read(to []string) ([]string, error) {
 	if len(to) == 0 || len(to) > hookglass.MaxReleaseRecipients {
 		return nil, hookglass.Invalid("to", "must name 1 to %d addresses", hookglass.MaxReleaseRecipients)
@@ -94,14 +94,14 @@ func (r Recipients) read(to []string) ([]string, error) {
 	return addresses, nil
 }
 
-// isOwn reports whether an address, by its key, is of the installation itself.
+// isOwn reports whether the address with this key belongs to the installation.
 func (r Recipients) isOwn(key string) bool {
 	_, domain, _ := cutLast(key)
 	return "@"+domain == r.own
 }
 
-// key is what tells addresses apart: letters of ASCII have no case, and neither have others, as long as they stay what
-// they are: the Kelvin sign is no k.
+// key normalises an address for comparison. Case is folded unless that turns a non-ASCII letter into an ASCII one: the
+// Kelvin sign is not a k.
 func key(local, domain string) string {
 	folded := strings.Map(func(r rune) rune {
 		if lower := unicode.ToLower(r); r < 0x80 || lower >= 0x80 {
@@ -117,7 +117,7 @@ var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-
 // readAddress reads a bare address and returns its parts, the domain in ASCII (RFC 5891, section 4).
 func readAddress(text string) (local, domain string, err error) {
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }) {
-		return "", "", errors.New("holds a space, a control character or another that no address has")
+		return "", "", errors.New("holds a space, a control character or another character that no address may have")
 	}
 	if a, err := mail.ParseAddress(text); err != nil || a.Address != text { // a name, quotes or brackets are no part of one
 		return "", "", errors.New("is not a mail address such as dev@example.com")

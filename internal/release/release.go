@@ -1,8 +1,8 @@
-// Package release sends caught mails on to people, through the operator's relay, when a person asks for it. It hides to
-// whom mail may go, what stands before a mail that is sent on, and how many releases there may be at a time.
+// Package release sends caught mails on to people, through the operator's relay, when a person asks for it. It hides
+// who may receive them, which header fields precede them, and how many releases may run at once.
 //
-// At most once. A release is stored as unknown before the relay is spoken to, and its end behind it. Whoever finds one
-// without an end leaves it so: uncertainty is a status, not a reason to repeat.
+// A release is sent at most once. It is stored as unknown before the relay is contacted, and its outcome afterwards.
+// One that is found without an outcome stays unknown and is never sent again.
 //
 // A Service is safe for concurrent use.
 package release
@@ -20,32 +20,33 @@ import (
 )
 
 const (
-	// sendTime is for everything that is said to the relay, and roomTime before it for room: together they are less
-	// than a client waits for its answer.
+	// sendTime bounds the conversation with the relay, roomTime the wait for memory before it. Together they stay below
+	// the time that a client waits for its answer.
 	sendTime = 35 * time.Second
 	roomTime = 10 * time.Second
-	// stopTime is what is left to a release once the server stops: its end can be stored, and answered.
+	// stopTime is how long a release under way may go on once the server stops, so that its outcome can still be stored
+	// and answered.
 	stopTime = 12 * time.Second
-	// recordTime bounds how long it takes to write down what became of a release, even when the caller is gone.
+	// recordTime bounds how long storing the outcome of a release may take, even when the caller is gone.
 	recordTime = 15 * time.Second
 )
 
-// Releases have the bounds of replays, with fewer of them: they go to one relay. A tenant has half of the turns at most
-// and an endpoint a quarter, so that a relay that hangs leaves turns for others.
+// Releases are bounded like replays, with lower limits because all of them go to one relay. A tenant gets half of the
+// turns at most and an endpoint a quarter, so that nobody takes all turns while the relay hangs.
 const (
 	turnsAtOnce   = 16
 	turnsOfTenant = turnsAtOnce / 2
 	largeBytes    = 64 << 20
-	// perMinute is how many an account may begin in a minute, for people have to read them.
+	// perMinute is how many releases an account may begin in a minute: people have to read them.
 	perMinute = 60
 )
 
 // Relay hands mail to a mail server that takes it over.
 type Relay interface {
-	// From is the address that mail is sent by, to which the relay's reports of failure go.
+	// From is the sender's address, to which the relay reports failed deliveries.
 	From() mail.Address
-	// Pass hands over a mail, the parts of which follow one another, to all of the recipients or to none. The error
-	// says for the log why, where the relay did not.
+	// Pass hands over one mail, given in consecutive parts, to all of the recipients or to none. The error is for the
+	// log: it says why, where the relay gave no reason.
 	Pass(ctx context.Context, to []string, parts ...[]byte) (hookglass.Relayed, error)
 }
 
@@ -64,7 +65,7 @@ type Service struct {
 	turns  *fair.Workers
 	bodies *fair.Bodies
 
-	stopTime time.Duration // stopTime; a test has less patience
+	stopTime time.Duration // the constant; shorter in tests
 }
 
 // New returns the service.
@@ -75,9 +76,9 @@ func New(db *store.DB, cfg Config) *Service {
 // On reports whether mail can be released in this installation.
 func (s *Service) On() bool { return s.Relay != nil && len(s.Recipients.entries) > 0 }
 
-// Release hands a caught mail to the relay, once, waits for what the relay says and remembers it; a relay that does not
-// take the mail is a release whose Failure says why. It answers release_off, validation_failed, recipient_not_allowed,
-// not_found, not_a_mail, no_raw_message and, where there have been too many, rate_limited.
+// Release hands a caught mail to the relay once, waits for its answer and stores it. A mail that the relay does not
+// take is no error but a release with a Failure. It answers release_off, validation_failed, recipient_not_allowed,
+// not_found, not_a_mail, no_raw_message and, when there are too many, rate_limited.
 func (s *Service) Release(ctx context.Context, who hookglass.Principal, ref, eventID string, to []string) (*hookglass.Release, error) {
 	if err := who.MayManage(); err != nil {
 		return nil, err
@@ -115,15 +116,15 @@ func (s *Service) Release(ctx context.Context, who hookglass.Principal, ref, eve
 	var why error
 	r.Relayed, why = s.Relay.Pass(sending, r.To, fields(r, s.Relay.From(), event.Body), event.Body)
 	s.told(ctx, who, r, why)
-	// It was sent, or not, whether or not that can be stored: an error would have the caller send it again.
+	// The outcome stands even when it can not be stored: an error would make the caller send the mail again.
 	err = s.db.Persist(context.WithoutCancel(ctx), recordTime, hookglass.System, func(tx *store.Tx) error { return tx.FinishRelease(r) })
 	if err != nil {
-		s.Log.ErrorContext(ctx, "what became of a release can not be stored", "release", r.ID, "status", string(r.Status), "error", err)
+		s.Log.ErrorContext(ctx, "the outcome of a release can not be stored", "release", r.ID, "status", string(r.Status), "error", err)
 	}
 	return r, nil
 }
 
-// load finds the mail, once there is a turn and room for it; both are given back when give is called.
+// load waits for a turn and for memory and then reads the mail; give returns both.
 func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventID string) (endpoint hookglass.Endpoint, event *hookglass.Event, give func(), err error) {
 	var size int64
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -162,8 +163,8 @@ func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventI
 	return endpoint, event, give, nil
 }
 
-// begin stores the release. Told to stop before, it stores none; told so while it is stored it goes on, since it would
-// not know whether it did, and of that would be said later that nobody knows whether it was sent.
+// begin stores the release, or nothing when ctx has already ended. A transaction that has begun is not interrupted:
+// whether it committed would be unknown, and a stored release without an outcome counts as possibly sent.
 func (s *Service) begin(ctx context.Context, r *hookglass.Release) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -175,8 +176,8 @@ func (s *Service) begin(ctx context.Context, r *hookglass.Release) error {
 	})
 }
 
-// sending is the context of a release that has begun. A caller who goes away does not end it, for then nobody would
-// know what became of it; a server that stops does, after a while.
+// sending returns the context of the conversation with the relay. It outlives the caller, since after an interruption
+// nobody would know whether the mail was sent; it ends stopTime after the server begins to stop.
 func (s *Service) sending(ctx context.Context) (context.Context, context.CancelFunc) {
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 	go func() {
@@ -194,7 +195,7 @@ func (s *Service) sending(ctx context.Context) (context.Context, context.CancelF
 	return sending, cancel
 }
 
-// told writes into the log who released what, without addresses and without what the mail says.
+// told logs who released what, without addresses and without anything the mail says.
 func (s *Service) told(ctx context.Context, who hookglass.Principal, r *hookglass.Release, why error) {
 	attributes := []any{
 		"release", r.ID, "event", string(r.EventID), "account", who.Account, "user", who.User, "token", who.Token, "recipients", len(r.To),
