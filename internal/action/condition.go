@@ -47,7 +47,8 @@ func tooMany(n int) []hookglass.FieldError {
 	return []hookglass.FieldError{{Field: "conditions", Message: fmt.Sprintf("may hold %d conditions at most", hookglass.MaxConditions)}}
 }
 
-// checkOperator reports whether the operator takes a value that is to be checked.
+// checkOperator faults an unknown operator, and a value that is missing or not allowed. It reports whether there is a
+// value left to check.
 func checkOperator(operator string, given bool, fault func(field, message string)) bool {
 	switch operator {
 	case hookglass.OperatorExists, hookglass.OperatorNotExists:
@@ -94,7 +95,7 @@ func (t *Trigger) Evaluate(c *Context) hookglass.TriggerResult {
 		}
 		r.Actual = cut(hookglass.Readable(shown), maxActual)
 		if condition.Field == "provider" && c.event.ev.Provider == hookglass.UnknownProvider && takesNoValue(condition.Operator) {
-			values, r.Absent = nil, true // a provider that nobody recognised is none, though it can be named
+			values, r.Absent = nil, true // an unrecognised provider does not exist, though it can be compared by name
 		}
 		var err error
 		r.Matched, err = holds(condition.Operator, values, condition.Value, t.patterns[i], &c.patterns)
@@ -110,8 +111,8 @@ func takesNoValue(operator string) bool {
 	return operator == hookglass.OperatorExists || operator == hookglass.OperatorNotExists
 }
 
-// fieldValues are the values with which a field of an event is compared, as they are shown: none when it is absent,
-// several for tags.
+// fieldValues returns the values of an event's field that conditions compare, as displayed: none when the field is
+// absent, several for senders and tags.
 func fieldValues(ev *hookglass.Event, field string) []string {
 	value := ""
 	switch field {
@@ -140,8 +141,8 @@ func fieldValues(ev *hookglass.Event, field string) []string {
 	return []string{value}
 }
 
-// senders are what the From of a mail is compared as: as it is written, and the bare address, which is what people
-// know.
+// senders returns what a condition on the sender compares: the From header as written, and each bare address in it,
+// which is what people type.
 func senders(from string) []string {
 	if from == "" {
 		return nil
@@ -155,8 +156,8 @@ func senders(from string) []string {
 	return values
 }
 
-// holds compares the values of a field. A negative operator holds when the positive one holds for no value; so it holds
-// for an absent field, too.
+// holds applies an operator to the values of a field. A negated operator holds when no value matches, so also for an
+// absent field.
 func holds(operator string, values []string, want string, p pattern, b *budget) (bool, error) {
 	switch operator {
 	case hookglass.OperatorExists:
@@ -192,8 +193,8 @@ type guard struct {
 }
 
 // NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions.0.path and the like; a
-// guard with faults is not to be used. Whether a step that a source names comes before is the caller's to judge, see
-// [Guard.Steps].
+// guard with faults is not to be used. The caller checks with [Guard.Steps] that the steps named in sources run
+// earlier.
 func NewGuard(conditions []hookglass.StepCondition) (*Guard, []hookglass.FieldError) {
 	g := &Guard{make([]guard, len(conditions))}
 	faults := tooMany(len(conditions))
@@ -234,7 +235,7 @@ func validSource(source string, names ...string) bool {
 	return step && ref != "" && !strings.ContainsAny(ref, "./") || slices.Contains(names, source)
 }
 
-// Steps are the reference keys of the steps that the conditions look at, each once.
+// Steps returns the reference keys of the steps that the conditions read, each once.
 func (g *Guard) Steps() []string {
 	var keys []string
 	for _, c := range g.conditions {
@@ -245,7 +246,7 @@ func (g *Guard) Steps() []string {
 	return keys
 }
 
-// Evaluate reports whether all conditions match. A source that the event or the run does not have fails, and so does a
+// Evaluate reports whether all conditions match. It fails on a source that the event or the run does not have, and on a
 // pattern that takes too long (spec, "Failure handling rules"); then the rest is not evaluated.
 func (g *Guard) Evaluate(c *Context) (bool, *hookglass.Failure) {
 	for i := range g.conditions {
@@ -290,8 +291,8 @@ func (g *guard) holds(c *Context) (bool, error) {
 	return holds(g.operator, texts, g.value.Text(), g.pattern, &c.patterns)
 }
 
-// equals compares by value. A text is also equal to the number or truth value that it spells, because the conditions of
-// an action, which people know first, are all text.
+// equals compares by value. A string also equals the number or boolean that it spells: trigger conditions, which users
+// meet first, compare only text.
 func (g *guard) equals(v jsondoc.Value) bool {
 	if jsondoc.Same(v, g.value) {
 		return true
@@ -299,7 +300,7 @@ func (g *guard) equals(v jsondoc.Value) bool {
 	return g.value.Kind() == jsondoc.String && v.Scalar() && v.Kind() != jsondoc.Null && v.Text() == g.value.Text()
 }
 
-// sentence makes an error's text one for a person.
+// sentence turns an error's text into a sentence for the user.
 func sentence(err error) string {
 	s := err.Error()
 	return strings.ToUpper(s[:1]) + s[1:] + "."

@@ -124,7 +124,7 @@ func (c *configReader) flag(name string) bool {
 	return v.Kind() == jsondoc.True
 }
 
-// end faults members that nobody asked for.
+// end returns all faults, with one for each member that is not known.
 func (c *configReader) end() []hookglass.FieldError {
 	for name := range c.of.All() {
 		if !slices.Contains(c.known, name) {
@@ -134,8 +134,8 @@ func (c *configReader) end() []hookglass.FieldError {
 	return c.faults
 }
 
-// checkConfig reads the configuration of a step as it was sent. It returns it as it is stored, with its defaults;
-// faults are named by their field below config. forbidden says that one of them is a target that may not be reached.
+// checkConfig validates the configuration of a step as sent and returns it as stored, with its defaults. Faults name
+// fields relative to config. forbidden reports that one of them is a target that may not be reached.
 func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byte, faults []hookglass.FieldError, forbidden bool) {
 	v, err := jsondoc.Parse(raw, jsondoc.Bounds{Bytes: maxConfigBytes, Depth: maxConfigDepth})
 	if err != nil || v.Kind() != jsondoc.Object {
@@ -222,7 +222,7 @@ func (s *Service) requestConfig(c *configReader) requestConfig {
 	return r
 }
 
-// template reports whether a text is a template.
+// template reports whether a text is a valid template, and faults one that is not.
 func (c *configReader) template(field, text string, place Place) bool {
 	_, err := ParseTemplate(text, place)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *configReader) template(field, text string, place Place) bool {
 	return err == nil
 }
 
-// refused adds the faults of an error of validation.
+// refused adds the faults of a target that was refused; a nil error adds none.
 func (c *configReader) refused(err error) {
 	if err == nil {
 		return
@@ -283,7 +283,7 @@ func (c *configReader) requestHeaders(r *requestConfig) {
 	r.Named = v.Bytes()
 }
 
-// checkRequest judges what is known of an http_request before it is filled in.
+// checkRequest validates what is known of an http_request before its templates are rendered.
 func (s *Service) checkRequest(c *configReader, r requestConfig) {
 	method, given := c.of.Member("method")
 	if !slices.Contains(requestMethods, r.Method) && (!given || method.Kind() == jsondoc.String) {
@@ -301,7 +301,7 @@ func (s *Service) checkRequest(c *configReader, r requestConfig) {
 		if url, ok := c.of.Member("url"); ok && url.Kind() == jsondoc.String {
 			c.fault("url", "may not be empty")
 		}
-		return // what else is wrong with it is told already
+		return // a missing or mistyped url was faulted before
 	}
 	if utf8.RuneCountInString(r.URL) > maxURL {
 		c.fault("url", "may have 2,048 characters at most")
@@ -314,7 +314,7 @@ func (s *Service) checkRequest(c *configReader, r requestConfig) {
 	if filled {
 		_, rest, found := strings.Cut(fixed, "://")
 		if !found || !strings.ContainsAny(rest, "/?") {
-			return // the host is known when it is filled in
+			return // the host is not known before it is rendered
 		}
 	}
 	c.refused(s.Client.Check("url", fixed))

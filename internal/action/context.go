@@ -21,8 +21,8 @@ type Context struct {
 	made     map[string]bool // the steps that made an output, which may be null
 	patterns budget
 
-	// Of a preview: the steps whose output is known only when a request is sent, with whether that holds for their
-	// status too, and whether one of them was looked at.
+	// For previews. unsent holds the steps whose output is known only once a request is sent; true: their status, too.
+	// missed reports that one of them was read.
 	unsent map[string]bool
 	missed bool
 }
@@ -35,10 +35,10 @@ func NewContext(ev *hookglass.Event, endpoint *hookglass.Endpoint, mail *Mail) *
 	return &Context{event: &readings{ev: ev, endpoint: endpoint, mail: mail}}
 }
 
-// Fresh is the context of the same event before any step: the next action's.
+// Fresh returns a context of the same event without steps, for the next action.
 func (c *Context) Fresh() *Context { return &Context{event: c.event} }
 
-// SetStep makes the outcome of a step visible to those behind it. A step that made no output (nil) shows null.
+// SetStep makes the outcome of a step visible to later steps. A step without output (nil) shows null.
 func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, output *jsondoc.Value) {
 	var shown jsondoc.Value
 	if output != nil {
@@ -53,7 +53,7 @@ func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, outp
 	)})
 }
 
-// setUnsent says that the output of a step, and with all its status, is known only when a request is sent.
+// setUnsent marks a step whose output, and with all its status, is known only once a request is sent.
 func (c *Context) setUnsent(referenceKey string, all bool) {
 	if c.unsent == nil {
 		c.unsent = make(map[string]bool)
@@ -61,7 +61,7 @@ func (c *Context) setUnsent(referenceKey string, all bool) {
 	c.unsent[referenceKey] = all
 }
 
-// What cannot be found. The texts are for a person and hold nothing of the event.
+// Why a value can not be found. The texts are shown to users and hold nothing of the event.
 var (
 	errNoMail    = errors.New("the event is no mail")
 	errNoStep    = errors.New("no such step ran before")
@@ -150,7 +150,7 @@ func (c *Context) At(p jsondoc.Pointer) (jsondoc.Value, bool) {
 	return jsondoc.Members(all...), true
 }
 
-// step finds a step, of which what tokens name is wanted.
+// step finds a step by its reference key. tokens say which part of it the caller wants.
 func (c *Context) step(ref string, tokens []string) (jsondoc.Value, error) {
 	if all, unsent := c.unsent[ref]; unsent && (all || len(tokens) == 0 || tokens[0] == "output") {
 		c.missed = true
@@ -187,7 +187,8 @@ func (c *Context) root(name string) (jsondoc.Value, error) {
 	return jsondoc.Value{}, fmt.Errorf("%q is not known", name)
 }
 
-// readings are the parts of the context that an event brings, shared by its runs.
+// readings holds the parts of the context that come from the event, each parsed when first needed. The runs on one
+// event share it.
 type readings struct {
 	ev       *hookglass.Event
 	endpoint *hookglass.Endpoint
@@ -261,7 +262,8 @@ func (r *readings) email() (jsondoc.Value, error) {
 	), nil
 }
 
-// headers have their names in lower case; the values of one name are joined, as in the answers of the API.
+// headers returns the headers as an object: names in lower case, the values of a repeated name joined, as in the
+// answers of the API.
 func (r *readings) headers() jsondoc.Value {
 	if r.ev.Payload == nil {
 		return jsondoc.Members()
@@ -307,7 +309,7 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 	if len(body) > jsondoc.MaxBytes {
 		return jsondoc.Value{}, errLargeBody
 	}
-	// JSON comes first: curl calls all that it posts a form.
+	// Try JSON first: curl labels everything it posts as a form.
 	if looksJSON(r.ev.ContentType, body) {
 		if v, err := jsondoc.Parse(body, jsondoc.Wide()); err == nil {
 			return v, nil
@@ -319,8 +321,8 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 	return asShown(string(body)), nil
 }
 
-// asShown is a string as it is shown and searched: what is not UTF-8 is Latin-1, so that no byte is lost where a
-// template sends it on.
+// asShown returns a captured string as text for display and search. Bytes that are not UTF-8 are read as Latin-1, so
+// that a template that sends the text on loses none.
 func asShown(s string) jsondoc.Value { return jsondoc.Text(hookglass.Readable(s)) }
 
 func mediaType(contentType string) string {
@@ -333,18 +335,18 @@ func isJSON(contentType string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
-// looksJSON reports whether a body is worth reading as JSON: many senders call theirs text.
+// looksJSON reports whether a body is worth parsing as JSON: many senders label JSON as text.
 func looksJSON(contentType string, body []byte) bool {
 	body = bytes.TrimLeft(jsondoc.Unmarked(body), " \t\r\n")
 	return isJSON(contentType) || len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-// decoded undoes a content coding, up to one byte more than is looked at.
+// decoded undoes the content coding, up to one byte beyond the limit: enough to see that a body is too large.
 func decoded(body []byte, headers hookglass.Headers) []byte {
 	return coding.Plain(body, headers, jsondoc.MaxBytes+1)
 }
 
-// pairs is a query string or a form as an object in the order of first names; a repeated name has an array.
+// pairs returns a query string or a form as an object, in order of first appearance; a repeated name holds an array.
 func pairs(raw string) jsondoc.Value {
 	type field struct {
 		name   string
@@ -372,7 +374,7 @@ func pairs(raw string) jsondoc.Value {
 	return jsondoc.Members(members...)
 }
 
-// unescaped decodes what a sender may have encoded wrongly: then it is taken as it stands.
+// unescaped decodes URL escapes. Text that is not escaped correctly stays as it is.
 func unescaped(s string) string {
 	if u, err := url.QueryUnescape(s); err == nil {
 		return u

@@ -51,7 +51,7 @@ type StepConditionDraft struct {
 	Value    []byte // JSON; nil: none was sent
 }
 
-// definition is what a draft means: what is wrong with it, and what its steps refer to.
+// definition is the result of reading a draft: its faults, and what its steps refer to.
 type definition struct {
 	faults    []hookglass.FieldError
 	forbidden bool // among the faults is a target that may not be reached
@@ -60,7 +60,7 @@ type definition struct {
 	channels  []mention
 }
 
-// fails answers validation_failed for what is wrong, or target_not_allowed where that is all.
+// fails answers validation_failed for the faults, or target_not_allowed when that is the only one.
 func (d *definition) fails() error {
 	switch {
 	case len(d.faults) == 0:
@@ -71,14 +71,14 @@ func (d *definition) fails() error {
 	return hookglass.InvalidFields(d.faults)
 }
 
-// mention is a name that a step gives.
+// mention is a name that a step refers to.
 type mention struct{ name, step, field string }
 
 func (d *definition) fault(field, format string, args ...any) {
 	d.faults = append(d.faults, hookglass.FieldError{Field: "endpoint_action." + field, Message: fmt.Sprintf(format, args...)})
 }
 
-// define sets what the draft names.
+// define applies the fields that the draft sets to the action, and collects their faults.
 func (s *Service) define(d Draft, a *hookglass.Action) (def definition) {
 	if d.Name != nil {
 		a.Name = strings.TrimSpace(*d.Name)
@@ -110,7 +110,7 @@ func (s *Service) define(d Draft, a *hookglass.Action) (def definition) {
 	return def
 }
 
-// change takes over what the draft names of the action that was defined by it.
+// change copies the fields that the draft sets from defined, on which define applied them.
 func (d Draft) change(a *hookglass.Action, defined hookglass.Action) {
 	if d.Name != nil {
 		a.Name = defined.Name
@@ -143,7 +143,7 @@ func validPolicy(p hookglass.FailurePolicy) bool {
 	return p == hookglass.FailureContinue || p == hookglass.FailureStop
 }
 
-// readable are the conditions that are looked at: of more than there may be, one more.
+// readable cuts conditions to one more than the limit: enough to see that there are too many.
 func readable[T any](sent []T) []T { return sent[:min(len(sent), hookglass.MaxConditions+1)] }
 
 func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
@@ -161,7 +161,7 @@ func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
 		if c.Value == nil || *c.Value != "" {
 			continue
 		}
-		for j := range faults { // a trigger does not tell what is empty from what was not sent
+		for j := range faults { // a trigger can not tell an empty value from a missing one
 			if faults[j].Field == fmt.Sprintf("conditions.%d.value", i) {
 				faults[j].Message = "must not be empty"
 			}
@@ -171,17 +171,18 @@ func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
 	return made
 }
 
-// add takes faults over, whose fields lie in another.
+// add adds faults whose fields are relative to at.
 func (d *definition) add(at string, faults []hookglass.FieldError) {
 	for _, f := range faults {
 		d.fault(at+f.Field, "%s", f.Message)
 	}
 }
 
-// mostSteps is what the largest plan allows in an action.
+// mostSteps is how many steps the largest plan allows in an action.
 var mostSteps = hookglass.Account{Plan: hookglass.PlanBusiness}.Entitlements().StepsPerAction()
 
-// steps reads steps as they were sent: of more than any plan allows, which are refused for their number, one more.
+// steps reads the steps as sent, up to one more than any plan allows: enough for [mayHave] to refuse them for their
+// number.
 func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
 	sent = sent[:min(len(sent), mostSteps+1)]
 	taken := make(map[string]bool)
@@ -205,7 +206,8 @@ func (s *Service) steps(def *definition, sent []StepDraft) []hookglass.Step {
 	return made
 }
 
-// step reads a step. Its fields lie in at; taken are the reference keys of the action, to which it adds.
+// step reads one step. at is the prefix of its fields. taken are the reference keys of the action, to which it adds a
+// derived one.
 func (s *Service) step(def *definition, at string, d StepDraft, taken map[string]bool) hookglass.Step {
 	st := hookglass.Step{Type: hookglass.StepType(d.Type), ConfigVersion: hookglass.ConfigVersion}
 	if d.Name != nil {
@@ -239,7 +241,7 @@ func (s *Service) step(def *definition, at string, d StepDraft, taken map[string
 	return st
 }
 
-// config reads the configuration of a step, whose field is at. It may be left out.
+// config reads the configuration of a step, whose field is at. A missing one counts as {}.
 func (s *Service) config(def *definition, at string, kind hookglass.StepType, sent []byte) []byte {
 	if sent == nil {
 		sent = []byte("{}")
@@ -256,10 +258,10 @@ func (s *Service) config(def *definition, at string, kind hookglass.StepType, se
 	return stored
 }
 
-// referenceKey is the form of reference keys: names in templates, which dots divide.
+// referenceKey is the form of reference keys. They have no dots, which divide names in templates.
 var referenceKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// deriveKey makes a reference key of a step's name that is not taken yet.
+// deriveKey derives a reference key that is not taken yet from a step's name.
 func deriveKey(name, kind string, taken map[string]bool) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -305,8 +307,8 @@ func (d *definition) stepConditions(at string, sent []StepConditionDraft) []hook
 	return made
 }
 
-// inspect finds what steps refer to, and faults references to steps that do not run before. Steps whose configuration
-// is at fault are left out.
+// inspect collects what steps refer to, and faults references to steps that do not run earlier. It skips invalid
+// configurations, which are faulted already.
 func (s *Service) inspect(steps []hookglass.Step) (def definition) {
 	before := make(map[string]bool)
 	for i, of := range steps {
@@ -356,7 +358,7 @@ func (in inspection) config(st *step) {
 	}
 }
 
-// source is where a condition or a transform reads, which may be a step.
+// source checks the source of a condition or a transform, which may be a step.
 func (in inspection) source(source, field string) {
 	if key, ok := strings.CutPrefix(source, "steps."); ok {
 		in.earlier(key, field)
@@ -382,9 +384,9 @@ func (in inspection) earlier(key, field string) {
 	}
 }
 
-// resolve finds what the steps refer to and keeps it from being deleted or renamed meanwhile. A tag that the workspace
-// does not have is made, as when a request is tagged (decisions, section 13); a secret or a channel that it does not
-// have is validation_failed.
+// resolve finds what the steps refer to and locks it against deletion and renaming until the transaction ends. A tag
+// that the workspace does not have is created, as when a request is tagged (decisions, section 13); a secret or a
+// channel that it does not have is validation_failed.
 func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (refs []store.ActionRef, err error) {
 	refs = []store.ActionRef{}
 	var faults []hookglass.FieldError

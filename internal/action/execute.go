@@ -16,7 +16,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// execute does what a step is for.
+// execute runs a step by its type.
 func (r *run) execute(ctx context.Context, st *step) outcome {
 	switch st.Type {
 	case hookglass.StepForward:
@@ -35,7 +35,7 @@ func (r *run) execute(ctx context.Context, st *step) outcome {
 	return failed(hookglass.FailureInternal, "The step is of a type that is not known.")
 }
 
-// tenant is whose requests are bounded together.
+// tenant is the key under which the requests of an account are bounded together.
 func (sc *scene) tenant() string { return fmt.Sprintf("actions of account %d", sc.endpoint.AccountID) }
 
 // turn waits for the turn of a request. The requests of an account are bounded together, and an endpoint whose targets
@@ -51,7 +51,7 @@ func (r *run) turn(ctx context.Context) (turn *outbound.Turn, ok bool) {
 	return turn, ok
 }
 
-// left is how much of a time the run's deadline leaves.
+// left cuts a timeout to what remains until the run's deadline, but not below a second.
 func (r *run) left(most time.Duration) time.Duration {
 	return max(time.Second, min(most, r.held.StartedAt.Add(hookglass.ActionDeadline).Sub(r.s.db.Now())))
 }
@@ -76,8 +76,8 @@ func (r *run) ignore(st *step) outcome {
 	return completed(sum(named("reason", jsondoc.Text(reason))))
 }
 
-// notify queues a message in the transaction that writes the run, so once; the channel's own delivery is not the
-// step's.
+// notify queues a message in the transaction that stores the run, so exactly once. Whether the channel then delivers it
+// does not affect the step.
 func (r *run) notify(ctx context.Context, st *step) outcome {
 	var channel hookglass.Channel
 	var err error
@@ -121,7 +121,7 @@ func (r *run) transform(st *step) outcome {
 	return o
 }
 
-// failedWith is the outcome of a failure whose sentence may quote what is not to be seen.
+// failedWith returns the outcome of a failure, with secrets redacted from its message.
 func (r *run) failedWith(f *hookglass.Failure) outcome {
 	message, _ := r.redactor().Text(f.Message)
 	return failed(f.Code, message)
@@ -144,7 +144,7 @@ func kindOf(v jsondoc.Value) string {
 	return "null"
 }
 
-// useEvery is how exactly it is kept when a secret was used last.
+// useEvery is the precision to which the last use of a secret is stored.
 const useEvery = time.Minute
 
 // use notes that the secrets of a step were used.
@@ -277,7 +277,7 @@ func hostOf(raw string) string {
 	return ""
 }
 
-// rendered is an http_request filled in.
+// rendered is an http_request with its templates rendered.
 type rendered struct {
 	method  string
 	url     Rendered
@@ -285,7 +285,7 @@ type rendered struct {
 	body    Rendered
 }
 
-// render fills a request in. Nothing is sent when it fails.
+// render renders the templates of a request. Nothing is sent when it fails.
 func (st *step) render(v Values) (q rendered, err error) {
 	q.method = st.request.Method
 	if q.url, err = st.url.Render(v); err != nil {
@@ -311,7 +311,7 @@ func (st *step) outgoing(q rendered, e *hookglass.Event) (delivery.Request, erro
 	for i, h := range q.headers {
 		out.Headers = append(out.Headers, hookglass.Header{Name: st.request.Headers[i].Name, Value: h.Text})
 	}
-	if e.Payload != nil { // so that a loop over requests ends as one over forwards does
+	if e.Payload != nil { // so that a loop of requests is detected like a loop of forwards
 		for _, hops := range e.Headers.Values(outbound.HopHeader) {
 			out.Headers = append(out.Headers, hookglass.Header{Name: outbound.HopHeader, Value: hops})
 		}

@@ -7,32 +7,32 @@ import (
 	"sync/atomic"
 )
 
-// fragments finds longer parts of secrets: a target may answer with one in pieces, or an answer may end within it. A
-// part is a run of windows of eight bytes, each of which is in a spelling of a secret.
+// fragments finds longer parts of secrets: a target may answer with a secret in pieces, or an answer may be cut off
+// within one. A part is a run of overlapping eight-byte windows, each of which occurs in a spelling of a secret.
 type fragments struct {
-	often     bool // they are looked for in many texts
+	often     bool // many texts will be searched
 	spellings []string
 	size      int             // bytes of the spellings
 	index     func() *windows // made when it is first needed: most texts are short
-	looked    atomic.Int32    // texts that were looked at without it
+	looked    atomic.Int32    // short texts that were searched without it
 }
 
-// windows are those of the spellings.
+// windows is an index of all windows of the spellings.
 type windows struct {
-	least   map[uint64]int // the shortest run that counts
-	present [1024]uint64   // a bit for each hash of a window: most text is passed over by it
+	least   map[uint64]int // by window: the shortest run that is redacted
+	present [1024]uint64   // a bit for each hash of a window, so that most text needs no look-up
 }
 
 const (
 	window       = 8
-	maxFragment  = 24       // a run of so many bytes always counts
+	maxFragment  = 24       // a run of this many bytes is always redacted
 	maxFragments = 64 << 10 // bytes of spellings that are kept; a longer secret is found whole
-	// shortText is the length up to which a text is searched for each spelling: to index them costs more.
+	// shortText is the length up to which a text is searched spelling by spelling: building the index would cost more.
 	shortText = 64
 )
 
-// add makes the parts of a secret known, whose codings may be known already. A short secret has none: its halves are
-// anybody's words.
+// add adds a secret whose parts are looked for; coded is nil or its codings, where they were computed before. A short
+// secret has no parts: half of it could be any word.
 func (f *fragments) add(secret string, coded *codings) {
 	if len(secret) < 2*window || f.size > 4*maxFragments {
 		return
@@ -71,7 +71,7 @@ func windowAt(s string, i int) uint64 {
 
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> 48 }
 
-// from is the shortest run that counts and begins with the window, 0 when the window is in no secret.
+// from returns the shortest run that begins with the window and is redacted, or 0 when the window is in no secret.
 func (ws *windows) from(w uint64) int {
 	if bit := hash(w); ws.present[bit/64]&(1<<(bit%64)) == 0 {
 		return 0
@@ -90,13 +90,13 @@ func (f *fragments) mayHold(s string) bool {
 	return false
 }
 
-// indexAfter is of how many short texts the index takes as long as looking without it.
+// indexAfter is the number of short texts whose search without the index costs as much as building it.
 const indexAfter = 16
 
-// pays reports whether the index is worth it for one more short text.
+// pays reports whether the index is worth building for one more short text.
 func (f *fragments) pays() bool { return f.often || f.looked.Add(1) > indexAfter }
 
-// hide blots the parts out.
+// hide redacts the parts.
 func (f *fragments) hide(s string) string {
 	if len(f.spellings) == 0 || len(s) < window || len(s) <= shortText && !f.pays() && !f.mayHold(s) {
 		return s

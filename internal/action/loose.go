@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// looseValues finds what stands under sensitive names in texts that are like JSON and are none: in literals of
-// JavaScript, Python, Ruby and PHP, attributes of XML and HTML, and lists of headers as pairs. What is JSON
-// namedValues finds.
+// looseValues finds values under sensitive names in text that resembles JSON without being it: literals of JavaScript,
+// Python, Ruby and PHP, attributes of XML and HTML, and headers listed as pairs. Those in JSON are found by
+// namedValues.
 //
-// It looks at each mark that may stand between a name and a value, and never twice at what it has passed: a value is
-// looked through when its name is sensitive, and a quotation mark that nothing closes is the last of its kind.
+// It looks at each character that may separate a name from a value, and never twice at what it has passed: a value is
+// read only when its name is sensitive, and an unclosed quotation mark is the last of its kind.
 func looseValues(s string) iter.Seq[namedValue] {
 	return func(yield func(namedValue) bool) {
 		for at := strings.IndexAny(s, ":=,"); at >= 0; {
@@ -30,7 +30,7 @@ func looseValues(s string) iter.Seq[namedValue] {
 	}
 }
 
-// looseValue is what stands behind a separator, if that is a credential by the name before it.
+// looseValue returns the value behind a separator, if the name before it makes it a credential.
 func looseValue(s string, at int) (v namedValue, found bool) {
 	name, quote := nameBefore(s, at)
 	if name == "" {
@@ -59,8 +59,8 @@ func looseValue(s string, at int) (v namedValue, found bool) {
 	return valueUnder(s, afterSpace(s, start), name, quote != 0)
 }
 
-// nameBefore is the name that ends before a separator, and its quotation mark, 0 where it has none; empty: there is no
-// name, or none that is short enough to be one.
+// nameBefore returns the name that ends before a separator, and its quotation mark or 0. The name is empty when there
+// is none, or when it is too long to be a sensitive one.
 func nameBefore(s string, at int) (name string, quote byte) {
 	end := len(strings.TrimRight(s[:at], " \t\r\n"))
 	if end == 0 {
@@ -105,8 +105,8 @@ func quotedAt(s string, at int) (v namedValue, found bool) {
 	return v, true
 }
 
-// valueUnder is what stands at a place under a sensitive name. Only behind a name in quotation marks it may be without
-// any: what follows other names may be a sentence.
+// valueUnder returns the value at a place under a sensitive name. bare allows it to be unquoted. That is right only
+// behind a quoted name: what follows any other may be a sentence.
 func valueUnder(s string, at int, name string, bare bool) (v namedValue, found bool) {
 	if v, found = quotedAt(s, at); !found {
 		if !bare {
@@ -130,7 +130,7 @@ func isCredential(name, text string) bool {
 	return !onlySecrets(name, text)
 }
 
-// literalEnd is where a value without quotation marks ends, with all that is in its brackets; one that is cut off ends
+// literalEnd returns where an unquoted value ends, including all that is in its brackets. A value that is cut off ends
 // with the text.
 func literalEnd(s string, at int) int {
 	for depth := 0; at < len(s); {
@@ -152,7 +152,7 @@ func literalEnd(s string, at int) int {
 	return at
 }
 
-// pairedValue is what stands behind the name of a header in a list of names and values, as in ["Cookie", "a=b"], or in
+// pairedValue returns what follows the name of a header in a list of names and values, as in ["Cookie", "a=b"], or in
 // the member beside it, as in {"name": "Cookie", "value": "a=b"}.
 func pairedValue(s string, at int, name string, quote byte) (v namedValue, found bool) {
 	if quote == 0 || !SensitiveName(name) {
@@ -183,7 +183,7 @@ func pairedValue(s string, at int, name string, quote byte) (v namedValue, found
 	return v, isCredentialHeader(name) && isCredential(name, v.text)
 }
 
-// valueBeside reports whether a member by this name has what belongs to the name in the member beside it.
+// valueBeside reports whether a member of this name holds the value of what the member beside it names.
 func valueBeside(name string) bool {
 	return slices.ContainsFunc([]string{"value", "values", "val"}, func(known string) bool { return strings.EqualFold(known, name) })
 }
@@ -191,8 +191,7 @@ func valueBeside(name string) bool {
 // besideMost bounds how far behind an attribute name="…" its value="…" is looked for.
 const besideMost = 300
 
-// attributeBeside is what the attribute value holds of a tag whose attribute name, which begins at a place, tells of a
-// credential.
+// attributeBeside returns the value="…" of a tag whose name="…", which begins at a place, is a sensitive name.
 func attributeBeside(s string, at int) (v namedValue, found bool) {
 	name, found := quotedAt(s, at)
 	if !found || len(name.text) > maxSensitive || !SensitiveName(name.text) {
@@ -214,8 +213,8 @@ func attributeBeside(s string, at int) (v namedValue, found bool) {
 	}
 }
 
-// CredentialsIn finds where texts under sensitive names stand in a text that is no JSON as a whole, from where and up
-// to where, without their quotation marks.
+// CredentialsIn yields the start and the end of each text under a sensitive name, without quotation marks, in a text
+// that is not JSON as a whole.
 func CredentialsIn(s string) iter.Seq2[int, int] {
 	return func(yield func(from, upTo int) bool) {
 		for _, found := range []iter.Seq[namedValue]{namedValues(s), looseValues(s)} {

@@ -64,7 +64,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 		return a, err
 	}
 	var changed hookglass.Action
-	def := s.define(d, &changed) // not while others wait: as long as what was sent
+	def := s.define(d, &changed) // outside the transaction: it takes as long as the draft is large
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		e, err := tx.Endpoint(ref)
 		if err != nil {
@@ -108,7 +108,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 	return a, err
 }
 
-// move gives the actions between an old place and a new one the positions beside theirs.
+// move renumbers the actions between the old and the new position of a moved one. The caller stores that one.
 func move(tx *store.Tx, present []hookglass.Action, from, to int) error {
 	order := slices.Delete(slices.Clone(present), from, from+1)
 	order = slices.Insert(order, to-1, present[from])
@@ -170,8 +170,8 @@ func permitted(v interface {
 	return e, rights, rights.MayUseActions()
 }
 
-// mayHave answers plan_required or subscription_required for steps that the account may not have. One that stands as it
-// stood before is left alone: what lapses stays saved, but cannot be reconfigured (spec, Actions rule 3).
+// mayHave answers plan_required or subscription_required for steps that the account may not have. An unchanged step is
+// left alone: after a plan has lapsed it stays stored, but cannot be reconfigured (spec, Actions rule 3).
 func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) error {
 	if most := rights.StepsPerAction(); len(steps) > most {
 		return hookglass.Errorf(hookglass.CodePlanRequired, "This plan allows %d steps in an action.", most)
@@ -190,8 +190,8 @@ func mayHave(rights hookglass.Entitlements, steps, before []hookglass.Step) erro
 	return nil
 }
 
-// composes reports whether the conditions of a step look at an earlier step. The configuration of a step is not asked:
-// only types that need the plan Business anyway can look at an earlier step there.
+// composes reports whether the conditions of a step read an earlier step. Its configuration is not looked at: the only
+// types whose configuration can read one require the Business plan anyway.
 func composes(st hookglass.Step) bool {
 	return slices.ContainsFunc(st.Conditions, func(c hookglass.StepCondition) bool { return strings.HasPrefix(c.Source, "steps.") })
 }

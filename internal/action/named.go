@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// hideNamed blots out what stands under names that tell of credentials in a text that is no JSON as a whole: in members
-// of what is JSON in part, as the beginning of a long answer and lines of documents are, or is like JSON, in elements
-// and attributes of XML, in the fields of a form in parts, and in headers as lines or pairs.
+// hideNamed redacts values under sensitive names in a text that is not JSON as a whole: members of partial JSON (the
+// beginning of a long answer, lines of documents) and of JSON-like literals, XML elements and attributes, fields of
+// multipart forms, and headers as lines or pairs.
 func hideNamed(s string) string {
 	s = hideValues(s, namedValues(s))
 	return hideParts(hideHeaderLines(hideElements(hideValues(s, looseValues(s)))))
 }
 
-// mayName reports whether a text has what stands between a name and a value, or between a user and a password: most
-// strings of a body have not, and there is nothing more to look for in them.
+// mayName reports whether a text has a character that separates a name from a value, or a user from a password. Most
+// strings of a body have none and need no further search.
 func mayName(s string) bool {
 	for i := range len(s) {
 		switch s[i] {
@@ -27,7 +27,7 @@ func mayName(s string) bool {
 	return false
 }
 
-// hideValues blots out values.
+// hideValues redacts the values that were found.
 func hideValues(s string, values iter.Seq[namedValue]) string {
 	var b strings.Builder
 	from := 0
@@ -46,13 +46,12 @@ func hideValues(s string, values iter.Seq[namedValue]) string {
 // namedValue is a value of JSON in a text, with its quotation marks.
 type namedValue struct {
 	start, stop int
-	mark        string // as they stand in the text, with the backslashes before them
-	text        string // without them
+	mark        string // as written, with the backslashes before it
+	text        string // between the marks
 }
 
-// namedValues finds what stands under sensitive names in a text. It looks at each quotation mark as at one that a name
-// begins behind: so it finds members whatever is before them, and in JSON that is written as a string of JSON, whose
-// own marks have backslashes before them.
+// namedValues finds JSON values under sensitive names. It tries each quotation mark as the start of a name, so it finds
+// members whatever is before them, also in JSON inside a JSON string, where backslashes precede the quotation marks.
 func namedValues(s string) iter.Seq[namedValue] {
 	return func(yield func(namedValue) bool) {
 		for open := strings.IndexByte(s, '"'); open >= 0; {
@@ -83,8 +82,8 @@ func namedValues(s string) iter.Seq[namedValue] {
 	}
 }
 
-// namedTexts are the texts that stand under sensitive names in a text, as in its JSON or its form: as they are written,
-// since the text may be sent on as it is, and as they are meant.
+// namedTexts yields the values under sensitive names in a text that may be JSON or a form: as written, since the text
+// may be sent on unchanged, and decoded.
 func namedTexts(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		both := func(written, meant string) bool {
@@ -120,10 +119,10 @@ func namedTexts(s string) iter.Seq[string] {
 	}
 }
 
-// element finds where an element of XML begins, and its name without a prefix.
+// element matches the start tag of an XML element and captures its name without a prefix.
 var element = regexp.MustCompile(`<(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)(?:\s(?:[^<>]*[^<>/])?)?>`)
 
-// hideElements blots out the text that elements begin with by their names.
+// hideElements redacts the text at the beginning of elements with sensitive names.
 func hideElements(s string) string {
 	if !strings.Contains(s, "</") {
 		return s
@@ -160,8 +159,8 @@ func afterSpace(s string, at int) int {
 	return len(s) - len(strings.TrimLeft(s[at:], " \t\r\n"))
 }
 
-// valueEnd is where a value of JSON ends whose quotation marks have backslashes before them; one that is cut off ends
-// with the text.
+// valueEnd returns where a JSON value ends whose quotation marks follow that many backslashes. A value that is cut off
+// ends with the text.
 func valueEnd(s string, at, slashes int) int {
 	mark := strings.Repeat(`\`, slashes) + `"`
 	if end := quotedEnd(s, at, mark); end > at {
@@ -196,9 +195,9 @@ func valueEnd(s string, at, slashes int) int {
 	return at
 }
 
-// quotedEnd is where a string that begins with a mark at a place ends; at, where none begins. A mark is a quotation
-// mark with the backslashes before it. Of those before a mark that closes it, those that write backslashes are a
-// multiple of what one takes.
+// quotedEnd returns where the string that begins with a mark at a place ends; at, when none begins there. A mark is a
+// quotation mark with the backslashes before it. More backslashes may precede the closing mark: each 2*slashes+2 of
+// them write one backslash of the string.
 func quotedEnd(s string, at int, mark string) int {
 	if !strings.HasPrefix(s[at:], mark) {
 		return at
@@ -219,8 +218,8 @@ func quotedEnd(s string, at int, mark string) int {
 	return len(s)
 }
 
-// hideHeaderLines blots out the values of headers that stand in lines of their own. A name without a hyphen must tell
-// of an authorisation or of cookies: a line as "token: is missing" is for people.
+// hideHeaderLines redacts the values of headers on lines of their own. A name without a hyphen counts only for an
+// authorization or Cookie: a line such as "token: is missing" is prose.
 func hideHeaderLines(s string) string {
 	if !strings.Contains(s, ":") {
 		return s
@@ -251,14 +250,14 @@ func isCredentialHeader(name string) bool {
 // partForm finds the name of a part of a multipart form (RFC 7578, section 4.2).
 var partForm = regexp.MustCompile(`(?i)\bcontent-disposition:[ \t]*form-data;[^\r\n]*?\bname="?([^"\r\n;]*)[^\r\n]*\r?\n`)
 
-// hideParts blots out what parts of a multipart form hold: what is between the empty line behind a part's headers and
-// the line that the part began behind, which comes again.
+// hideParts redacts the content of sensitive parts of a multipart form: from the empty line behind the part's headers
+// to the next boundary line.
 func hideParts(s string) string {
 	if !strings.Contains(s, "form-data") {
 		return s
 	}
 	var b strings.Builder
-	from, past := 0, 0 // past is what was looked at
+	from, past := 0, 0 // past: the search is done up to here
 	boundary := "--"
 	for _, at := range partForm.FindAllStringSubmatchIndex(s, -1) {
 		if at[0] < past {
@@ -291,7 +290,7 @@ func hideParts(s string) string {
 	return b.String()
 }
 
-// lastBoundary is the last line that begins as one between parts does (RFC 2046, section 5.1.1).
+// lastBoundary returns the last line that looks like a boundary (RFC 2046, section 5.1.1), or none.
 func lastBoundary(s, none string) string {
 	if i := strings.LastIndex(s, "\n--"); i >= 0 {
 		s = s[i+1:]
@@ -302,7 +301,7 @@ func lastBoundary(s, none string) string {
 	return strings.TrimRight(line, " \t\r")
 }
 
-// afterEmptyLine is the place where the next empty line ends, given the end of a line. It is -1 when there is none.
+// afterEmptyLine returns where the next empty line ends, given the end of a line, or -1 when there is none.
 func afterEmptyLine(s string, at int) int {
 	for {
 		n := strings.IndexByte(s[at:], '\n')

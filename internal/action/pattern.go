@@ -8,8 +8,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// Bounds of regular expressions (spec, "Limits"). The clock of the engine ticks each 100 ms, so it is stopped ahead of
-// time.
+// Bounds of regular expressions (spec, "Limits"). The engine's clock ticks every 100 ms, so it is stopped ahead of the
+// bound.
 const (
 	patternBound   = time.Second // for one pattern
 	patternTimeout = 800 * time.Millisecond
@@ -39,8 +39,8 @@ func compilePattern(text string) (pattern, error) {
 // budget is the time that the patterns of one run may still take.
 type budget struct{ spent time.Duration }
 
-// match reports whether the pattern is in the first 64 KiB of a text. The engine's own error holds the text, and goes
-// no further.
+// match reports whether the pattern matches in the first 64 KiB of a text. The engine's own error quotes the text, so
+// it is not passed on.
 func (b *budget) match(p pattern, text string) (bool, error) {
 	if b.spent+patternBound > patternBudget {
 		return false, errSpent

@@ -13,7 +13,7 @@ import (
 const (
 	// planLife bounds how stale an endpoint's actions may be where an announcement of another node was lost.
 	planLife = 2 * time.Second
-	// maxPlans bounds the memory of what is known.
+	// maxPlans bounds the number of plans in memory.
 	maxPlans = 10_000
 )
 
@@ -22,12 +22,12 @@ type plan struct {
 	endpoint hookglass.Endpoint
 	rights   hookglass.Entitlements
 	actions  []*program // enabled, by position
-	heard    uint64     // announcements when it was read
+	heard    uint64     // the count of announcements when it was read
 	until    time.Time
 }
 
-// plans remembers plans by endpoint, so that a run of local steps costs no query. What this process changes is seen by
-// the next look-up.
+// plans caches plans by endpoint, so that a run of local steps costs no query. The next look-up sees what this process
+// changed.
 type plans struct {
 	db      *store.DB
 	log     *slog.Logger

@@ -46,11 +46,11 @@ type PreviewedStep struct {
 	shown jsondoc.Value
 }
 
-// SensitiveField is a place in what a step makes that is blotted out.
+// SensitiveField is a place in the result of a step that is redacted.
 type SensitiveField struct{ Step, Path string }
 
-// rehearsalTimes is how many times its size an event takes while steps are rendered on it: as it was received, and as
-// it is parsed and decoded.
+// rehearsalTimes is how much memory an event takes while steps are rendered on it, in multiples of its size: as
+// received, and as decoded and parsed.
 const rehearsalTimes = 4
 
 // Preview renders an action's steps on an event. Nothing is sent, and nothing is stored. It answers not_found,
@@ -103,7 +103,7 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 			doc.missed = false
 			output, paths = s.rehearseStep(sc, st, Values{Context: doc, Secret: secret}, redactor, &shown)
 			switch {
-			case doc.missed: // and so it failed, which the step itself need not do, or was made without what it looks at
+			case doc.missed: // the result tells nothing: the step read what is known only once a request is sent
 				shown, paths = PreviewedStep{Step: st.Step, Status: hookglass.StepSkipped, Reason: hookglass.ReasonNotSent}, nil
 				doc.setUnsent(st.ReferenceKey, true)
 			case st.Type == hookglass.StepRequest && shown.Status == hookglass.StepCompleted:
@@ -121,7 +121,7 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 }
 
 // rehearseStep renders one step. It returns its output as later steps see it (nil: none), and the places that are
-// blotted out of what is shown.
+// redacted in what is shown.
 func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redactor, shown *PreviewedStep) (output *jsondoc.Value, sensitive []string) {
 	fail := func(f *hookglass.Failure) {
 		message, _ := redactor.Text(f.Message)
@@ -169,7 +169,7 @@ type renderedStep struct {
 	truncated           bool
 	output              *jsondoc.Value // as later steps see it; nil: it has none
 	target, targetShown string         // "": it sends nothing
-	sensitive           []string       // the places that are blotted out of what is shown
+	sensitive           []string       // the places that are redacted in what is shown
 	failure             *hookglass.Failure
 }
 
@@ -205,8 +205,9 @@ func (s *Service) renderStep(sc *scene, st *step, in Values, redactor *Redactor)
 	return r
 }
 
-// refused is why a target would be refused when it is sent to, judged as it is spelled, without the network; nil: it
-// would not, it is none, or there are secrets in the place of its host, whose values a preview does not know.
+// refused returns why sending to a target would be refused, judged by its spelling, without the network. It returns nil
+// when it would not be, when there is no target, and when its host contains secrets, whose values a preview does not
+// know.
 func (s *Service) refused(target, shown string) *hookglass.Failure {
 	_, authority, found := strings.Cut(shown, "://")
 	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
@@ -253,8 +254,8 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v js
 		named("retry_count", jsondoc.Int(int64(st.forward.RetryCount)))), r.URL, sensitive, nil
 }
 
-// rehearseRequest fills a request in. A header that holds a credential shows its secrets' names where it is made of
-// nothing else that was filled in. most bounds what is shown of the body, and of each header.
+// rehearseRequest renders a request. A header that holds a credential shows the names of its secrets when nothing else
+// was rendered into it. most bounds what is shown of the body, and of all headers together.
 func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
 	q, err := st.render(in)
 	if err != nil {
@@ -323,8 +324,8 @@ type BacktestOf struct {
 	Draft *Draft // a configuration to rehearse beside the stored one; nil: none
 }
 
-// Backtest rehearses an action on the last events that a query means, newest first, and beside it what a draft would
-// make of the action. Nothing is sent, and nothing is stored. It answers not_found, plan_required,
+// Backtest rehearses an action on the latest events that a query matches, newest first, and beside it what a draft
+// would make of the action. Nothing is sent, and nothing is stored. It answers not_found, plan_required,
 // subscription_required and validation_failed.
 func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID string, of BacktestOf) (b Backtest, err error) {
 	if err := who.MayManage(); err != nil {
@@ -425,7 +426,7 @@ func (s *Service) backtest(sc *scene, of programs) BacktestEvent {
 	return one
 }
 
-// ofQuery names what is wrong with a query by the name that it has here.
+// ofQuery renames the field of a query's fault from q to query, its name here.
 func ofQuery(err error) error {
 	var e *hookglass.Error
 	if !errors.As(err, &e) || len(e.Details) != 1 || e.Details[0].Field != "q" {

@@ -42,7 +42,7 @@ func (st *step) sends() bool {
 	return st.Type == hookglass.StepForward || st.Type == hookglass.StepRequest
 }
 
-// compile makes an action ready. Its error is of a row that this program did not write.
+// compile prepares a stored action to run. It fails only on a row that this program did not write.
 func compile(a hookglass.Action) (*program, error) {
 	p := &program{Action: a}
 	var faults []hookglass.FieldError
@@ -157,7 +157,7 @@ func (st *step) readRequest() error {
 	return nil
 }
 
-// needs are the reference keys of steps whose outcome the steps from a place on look at; all says that it is any.
+// needs returns the reference keys of the steps whose outcome the given steps read; all: they may read any.
 func needs(steps []step) (keys []string, all bool) {
 	for i := range steps {
 		keys, all = append(keys, steps[i].uses...), all || steps[i].usesAll

@@ -14,17 +14,17 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Mark stands in place of what is blotted out.
+// Mark stands in place of what is redacted.
 const Mark = "[redacted]"
 
 // Mask is a value that must not be seen, and what to show for it; empty: Mark.
 type Mask struct{ Value, Shown string }
 
-// Redactor blots secrets out of what a run records and answers: the values themselves, their usual encodings, longer
+// Redactor redacts secrets from what a run records and answers: the values themselves, their usual encodings, longer
 // parts of them, and what stands under a name that tells of a credential. It is safe for concurrent use.
 type Redactor struct{ sets []*hiddenValues }
 
-// hiddenValues are values made ready to be looked for.
+// hiddenValues is a set of values prepared for searching.
 type hiddenValues struct {
 	forms     []Mask           // of at least shortSecret bytes, longest first
 	index     func() *formsMap // made when it is first needed
@@ -36,19 +36,19 @@ type hiddenValues struct {
 
 // formsMap finds forms by their first bytes.
 type formsMap struct {
-	present [1024]uint64 // a bit for each hash of the first bytes of a form: most text is passed over by it
+	present [1024]uint64 // a bit for each hash of the first bytes of a form, so that most text needs no look-up
 	by      map[string][]Mask
 }
 
 const (
-	// shortSecret is the length below which a secret is blotted out only where it stands as a word of its own:
-	// elsewhere it would tear up text that has nothing to do with it.
+	// shortSecret is the length below which a secret is redacted only as a word of its own: elsewhere that would tear
+	// up unrelated text.
 	shortSecret = 4
-	// maxForms bounds the bytes of derived spellings that are looked for. Of values beyond it, only what they are and
-	// how JSON writes them is.
+	// maxForms bounds the bytes of derived spellings that are looked for. Values beyond it are found only as they are
+	// and as JSON writes them.
 	maxForms = 4 << 20
-	// maxWork bounds what is compared for one text: its sender may have sent values too that begin as each part of it
-	// does. headSize is how much of a form is compared first.
+	// maxWork bounds the comparisons for one text: its sender may have chosen values that nearly match at every place.
+	// headSize is how much of a form is compared first.
 	maxWork  = 64 << 20
 	headSize = 32
 )
@@ -58,7 +58,7 @@ func NewRedactor(masks ...Mask) *Redactor {
 	return &Redactor{[]*hiddenValues{hide(masks, false)}}
 }
 
-// with returns a redactor that knows more values. It shares what was made ready of the others.
+// with returns a redactor that knows more values. It shares the prepared sets of the others.
 func (r *Redactor) with(masks ...Mask) *Redactor {
 	if len(masks) == 0 {
 		return r
@@ -81,7 +81,7 @@ func hide(masks []Mask, often bool) *hiddenValues {
 	if len(masks) > 1 {
 		known = make(map[string]bool, 16*len(masks))
 	}
-	// Of many, parts and rarer spellings of the shortest are found: they are passwords and keys.
+	// Shortest first, so that passwords and keys come before the bounds on spellings and parts are reached.
 	masks = slices.SortedStableFunc(slices.Values(masks), func(a, b Mask) int { return len(a.Value) - len(b.Value) })
 	for _, m := range masks {
 		if m.Shown == "" {
@@ -124,8 +124,7 @@ func hide(masks []Mask, often bool) *hiddenValues {
 	return h
 }
 
-// at is the longest form that begins at a place; its Value is empty where there is none. It adds to work what it
-// compares.
+// at returns the longest form that begins at a place, or an empty Mask. It adds the cost of its comparisons to work.
 func (f *formsMap) at(s string, i int, work *int) Mask {
 	if bit := startOf(s, i); f.present[bit/64]&(1<<(bit%64)) == 0 {
 		return Mask{}
@@ -142,7 +141,7 @@ func (f *formsMap) at(s string, i int, work *int) Mask {
 	return Mask{}
 }
 
-// mayHold reports whether it pays to look for the forms in a text.
+// mayHold reports whether the forms need to be looked for in a text.
 func (h *hiddenValues) mayHold(s string) bool {
 	return len(h.forms) > 0 && len(s) >= shortSecret &&
 		(h.often || len(s) > shortText || slices.ContainsFunc(h.forms, func(m Mask) bool { return strings.Contains(s, m.Value) }))
@@ -153,9 +152,9 @@ func startOf(s string, i int) uint32 {
 	return (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24) * 0x9E3779B1 >> 16
 }
 
-// Preview makes stand-ins for secrets: a rendering names secrets, gets words that nobody can have written, and the
-// redactor that is made of the masks shows each as {{secrets.NAME}}. So text of the event that looks like a placeholder
-// is not taken for one.
+// Preview makes stand-ins for secrets: rendering inserts random words that nobody can have written, and a redactor made
+// of the masks shows each as {{secrets.NAME}}. So text of the event that looks like a placeholder is not mistaken for
+// one.
 func Preview(names []string) (secret func(name string) (string, bool), masks []Mask) {
 	words := make(map[string]string, len(names))
 	for _, name := range names {
@@ -168,7 +167,7 @@ func Preview(names []string) (secret func(name string) (string, bool), masks []M
 	}, masks
 }
 
-// Text blots secrets out of a text, and credentials out of the URLs in it. It reports whether it changed the text.
+// Text redacts secrets in a text, and credentials in its URLs. It reports whether it changed the text.
 func (r *Redactor) Text(s string) (string, bool) {
 	shown := r.secrets(s)
 	shown = hideUserinfo(r.hidePairs(shown))
@@ -186,8 +185,8 @@ func (r *Redactor) secrets(s string) string {
 	return s
 }
 
-// whole replaces the forms, of those that begin at one place the longest. Nothing is shown of a text that takes more
-// than maxWork.
+// whole replaces the forms, the longest of those that begin at one place. A text whose search takes more than maxWork
+// is redacted as a whole.
 func (r *Redactor) whole(s string) string {
 	var room [4]*formsMap
 	indexes := room[:0]
@@ -257,7 +256,7 @@ func replaceWord(s, word, shown string) string {
 
 func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
-// Headers returns a copy with credentials by their name, and secrets, blotted out.
+// Headers returns a copy in which secrets, and the values of headers that hold credentials by their name, are redacted.
 func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
@@ -271,8 +270,8 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	return out
 }
 
-// Value returns a copy with secrets and the members that tell of credentials blotted out, also in strings that hold
-// JSON, and the JSON Pointers at which that happened.
+// Value returns a copy in which secrets and members that hold credentials by their name are redacted, also in strings
+// that hold JSON. It returns the JSON Pointers at which that happened.
 func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
 	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) (string, bool) {
 		shown := r.embedded(s)
@@ -280,7 +279,7 @@ func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
 	}})
 }
 
-// hidden judges a member by its name.
+// hidden says what to show of a member, and whether its name makes it a credential.
 func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
 	if !SensitiveName(name) {
 		return "", false
@@ -291,7 +290,7 @@ func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
 	return Mark, true
 }
 
-// listed judges what comes behind a text in an array: the value of a header.
+// listed is hidden for what follows a text in an array: the value of a header.
 func (r *Redactor) listed(name string, v jsondoc.Value) (string, bool) {
 	if !isCredentialHeader(name) {
 		return "", false
@@ -299,15 +298,14 @@ func (r *Redactor) listed(name string, v jsondoc.Value) (string, bool) {
 	return r.hidden(name, v)
 }
 
-// shownSecrets is what is shown of a credential that is made of nothing but secrets.
+// shownSecrets matches what is shown of a credential that consists of nothing but secrets.
 var shownSecrets = regexp.MustCompile(`^(\{\{secrets\.[A-Za-z][A-Za-z0-9_]*\}\}|\[redacted\])+$`)
 
-// schemes are those by which the credentials of an authorisation begin, as RFC 9110, section 11.4, has it. They are
-// nobody's secret.
+// schemes are the authentication schemes that credentials begin with (RFC 9110, section 11.4). They are not secret.
 var schemes = []string{"Basic", "Bearer", "Digest", "DPoP", "Token", "ApiKey", "Api-Key", "Key"}
 
-// credential is what is shown of a text that is one: the names of its secrets, where it is nothing else but, in an
-// authorisation, a scheme, as in Bearer {{secrets.NAME}}.
+// credential returns what to show of a credential: the names of its secrets when it has nothing else but, in an
+// authorization, a scheme, as in Bearer {{secrets.NAME}}.
 func (r *Redactor) credential(name, s string) string {
 	shown := r.secrets(s)
 	if shown == s || !onlySecrets(name, shown) {
@@ -316,7 +314,7 @@ func (r *Redactor) credential(name, s string) string {
 	return shown
 }
 
-// onlySecrets reports whether nothing is to be seen in a text but names of secrets and, in an authorisation, a scheme.
+// onlySecrets reports whether a text shows nothing but names of secrets and, in an authorization, a scheme.
 func onlySecrets(name, shown string) bool {
 	if isAuthorization(name) {
 		scheme, rest, found := strings.Cut(shown, " ")
@@ -327,13 +325,13 @@ func onlySecrets(name, shown string) bool {
 	return shownSecrets.MatchString(shown)
 }
 
-// isAuthorization reports whether what stands under a name begins with a scheme.
+// isAuthorization reports whether values of this name begin with an authentication scheme.
 func isAuthorization(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, "authorization") || name == "auth"
 }
 
-// embedded redacts a string of a value: as a value where it is JSON.
+// embedded redacts a string inside a value: as a value of its own where it is JSON.
 func (r *Redactor) embedded(s string) string {
 	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); len(doc) > 1 && (doc[0] == '{' || doc[0] == '[') {
 		if v, err := jsondoc.Parse([]byte(doc), jsondoc.Wide()); err == nil {
@@ -350,7 +348,7 @@ func (r *Redactor) embedded(s string) string {
 	return r.named(s)
 }
 
-// named redacts a text, and what stands under sensitive names in it: JSON may be in a string of JSON again.
+// named redacts a text and what stands under sensitive names in it: a JSON string may hold JSON in turn.
 func (r *Redactor) named(s string) string {
 	shown := r.secrets(s)
 	if !mayName(shown) {
@@ -359,19 +357,18 @@ func (r *Redactor) named(s string) string {
 	return hideNamed(hideUserinfo(r.hidePairs(shown)))
 }
 
-// Body redacts a body as its Content-Type has it: JSON and forms by the names of their fields, and any text by its
-// secrets.
+// Body redacts a body: JSON and forms also by the names of their fields, any other text by its secrets.
 func (r *Redactor) Body(body string) string { return r.embedded(strings.ToValidUTF8(body, "�")) }
 
-// Cut shortens a text to n bytes at most, at the end of a character, and answers whether it did. Redact first: of a
-// secret that is cut in two, the half is not found.
+// Cut shortens a text to n bytes at most, at the end of a character, and reports whether it did. Redact before: half of
+// a secret is not found.
 func Cut(s string, n int) (string, bool) {
 	short := cut(s, n)
 	return short, len(short) < len(s)
 }
 
-// hidePairs blots out the values of sensitive names in a query string or a form, and what is sensitive in values of
-// JSON.
+// hidePairs redacts the values of sensitive names in a query string or a form, and what is sensitive in values that
+// hold JSON.
 func (r *Redactor) hidePairs(s string) string {
 	if !strings.Contains(s, "=") || strings.ContainsAny(strings.TrimSpace(s), " \r\n\t") && !spaced(s) {
 		return s
@@ -398,7 +395,7 @@ func (r *Redactor) hidePairs(s string) string {
 			if plain == value || plain[0] != '{' && plain[0] != '[' {
 				continue
 			}
-			shown := hideNamed(r.secrets(plain)) // as a form of Slack or GitHub has it
+			shown := hideNamed(r.secrets(plain)) // Slack and GitHub send forms that hold JSON
 			if shown == plain {
 				continue
 			}
@@ -412,7 +409,7 @@ func (r *Redactor) hidePairs(s string) string {
 	return head + strings.Join(parts, "&")
 }
 
-// spaced reports whether a text with spaces is a form that was not encoded, as people type one, and no sentence.
+// spaced reports whether a text with spaces is a form typed without encoding, and not a sentence.
 func spaced(s string) bool {
 	if !strings.Contains(s, "&") || strings.Contains(s, "?") {
 		return false
@@ -425,7 +422,7 @@ func spaced(s string) bool {
 	return true
 }
 
-// hideUserinfo blots out the user and the password of URLs.
+// hideUserinfo redacts the user and the password in URLs.
 func hideUserinfo(s string) string {
 	var b strings.Builder
 	from := 0

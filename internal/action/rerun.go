@@ -12,13 +12,13 @@ import (
 
 const (
 	queueSlack = 30 * time.Second // for the job of a rerun to begin
-	lostSlack  = 3 * time.Second  // for a job or a task to come by itself
+	lostSlack  = 3 * time.Second  // for a job or a task to arrive before the sweep steps in
 
-	// rerunsAtOnce are as many as internal/job has workers for, each of which waits for its targets. So that some are
-	// left to others whose own never answer, a tenant has half of them at most, and an endpoint a quarter.
+	// rerunsAtOnce is the number of workers in internal/job for reruns, each of which waits for its targets. A tenant
+	// gets half of them at most and an endpoint a quarter, so that targets that never answer leave some to others.
 	rerunsAtOnce   = 64
 	rerunsOfTenant = rerunsAtOnce / 2
-	// placeAgain is how soon a rerun comes again for which there was no place.
+	// placeAgain is how soon a rerun is tried again that found no place.
 	placeAgain = 2 * time.Second
 )
 
@@ -31,8 +31,8 @@ func (s *Service) place(e hookglass.Endpoint) (give func(), err error) {
 	return give, nil
 }
 
-// Rerun queues another run of an action on an event, as a child of an earlier run: the one that is named or, else, the
-// first run on the event, where there is one. It answers not_found, plan_required and validation_failed.
+// Rerun queues another run of an action on an event. Its parent is the run that is named or, without one, the first run
+// on the event, if there is one. It answers not_found, plan_required and validation_failed.
 func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actionID, eventID, parentID string) (r hookglass.ActionRun, err error) {
 	if err := who.MayManage(); err != nil {
 		return r, err
@@ -42,7 +42,7 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		if err != nil {
 			return err
 		}
-		if _, err := tx.LockActions(e.Num); err != nil { // so that whoever deletes the action finds what is queued
+		if _, err := tx.LockActions(e.Num); err != nil { // so that a concurrent deletion of the action sees this rerun
 			return err
 		}
 		a, err := tx.Action(ref, actionID)
@@ -90,7 +90,7 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 	return r, err
 }
 
-// eventOfParent is the event that a rerun of a parent is on. One that is named must be the same.
+// eventOfParent returns the event of the parent run. An event that the caller names must be the same.
 func eventOfParent(tx *store.Tx, ref string, a hookglass.Action, parentID, eventID string) (string, error) {
 	parent, err := tx.ActionRun(ref, parentID)
 	if err != nil {
@@ -116,8 +116,9 @@ type queuedRun struct {
 	current *hookglass.Action // nil: it was deleted, or the run goes on with the steps that it began with
 }
 
-// open reads a rerun; of one that has ended no more than that. Until release is called it has a place and room for its
-// event. It answers not_found where the endpoint or the event was deleted, and what ExecuteRun does.
+// open reads a rerun, and takes a place and room for its event until release is called. Of a rerun that has ended it
+// reads no more than that. It answers not_found when the endpoint or the event was deleted, and rate_limited as
+// ExecuteRun does.
 func (s *Service) open(ctx context.Context, runID string) (q queuedRun, release func(), err error) {
 	leave, give := func() {}, func() {}
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -157,9 +158,9 @@ func (s *Service) open(ctx context.Context, runID string) (q queuedRun, release 
 	return q, func() { give(); leave() }, err
 }
 
-// ExecuteRun does a rerun, or goes on with one. It leaves a rerun alone that has ended, or that another worker has. It
-// answers rate_limited when a step waits to be tried again, when the tenant has too many other reruns under way, and
-// when there is no room for a large event. Calling it again is safe.
+// ExecuteRun runs a rerun or resumes one. It does nothing when the rerun has ended or another worker has it. It answers
+// rate_limited when a step waits for its next attempt, when the tenant has too many other reruns under way, and when
+// there is no room for a large event. Calling it again is safe.
 func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	q, release, err := s.open(ctx, runID)
 	defer release()
@@ -189,7 +190,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	if err != nil || !ours {
 		return err
 	}
-	if q.current == nil { // deleted without ending what was queued, as it was once done
+	if q.current == nil { // deleted by an older version, which left what was queued
 		return s.abandon(ctx, h, string(hookglass.CodeNotFound), deletedFirst)
 	}
 	program, err := compile(*q.current)
@@ -212,8 +213,8 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 // deletedFirst says why a rerun did nothing.
 const deletedFirst = "The action was deleted before the rerun began."
 
-// endQueued ends the reruns of an action that is deleted and that nobody has begun. Their traces say so of the step
-// that would have been the first. They count in no totals: nothing ran.
+// endQueued ends the reruns of a deleted action that nobody has begun. Their traces say so in the first step. They
+// count in no totals, since nothing ran.
 func endQueued(tx *store.Tx, a hookglass.Action) error {
 	queued, err := tx.QueuedActionRuns(a.Num)
 	if err != nil {
@@ -236,7 +237,7 @@ func endQueued(tx *store.Tx, a hookglass.Action) error {
 	return nil
 }
 
-// notBefore is a time as it is written beside an earlier one, which another node's clock may have shown.
+// notBefore returns t, or earlier when t is before it: another node's clock may be ahead.
 func notBefore(earlier, t time.Time) time.Time {
 	if t.Before(earlier) {
 		return earlier
@@ -253,8 +254,8 @@ func (s *Service) rerunEnded(ctx context.Context, sc *scene) error {
 	return err
 }
 
-// sweep gives reruns that nobody has another job, ends first runs whose task is gone, and deletes runs that outlived
-// their event, which the one writer of the embedded database leaves none of.
+// sweep queues reruns that nobody holds again, ends first runs whose task is gone, and deletes runs that outlived their
+// event. The last happens on PostgreSQL only: SQLite, with its one writer, leaves none.
 func (s *Service) sweep(ctx context.Context) error {
 	return errors.Join(s.sweepOrphans(ctx), s.sweepLost(ctx))
 }

@@ -14,7 +14,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// scene is an event with what its runs need.
+// scene is an event with everything its runs need.
 type scene struct {
 	endpoint hookglass.Endpoint
 	rights   hookglass.Entitlements
@@ -28,10 +28,9 @@ type scene struct {
 
 // run is one run under way. It serves one goroutine.
 //
-// Nothing of a run is written down before it has ended, except ahead of a request that must not be sent twice, and
-// where it waits or the process stops: then the checkpoint says how to go on. What tags, ignores and messages change is
-// written in the transaction that writes the run, so that a run which is done again after a crash changes nothing
-// twice.
+// A run is stored when it has ended. Before that it is stored only ahead of a request that must not be sent twice, and
+// when it waits or the process stops; then its checkpoint says how to resume. Tags, the ignored mark and messages are
+// written in the same transaction as the run, so a run that is repeated after a crash applies them once.
 type run struct {
 	*scene
 	s       *Service
@@ -46,22 +45,22 @@ type run struct {
 	doc     *Context
 	secrets map[string]hookglass.ActionSecret
 	values  map[string]string // of the secrets
-	given   []Mask            // secrets as the run knew them before it waited: they may have been replaced since
+	given   []Mask            // secrets from before the run waited: they may have been replaced since
 	masks   *Redactor
 	answers *Redactor
 	effects []func(*store.Tx) error
 	tags    []string // to be put on the event
-	ignored string   // the reason to hide it for; empty: none
+	ignored string   // the reason to ignore the event; empty: none
 }
 
-// outcomeOf is what later steps see of a step.
+// outcomeOf is the outcome of a step as later steps see it.
 type outcomeOf struct {
 	Key    string
 	Status hookglass.StepStatus
 	Output json.RawMessage `json:",omitempty"`
 }
 
-// checkpoint is what it takes to go on with a run. It is sealed: outputs are not redacted.
+// checkpoint is what is needed to resume a run. It is sealed, because outputs are not redacted.
 type checkpoint struct {
 	Policy hookglass.FailurePolicy
 	Steps  []hookglass.Step
@@ -69,21 +68,21 @@ type checkpoint struct {
 	Sent   bool
 	Tries  []hookglass.ForwardAttempt `json:",omitempty"`
 	Done   []outcomeOf
-	Given  []Mask `json:",omitempty"` // the secrets, for targets may still answer with what they were sent
+	Given  []Mask `json:",omitempty"` // secrets already sent: targets may still answer with them
 }
 
 func checkpointOf(runID string) string { return "action_runs:checkpoint:" + runID }
 
-// errElsewhere says that somebody else has the run, or that it has ended.
+// errElsewhere says that another worker has the run, or that the run has ended.
 var errElsewhere = errors.New("the run is somebody else's")
 
 const (
-	// holdSlack is how long a held run may take beyond the time of its step.
+	// holdSlack is how much longer than its step's timeout a run is held.
 	holdSlack = 25 * time.Second
-	// patience is how long a step waits for its turn to send, while the run is held for holdSlack at least. Its target
-	// has all of the step's time from then on.
+	// patience is how long a step waits for its turn to send. It is shorter than holdSlack, so the run is still held
+	// then. The wait does not count against the step's timeout.
 	patience = 15 * time.Second
-	// again is when a step is tried again that nobody had a turn for.
+	// again is how soon a step is retried that got no turn.
 	again = time.Second
 )
 
@@ -95,7 +94,7 @@ type outcome struct {
 	summary   []byte         // redacted and bounded
 	truncated bool
 	failure   *hookglass.Failure
-	wait      time.Duration // above 0: it is to be tried again then, and has not ended
+	wait      time.Duration // above 0: the step has not ended; try it again after that
 	err       error         // of the storage, or errElsewhere: the run cannot go on now
 }
 
@@ -117,8 +116,8 @@ func failedBy(err error) outcome {
 	return failed(hookglass.FailureInternal, "The step failed inside the service.")
 }
 
-// start makes a run of a program on an event. It is not stored yet. doc is the context that its trigger was evaluated
-// in: the time for patterns is that of both.
+// start makes a run of a program on an event, without storing it. doc is the context in which its trigger was
+// evaluated: both share one time budget for patterns.
 func (s *Service) start(sc *scene, p *program, doc *Context, trigger hookglass.TriggerResult) *run {
 	now := s.db.Now()
 	r := &run{scene: sc, s: s, policy: p.FailurePolicy, steps: p.steps, doc: doc}
@@ -187,7 +186,7 @@ func (r *run) loadSecrets(v *store.View) error {
 	return nil
 }
 
-// redactor blots out the secrets of the workspace, and the credentials that came with the event.
+// redactor redacts the secrets of the workspace, and the credentials that came with the event.
 func (r *run) redactor() *Redactor {
 	if r.masks == nil {
 		r.masks = r.scene.secrets.with(append(r.named(), credentials(r.event)...)...)
@@ -195,8 +194,8 @@ func (r *run) redactor() *Redactor {
 	return r.masks
 }
 
-// echoes is the redactor for the answers of targets. A target may answer with what it was sent, so this redactor also
-// knows the values that stand under sensitive names in the event.
+// echoes returns the redactor for the answers of targets. A target may echo what it was sent, so it also knows the
+// values under sensitive names in the event.
 func (r *run) echoes() *Redactor {
 	if r.answers == nil {
 		r.answers = r.scene.secrets.with(append(r.named(), r.captured()...)...)
@@ -204,7 +203,7 @@ func (r *run) echoes() *Redactor {
 	return r.answers
 }
 
-// named are the secrets that the steps name, as the run knows them and as it knew them before it waited.
+// named returns the secrets that the steps name, with their values now and from before the run waited.
 func (r *run) named() []Mask {
 	masks := slices.Clone(r.given)
 	for name, value := range r.values {
@@ -215,8 +214,7 @@ func (r *run) named() []Mask {
 	return masks
 }
 
-// captured is what came with the event and is not to be shown: its credentials, and what stands under sensitive names
-// in it.
+// captured returns the values of the event that must not be shown: its credentials, and values under sensitive names.
 func (sc *scene) captured() []Mask {
 	masks := append(credentials(sc.event), sensitiveValues(sc.base.event.line())...)
 	if body, err := sc.base.event.body(); err == nil {
@@ -225,7 +223,7 @@ func (sc *scene) captured() []Mask {
 	return masks
 }
 
-// credentials are the values of an event's headers that tell of one.
+// credentials returns the values of an event's headers that hold credentials.
 func credentials(e *hookglass.Event) (masks []Mask) {
 	if e.Payload == nil {
 		return nil
@@ -245,7 +243,7 @@ func (r *run) secret(name string) (string, bool) {
 
 func (r *run) inputs() Values { return Values{Context: r.doc, Secret: r.secret} }
 
-// proceed goes on until the run has ended, or for now: then it returns how long to wait.
+// proceed executes steps until the run has ended or must wait; then it returns for how long.
 func (r *run) proceed(ctx context.Context) (wait time.Duration, err error) {
 	halted := false
 	for r.next < len(r.steps) && !halted {
@@ -269,7 +267,7 @@ func (r *run) proceed(ctx context.Context) (wait time.Duration, err error) {
 	return 0, nil
 }
 
-// begin notes that a step is at work, unless it was already.
+// begin records that a step is running, unless that was recorded before the run waited.
 func (r *run) begin(st *step) *hookglass.StepResult {
 	if len(r.held.Steps) <= r.next {
 		r.held.Steps = append(r.held.Steps, hookglass.StepResult{
@@ -279,7 +277,7 @@ func (r *run) begin(st *step) *hookglass.StepResult {
 	return &r.held.Steps[r.next]
 }
 
-// settle notes what became of a step, and reports whether the rest does not run.
+// settle records the outcome of a step, and reports whether the remaining steps are stopped.
 func (r *run) settle(st *step, result *hookglass.StepResult, out outcome) (halted bool) {
 	result.Status, result.Reason, result.Summary, result.Truncated, result.Failure = out.status, out.reason, out.summary, out.truncated, out.failure
 	result.Duration = max(0, r.s.db.Now().Sub(result.StartedAt))
@@ -297,7 +295,7 @@ func (r *run) settle(st *step, result *hookglass.StepResult, out outcome) (halte
 	return st.policy == hookglass.FailureStop || out.failure.Code == hookglass.FailureDeadline
 }
 
-// try does a step, whatever goes wrong in it.
+// try runs a step; a panic becomes its failure.
 func (r *run) try(ctx context.Context, st *step) (out outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -308,7 +306,7 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 	if r.s.db.Now().After(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
 		return failed(hookglass.FailureDeadline, "The action took longer than 10 minutes.")
 	}
-	if len(r.tries) == 0 && !r.sent { // otherwise they were evaluated already
+	if len(r.tries) == 0 && !r.sent { // otherwise the conditions were evaluated already
 		matched, failure := st.guard.Evaluate(r.doc)
 		switch {
 		case failure != nil:
@@ -323,7 +321,7 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 	return r.execute(ctx, st)
 }
 
-// finish notes how the run ended. It is stored with what ends beside it: see [Service.conclude].
+// finish records how the run ended. [Service.settled] stores it, together with other runs on the event.
 func (r *run) finish() {
 	r.held.Status = hookglass.ActionRunCompleted
 	for _, st := range r.held.Steps {
@@ -336,13 +334,13 @@ func (r *run) finish() {
 		r.held.Steps = append(r.held.Steps, hookglass.StepResult{ReferenceKey: st.ReferenceKey, Type: st.Type, Name: st.Name, Status: hookglass.StepStopped})
 	}
 	if n := r.next; n > 0 && n == len(r.steps) && r.held.Steps[n-1].Status == hookglass.StepFailed && r.steps[n-1].policy == hookglass.FailureStop {
-		r.held.Status = hookglass.ActionRunStopped // the last step halted it, though nothing was behind it
+		r.held.Status = hookglass.ActionRunStopped // its last step halted it, though no step was left
 	}
 	r.held.FinishedAt = r.s.db.Now()
 	r.ended = append(r.ended, r.toSave(0))
 }
 
-// toSave is the run as it is, with what its steps have changed since it was stored.
+// toSave returns the run as it is, with the effects of its steps since it was last stored.
 func (r *run) toSave(lease time.Duration) *store.RunSave {
 	return &store.RunSave{
 		HeldRun: &r.held, New: !r.stored, Lease: lease, Effects: r.effects,
@@ -350,7 +348,7 @@ func (r *run) toSave(lease time.Duration) *store.RunSave {
 	}
 }
 
-// save stores a run that has not ended, with the checkpoint as it is, and holds it for a while.
+// save stores a run that has not ended, with a checkpoint, and holds it for the lease.
 func (r *run) save(ctx context.Context, lease time.Duration) error {
 	c := checkpoint{Policy: r.policy, Next: r.next, Sent: r.sent, Tries: r.tries, Done: r.done, Given: r.named()}
 	for i := range r.steps {
@@ -370,7 +368,7 @@ func (r *run) save(ctx context.Context, lease time.Duration) error {
 	return nil
 }
 
-// afterwards adds a change that is written with the run.
+// afterwards adds a change to the transaction that stores the run.
 func (r *run) afterwards(effect func(*store.Tx) error) { r.effects = append(r.effects, effect) }
 
 // settled stores the runs that have ended on an event, and the end of its task unless task is nil. It answers

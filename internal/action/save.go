@@ -13,16 +13,16 @@ import (
 	"hookglass/internal/store"
 )
 
-// saver stores what runs have come to. Those that have something to store at the same time share a transaction and its
-// statements, which is most of what a run of local steps costs. After each it rests.
+// saver stores runs in batches: workers that store at the same time share a transaction and its statements, which are
+// most of the cost of a run of local steps. It rests after each transaction.
 //
-// It also knows who computes: who comes to a transaction in a moment, and how many may at a time. A node takes dozens
-// of tasks at once, and were they all ready to run, each capture would stand behind them.
+// It also limits how many workers compute at a time, and knows how many are about to store. A node takes dozens of
+// tasks at once; if all of them were runnable, every capture would queue behind them.
 type saver struct {
 	db    *store.DB
-	turn  chan struct{} // held by who writes for all that wait
-	seats chan struct{} // of those who compute
-	busy  atomic.Int64  // those who compute, or wait for a seat
+	turn  chan struct{} // held by the worker that writes for all waiting ones
+	seats chan struct{} // one for each worker that computes
+	busy  atomic.Int64  // workers that compute or wait for a seat
 
 	mu      sync.Mutex
 	waiting []*saving
@@ -30,9 +30,9 @@ type saver struct {
 
 // saving is what one worker stores.
 type saving struct {
-	ctx   context.Context // of the task: how long it is tried again
+	ctx   context.Context // of the task: bounds the retries
 	runs  []*store.RunSave
-	ended *store.Task // ends with it; nil: none
+	ended *store.Task // a task to end in the same transaction, or nil
 	err   error
 	done  chan struct{}
 }
@@ -40,19 +40,19 @@ type saving struct {
 const (
 	// savedAtOnce bounds one transaction.
 	savedAtOnce = 128
-	// gatherTime is how long a transaction waits for workers that compute, looking each gatherLook.
+	// gatherTime is how long a transaction waits for workers that still compute; gatherLook is how often it looks.
 	gatherTime = 2 * time.Millisecond
 	gatherLook = 200 * time.Microsecond
-	// seatPatience is how long one waits for a seat before one goes without: patterns may take seconds.
+	// seatPatience is how long a worker waits for a seat before it computes without one: patterns may take seconds.
 	seatPatience = 20 * time.Millisecond
 )
 
-// newSaver leaves half of the processors to others.
+// newSaver returns a saver that leaves half of the processors to others.
 func newSaver(db *store.DB) *saver {
 	return &saver{db: db, turn: make(chan struct{}, 1), seats: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
-// enter is called by whoever is going to compute.
+// enter is called before computing.
 func (s *saver) enter() {
 	s.busy.Add(1)
 	select {
@@ -68,17 +68,17 @@ func (s *saver) enter() {
 	}
 }
 
-// leave is called by whoever has computed.
+// leave is called after computing.
 func (s *saver) leave() {
 	s.busy.Add(-1)
 	select {
 	case <-s.seats:
-	default: // it went without
+	default: // it computed without a seat
 	}
 }
 
-// save stores runs, and the end of a task unless ended is nil. It returns when they are on disk. It answers
-// errElsewhere when another worker has one of the runs.
+// save stores runs and, unless ended is nil, ends a task. It returns when they are on disk. It answers errElsewhere
+// when another worker has one of the runs.
 func (s *saver) save(ctx context.Context, ended *store.Task, runs ...*store.RunSave) error {
 	w := &saving{ctx: ctx, runs: runs, ended: ended, done: make(chan struct{})}
 	s.mu.Lock()
@@ -87,7 +87,7 @@ func (s *saver) save(ctx context.Context, ended *store.Task, runs ...*store.RunS
 	s.leave()
 	defer s.enter()
 	select {
-	case <-w.done: // another has written it
+	case <-w.done: // another worker has written it
 	case s.turn <- struct{}{}:
 		began := time.Now()
 		s.writeAll()
@@ -100,14 +100,14 @@ func (s *saver) save(ctx context.Context, ended *store.Task, runs ...*store.RunS
 	return w.err
 }
 
-// away does what takes the time of who computes but not the processor's.
+// away runs fn, which waits rather than computes, without a seat.
 func (s *saver) away(fn func()) {
 	s.leave()
 	defer s.enter()
 	fn()
 }
 
-// writeAll writes all that waits, and leaves what comes meanwhile to the next. Whoever has the turn calls it.
+// writeAll writes everything that waits; what comes meanwhile is left to the next call. The caller holds the turn.
 func (s *saver) writeAll() {
 	for began := time.Now(); s.busy.Load() > 0 && time.Since(began) < gatherTime; {
 		time.Sleep(gatherLook)
@@ -121,8 +121,7 @@ func (s *saver) writeAll() {
 	}
 }
 
-// write stores many in one transaction. If that fails, it stores each in a transaction of its own, because one may have
-// made all fail.
+// write stores all in one transaction. If that fails, it stores each in its own, because one may have made all fail.
 func (s *saver) write(all []*saving) {
 	err := s.transact(all)
 	for _, w := range all {
@@ -145,10 +144,10 @@ func (w *saving) ours() error {
 	return nil
 }
 
-// transact stores in one transaction, also when the process stops meanwhile, or the storage is away for a moment: a
-// request that was sent would count as one of which nobody knows what became of it.
+// transact stores in one transaction. It goes on when the process stops, and retries while the storage is briefly away:
+// otherwise a request that was sent would end with an unknown outcome.
 func (s *saver) transact(all []*saving) error {
-	// Tasks end together when the process stops, so the time of one is that of all.
+	// All tasks end together when the process stops, so the context of one serves for all.
 	return s.db.PersistAlong(all[0].ctx, saveTimeout, hookglass.System, func(tx *store.Tx) error {
 		var runs []*store.RunSave
 		for _, w := range all {
@@ -167,5 +166,5 @@ func (s *saver) transact(all []*saving) error {
 	})
 }
 
-// saveTimeout is for writing down what was sent.
+// saveTimeout bounds storing the outcome of what was sent.
 const saveTimeout = 15 * time.Second

@@ -21,10 +21,10 @@ var (
 	}
 )
 
-// maxSensitive is the longest name that is looked at.
+// maxSensitive is the length of the longest name that can be sensitive.
 const maxSensitive = 100
 
-// SensitiveName reports whether what a field by this name holds is a credential, by the words of its name.
+// SensitiveName reports whether a field of this name holds a credential, judged by the words of the name.
 func SensitiveName(name string) bool {
 	if len(name) > maxSensitive {
 		return false
@@ -55,20 +55,20 @@ func SensitiveName(name string) bool {
 	return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-' && bytes.Contains(word, []byte("signature"))
 }
 
-// sensitiveHeader is SensitiveName for a header, whose name tells of a signature anywhere in it.
+// sensitiveHeader is SensitiveName for a header, where "signature" counts anywhere in the name.
 func sensitiveHeader(name string) bool {
 	return SensitiveName(name) || strings.Contains(strings.ToLower(name), "signature")
 }
 
-// Bounds of what is looked for in answers: a shorter text is anybody's word, and a sender may name any number of fields
-// as credentials are.
+// Bounds of the values looked for in answers. A shorter text could be any word; and a sender can give any number of
+// fields sensitive names.
 const (
 	minSensitive  = 6
 	mostSensitive = 100
 )
 
-// sensitiveValues are the texts and numbers that stand under sensitive names in a value, in its strings of JSON, and in
-// what its other texts hold: a body that is no JSON as a whole is one text.
+// sensitiveValues returns the texts and numbers under sensitive names in a value, also inside its strings: those may
+// hold JSON, and a body that is not JSON is one string.
 func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 	add := func(text string) {
 		if len(masks) < mostSensitive && len(text) >= minSensitive {
@@ -96,7 +96,7 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number):
 			add(v.Text())
 		case kind == jsondoc.String:
-			if v, ok := inside(v.Text()); ok { // as forms of Slack have it
+			if v, ok := inside(v.Text()); ok { // Slack sends forms that hold JSON
 				walk(v, false)
 				return
 			}

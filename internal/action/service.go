@@ -13,7 +13,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// Sealer encrypts secrets and what a run must remember. where names the row.
+// Sealer encrypts secrets and checkpoints. where names the row.
 type Sealer interface {
 	Seal(plaintext []byte, where string) ([]byte, error)
 	Open(sealed []byte, where string) ([]byte, error)
@@ -29,8 +29,8 @@ type Config struct {
 	Delay   delivery.Delayed // of forward retries; nil: evenly distributed ("full jitter")
 }
 
-// Hold reads an event as there is room for so many times its size until ctx is done, as the capability that captures
-// can. It answers unavailable.
+// Hold reads an event once there is memory for that many times its size, and keeps it reserved until ctx is done. The
+// capture capability provides it. It answers unavailable.
 type Hold func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error)
 
 // Service is the capability.
@@ -43,12 +43,12 @@ type Service struct {
 	bodies *fair.Bodies
 	reruns *fair.Workers // that are under way here
 
-	backtestSearch time.Duration // for how long a backtest looks for events; 0: as any search. Of tests.
-	backtestTime   time.Duration // backtestFor; likewise
+	backtestSearch time.Duration // how long a backtest searches for events; 0: as any search. Set in tests.
+	backtestTime   time.Duration // backtestFor; set in tests
 
-	orphans int64 // the sweep has looked at runs up to here
+	orphans int64 // the sweep has checked the runs up to here
 
-	stopping atomic.Bool // the node is: what is under way ends, nothing more is sent
+	stopping atomic.Bool // the node stops: requests under way end, no new one is sent
 }
 
 // New returns the service. Without [Service.Run] nobody finishes what a dead process left behind.
@@ -74,8 +74,8 @@ const (
 	orphanRuns = 1000
 )
 
-// Run looks for runs that nobody holds, until ctx ends. From then on runs under way stop before what they would send
-// next, for it would be cut short: they go on elsewhere, or after the next start.
+// Run sweeps runs that nobody holds, until ctx ends. From then on runs under way stop before their next request, which
+// would be cut short: they resume on another node or after the next start.
 func (s *Service) Run(ctx context.Context) error {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()

@@ -15,12 +15,11 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// unescapedMarks are the characters that encoders of URLs leave as they are, besides letters, digits and -._: those of
-// RFC 3986, of encodeURIComponent and encodeURI of browsers, of Python, which also leaves what is in a path, and of
-// HTML's forms.
+// unescapedMarks are the characters that URL encoders leave unescaped besides letters, digits and -._, by encoder: RFC
+// 3986, encodeURIComponent, encodeURI, Python's quote (which leaves the slash, too), and HTML forms.
 var unescapedMarks = []string{"~", "~!*'()", "~!*'();,/?:@&=+$#", "~/", "*"}
 
-// formsOf are the spellings of a value that are looked for. Most values look the same in most of them.
+// formsOf returns the spellings of a value that are looked for. For most values, most of them are the same.
 func formsOf(value string, coded *codings) []string {
 	forms := make([]string, 0, 40)
 	add := func(form string) {
@@ -70,7 +69,7 @@ func formsOf(value string, coded *codings) []string {
 	return forms
 }
 
-// inJSON is how a string of JSON writes a value.
+// inJSON returns a value as written inside a JSON string.
 func inJSON(value string) string {
 	quoted := jsondoc.Text(value).Bytes()
 	return string(quoted[1 : len(quoted)-1])
@@ -84,8 +83,8 @@ type jsonEscaper struct {
 	upper  bool   // hexadecimal digits in upper case
 }
 
-// jsonEscapers are writers whose spelling is not that of another: Python and Ruby, which escape what is not ASCII, PHP
-// with it the slash, System.Text.Json of .NET, Gson, and serialize-javascript.
+// jsonEscapers are the JSON writers whose spelling differs from the others': Python and Ruby, which escape what is not
+// ASCII; PHP, which also escapes the slash; System.Text.Json of .NET, Gson, and serialize-javascript.
 var jsonEscapers = []jsonEscaper{
 	{wide: true},
 	{wide: true, upper: true},
@@ -95,7 +94,7 @@ var jsonEscapers = []jsonEscaper{
 	{others: "<>/", upper: true},
 }
 
-// htmlQuotes write a text as HTML where they write quotes otherwise than Go: PHP, Python and Ruby.
+// htmlQuotes write text as HTML in those languages that escape quotes differently from Go: PHP, Python and Ruby.
 var htmlQuotes = []*strings.Replacer{
 	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;"),
 	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#039;"),
@@ -103,7 +102,7 @@ var htmlQuotes = []*strings.Replacer{
 	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"),
 }
 
-// escapes reports whether it writes a character otherwise than as JSON must be written.
+// escapes reports whether the writer escapes a character that JSON does not require to be escaped.
 func (e jsonEscaper) escapes(r rune) bool {
 	return r >= utf8.RuneSelf && e.wide || r == '/' && e.slash || r < utf8.RuneSelf && strings.IndexByte(e.others, byte(r)) >= 0
 }
@@ -138,11 +137,11 @@ func (e jsonEscaper) escape(value string) string {
 	return b.String()
 }
 
-// codings are how a value shows in encodings that leave nothing of it as it is.
+// codings are encodings of a value in which none of its characters stay the same.
 type codings struct {
 	hex    string
 	base64 []string  // alone, in both alphabets, with padding and without
-	cores  [3]string // in base64 wherever it stands in what is encoded, as in Basic credentials behind a user's name
+	cores  [3]string // in base64 at any offset of what is encoded, as a password in Basic credentials
 }
 
 // inURL writes base64 in the alphabet of URLs (RFC 4648, section 5).

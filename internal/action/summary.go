@@ -5,7 +5,7 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// summary is what a trace keeps of a step, redacted already. text is what may be cut to fit: it comes last.
+// summary is what a trace keeps of a step, already redacted. text comes last, because it may be cut to fit.
 type summary struct {
 	members []jsondoc.Member
 	name    string // of the text
@@ -17,7 +17,7 @@ func sum(members ...jsondoc.Member) summary { return summary{members: members} }
 
 func named(name string, v jsondoc.Value) jsondoc.Member { return jsondoc.Member{Name: name, Value: v} }
 
-// bytes is the summary within its bound, and whether something is left out.
+// bytes returns the summary within its bound, and whether anything was left out.
 func (s summary) bytes() ([]byte, bool) {
 	truncated := s.cut
 	for limit := len(s.text); ; limit /= 2 {
@@ -38,7 +38,7 @@ func (s summary) bytes() ([]byte, bool) {
 	}
 }
 
-// shortest keeps the members that fit, the first first.
+// shortest keeps the first members that fit.
 func (s summary) shortest() []byte {
 	var kept []jsondoc.Member
 	size := 2

@@ -26,13 +26,13 @@ type Place int
 // The places (decisions, section 13, "Templates").
 const (
 	InText   Place = iota // as it is; objects and arrays as compact JSON
-	InJSON                // escaped inside a string literal, elsewhere as JSON, of which null is a value too
+	InJSON                // escaped inside a string literal; elsewhere as JSON, where null is a value, too
 	InURL                 // percent-encoded, unless the template is nothing but the value
 	InHeader              // as it is; control characters fail
 )
 
-// Template is a text with placeholders, {{ name.path }} and {{ secrets.NAME }}, and nothing else: no logic, no code.
-// What is filled in is never read as a template again. It is safe for concurrent use.
+// Template is a text with placeholders, {{ name.path }} and {{ secrets.NAME }}, and nothing else: no logic, no code. A
+// value that is inserted is never parsed as a template again. It is safe for concurrent use.
 type Template struct {
 	place Place
 	parts []part
@@ -50,7 +50,7 @@ type part struct {
 	quoted  bool     // inside a string literal of JSON
 }
 
-// TemplateError says what is wrong with a template, or why it cannot be filled in. It never holds a value.
+// TemplateError says what is wrong with a template, or why it cannot be rendered. It never holds a value.
 type TemplateError struct {
 	At      int // the character at which the placeholder begins, counted from 1; 0: the whole
 	Message string
@@ -66,8 +66,8 @@ func (e *TemplateError) Error() string {
 // roots are the names that placeholders and sources begin with.
 var roots = []string{"request", "provider", "email", "endpoint", "steps"}
 
-// ParseTemplate reads a template. Its error is a *TemplateError: braces that do not close, or hold something else than
-// a dotted name. A name that is not known is an error of Render, as decisions, section 8, have it.
+// ParseTemplate parses a template. Its error is a *TemplateError: braces that do not close, or that hold something
+// other than a dotted name. An unknown name is an error of Render (decisions, section 8).
 func ParseTemplate(text string, place Place) (*Template, error) {
 	t, err := scan(text, place)
 	if err != nil {
@@ -109,7 +109,7 @@ func ParseMessage(text string) (*Template, error) {
 
 var messageVariables = []string{"endpoint_name", "endpoint_id", "request_id", "event_type", "provider"}
 
-// scan finds the placeholders. Braces that only close are text: JSON is full of them.
+// scan finds the placeholders. Closing braces without opening ones are text: JSON is full of them.
 func scan(text string, place Place) (*Template, error) {
 	switch {
 	case len(text) > maxTemplate:
@@ -119,7 +119,7 @@ func scan(text string, place Place) (*Template, error) {
 	}
 	t := &Template{place: place}
 	rest, quoted := text, false
-	before := 0 // characters before rest: to count them again for each of many placeholders takes a second
+	before := 0 // characters before rest, kept because counting anew for each of many placeholders takes a second
 	for {
 		open := strings.Index(rest, "{{")
 		if open < 0 {
@@ -214,10 +214,10 @@ func (t *Template) Steps() []string {
 	return keys
 }
 
-// Values is what placeholders stand for.
+// Values is where placeholders find their values.
 type Values struct {
 	Context *Context
-	// Secret finds a secret by its name. A preview answers with marks of its own, see [Redactor].
+	// Secret finds a secret by its name. In a preview it returns stand-ins, see [Preview].
 	Secret func(name string) (value string, ok bool)
 }
 
@@ -227,7 +227,7 @@ type Span struct {
 	Secret     string
 }
 
-// Rendered is a template filled in.
+// Rendered is the result of rendering a template.
 type Rendered struct {
 	Text  string
 	Spans []Span // in order
@@ -252,9 +252,9 @@ func (r Rendered) Masked() string {
 // Placeholder is what is shown in place of a secret.
 func Placeholder(secret string) string { return "{{secrets." + secret + "}}" }
 
-// Render fills the template in. A name that is not known, a value that is null or not there, a control character in a
-// header, a value that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which
-// holds no value.
+// Render renders the template. An unknown name, a value that is null or missing, a control character in a header, a
+// value that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which holds no
+// value.
 func (t *Template) Render(v Values) (Rendered, error) {
 	bound := MaxRendered
 	if t.place == InURL {
@@ -262,7 +262,7 @@ func (t *Template) Render(v Values) (Rendered, error) {
 	}
 	var b strings.Builder
 	var out Rendered
-	var ends []int // of what was filled in
+	var ends []int // where the inserted values end
 	for i := range t.parts {
 		p := &t.parts[i]
 		b.WriteString(p.literal)
@@ -287,7 +287,7 @@ func (t *Template) Render(v Values) (Rendered, error) {
 		}
 		if p.root == "" {
 			span := Span{start, b.Len(), p.tokens[0]}
-			if t.place == InJSON && !p.quoted { // the quotes stay
+			if t.place == InJSON && !p.quoted { // without the quotes
 				span.Start, span.End = span.Start+1, span.End-1
 			}
 			out.Spans = append(out.Spans, span)
@@ -303,7 +303,7 @@ func (t *Template) Render(v Values) (Rendered, error) {
 	return out, nil
 }
 
-// climbs faults a value that makes a segment of a URL's path . or .., which would lead elsewhere: these cannot be
+// climbs faults a value that turns a segment of a URL's path into . or .., which would lead elsewhere and cannot be
 // encoded. ends is where the values end.
 func (t *Template) climbs(url string, ends []int) error {
 	if t.place != InURL || t.whole() {
@@ -329,8 +329,8 @@ func (t *Template) climbs(url string, ends []int) error {
 	return nil
 }
 
-// dotSegment reports whether a segment of a path leads elsewhere: whether it is . or .., however it is spelled (RFC
-// 3986, section 3.3), also with a parameter, which some servers take off.
+// dotSegment reports whether a path segment is . or .. in any spelling (RFC 3986, section 3.3), also before a
+// parameter, which some servers strip.
 func dotSegment(segment string) bool {
 	segment, _, _ = strings.Cut(segment, ";")
 	switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
@@ -340,7 +340,7 @@ func dotSegment(segment string) bool {
 	return false
 }
 
-// whole reports whether the template is nothing but a value.
+// whole reports whether the template is a single placeholder.
 func (t *Template) whole() bool { return len(t.parts) == 1 && t.parts[0].literal+t.tail == "" }
 
 func (t *Template) tooLarge() error {
@@ -350,7 +350,7 @@ func (t *Template) tooLarge() error {
 	return &TemplateError{0, "the text is larger than 256 KiB"}
 }
 
-// find is the value of a placeholder. With null, one that was captured is a value.
+// find returns the value of a placeholder. With null, a captured null counts as a value.
 func (v Values) find(p *part, null bool) (jsondoc.Value, error) {
 	if p.unknown != "" {
 		return jsondoc.Value{}, &TemplateError{p.at, p.unknown}
@@ -373,7 +373,7 @@ func (v Values) find(p *part, null bool) (jsondoc.Value, error) {
 	return value, nil
 }
 
-// escape makes a value fit for its place.
+// escape escapes a value for its place.
 func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 	switch t.place {
 	case InJSON:
@@ -400,8 +400,8 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 	return value.Text(), nil
 }
 
-// sizeOf is how many bytes a value makes at least, in whatever place: neither the quotes of a string nor its escapes
-// are in every one.
+// sizeOf returns a lower bound of the bytes that a value takes in any place: not all places add quotes or escapes to a
+// string.
 func sizeOf(v jsondoc.Value) int {
 	if v.Kind() == jsondoc.String {
 		return len(v.Text())
@@ -438,8 +438,8 @@ func percentEncoded(s, marks string) string {
 	return b.String()
 }
 
-// RenderMessage fills in the message of a notify step. A variable that is not known is a *TemplateError; one without a
-// value is empty, so that an event of no known type is told of too.
+// RenderMessage renders the message of a notify step. An unknown variable is a *TemplateError; a variable without a
+// value is empty, so that events of unknown type are notified, too.
 func (t *Template) RenderMessage(ev *hookglass.Event, endpoint *hookglass.Endpoint) (string, error) {
 	values := map[string]string{
 		"endpoint_name": endpoint.Name, "endpoint_id": string(endpoint.ID), "request_id": string(ev.ID),

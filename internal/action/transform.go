@@ -9,15 +9,15 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Transform is the configuration of a transform step, checked. It is safe for concurrent use.
+// Transform is the checked configuration of a transform step. It is safe for concurrent use.
 type Transform struct {
 	operations jsondoc.Transform
 	templates  map[string]*Template
 }
 
-// ParseTransform reads the configuration of a transform step (decisions, section 8). The faults name source,
-// operations.0.path and the like; a transform with faults is not to be used. Whether a step that it reads comes before
-// is the caller's to judge.
+// ParseTransform parses the configuration of a transform step (decisions, section 8). The faults name source,
+// operations.0.path and the like; a transform with faults is not to be used. The caller checks with [Transform.Steps]
+// that the steps it reads run earlier.
 func ParseTransform(config []byte) (*Transform, []hookglass.FieldError) {
 	v, err := jsondoc.Parse(config, jsondoc.Wide())
 	if err != nil {
@@ -48,7 +48,7 @@ func ParseTransform(config []byte) (*Transform, []hookglass.FieldError) {
 	return t, faults
 }
 
-// Secrets are the names of the secrets that the templates name, each once.
+// Secrets returns the names of the secrets that the templates use, each once.
 func (t *Transform) Secrets() []string {
 	var names []string
 	for _, template := range t.templates {
@@ -58,7 +58,7 @@ func (t *Transform) Secrets() []string {
 	return slices.Compact(names)
 }
 
-// Steps are the reference keys of the steps that the transform reads, each once.
+// Steps returns the reference keys of the steps that the transform reads, each once.
 func (t *Transform) Steps() []string {
 	var keys []string
 	if ref, ok := strings.CutPrefix(t.operations.Source, "steps."); ok {
@@ -76,7 +76,7 @@ func (t *Transform) Steps() []string {
 	return slices.Compact(keys)
 }
 
-// Run makes the output of the step. Its failures are template_error and transform_error.
+// Run returns the output of the step. Its failures are template_error and transform_error.
 func (t *Transform) Run(v Values) (jsondoc.Value, *hookglass.Failure) {
 	source, err := v.Context.Source(t.operations.Source)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *Transform) Run(v Values) (jsondoc.Value, *hookglass.Failure) {
 	return out, nil
 }
 
-// scope is what the set operations of one run draw on.
+// scope gives the set operations of one run access to the context and to templates.
 type scope struct {
 	*Transform
 	values Values

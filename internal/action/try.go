@@ -9,10 +9,9 @@ import (
 	"hookglass/internal/store"
 )
 
-// Try answers what Create, or Update of the action that is named, would find wrong with a draft; and, where an event is
-// named, what the action that the draft makes would do with it. Nothing is sent, and nothing is stored. It answers
-// not_found, plan_required, subscription_required, validation_failed and, where there is no room for a large event,
-// unavailable.
+// Try answers what Create, or Update of the named action, would find wrong with a draft. With an event, it also
+// previews the drafted action on it. Nothing is sent, and nothing is stored. It answers not_found, plan_required,
+// subscription_required, validation_failed and, when there is no room for a large event, unavailable.
 func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionID, eventID string, d Draft) (p PreviewResult, err error) {
 	if err := who.MayManage(); err != nil {
 		return p, err
@@ -61,8 +60,8 @@ func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionI
 	return s.rehearse(sc, program), nil
 }
 
-// missing faults secrets and channels that the workspace does not have. A tag that it does not have is made when the
-// action is stored.
+// missing faults secrets and channels that the workspace does not have. Missing tags are created when the action is
+// stored.
 func missing(v *store.View, e hookglass.Endpoint, def *definition) error {
 	names := make([]string, 0, len(def.secrets))
 	for _, m := range def.secrets {

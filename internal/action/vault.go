@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// maxVaults and maxVaultBytes bound the memory of what is known. Then everything is forgotten.
+	// maxVaults and maxVaultBytes bound the cache. When it is full, all of it is dropped.
 	maxVaults     = 1_000
 	maxVaultBytes = 64 << 20
 )
 
-// vault is a redactor of the values of all secrets of a workspace: a target that one action sent a secret to may answer
-// another with it.
+// vault is a redactor of all secrets of a workspace: a target may answer one action with a secret that another action
+// sent to it.
 type vault struct {
 	redactor *Redactor
-	versions []secretVersion // of what it was made of
-	heard    uint64          // announcements when they were read
+	versions []secretVersion // of the secrets it was made of
+	heard    uint64          // the count of announcements when they were read
 	until    time.Time
 }
 
 type secretVersion struct{ num, updatedAt int64 }
 
-// vaults remembers vaults by workspace, so that secrets are opened when one has changed and not for each event. The
-// next look-up sees what this process changed. A change by another process is seen when it is announced, or within
-// planLife if the announcement is lost.
+// vaults caches vaults by workspace, so that secrets are opened when one has changed and not for each event. The next
+// look-up sees what this process changed. A change by another process is seen when it is announced, or within planLife
+// if the announcement is lost.
 type vaults struct {
 	db      *store.DB
 	sealer  Sealer
 	log     *slog.Logger
 	changed *store.Subscription
 
-	loading sync.Mutex // held by whoever reads: workers come in dozens
+	loading sync.Mutex // held while reading: dozens of workers may want the same vault
 	mu      sync.Mutex
 	known   map[int64]*vault
-	size    int // bytes of all that is known
+	size    int // bytes of all vaults
 }
 
 func newVaults(db *store.DB, sealer Sealer, log *slog.Logger) *vaults {
@@ -49,7 +49,7 @@ func newVaults(db *store.DB, sealer Sealer, log *slog.Logger) *vaults {
 
 // find returns a redactor of the secrets of a workspace.
 func (vs *vaults) find(ctx context.Context, workspaceID int64) (*Redactor, error) {
-	if workspaceID == 0 { // of nobody's endpoint
+	if workspaceID == 0 { // an endpoint without an owner
 		return NewRedactor(), nil
 	}
 	if known := vs.current(workspaceID); known != nil {

@@ -10,9 +10,9 @@ import (
 	"hookglass/internal/store"
 )
 
-// Work runs the actions of an event's endpoint, one after another by position. Doing it again finds the runs that there
-// are: those that ended stay, one that did not goes on. It answers rate_limited where a step waits to forward again,
-// where a mail's verdict is waited for and where there is no room for a large event, not_found where the event is gone.
+// Work runs the actions of an event's endpoint, one after another by position. When it is repeated, runs that have
+// ended are left alone and one that has not is resumed. It answers rate_limited when a step waits to forward again,
+// while a mail's verdict is awaited and when there is no room for a large event, and not_found when the event is gone.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
 	if t.Event != nil {
 		if wait := t.Event.VerdictWait(s.db.Now()); wait > 0 {
@@ -38,7 +38,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 	}
 	switch err := s.settled(ctx, sc, ending); {
 	case errors.Is(err, errElsewhere):
-		return later(again) // whoever has it ends it; then it is found to have ended
+		return later(again) // by then its holder has ended it
 	case err != nil:
 		return err
 	case ending != nil:
@@ -47,7 +47,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 	return nil
 }
 
-// stage makes ready what the runs on a task's event need, and finds those that are held. give is to be called when the
+// stage prepares what the runs on a task's event need, and finds runs that have begun. give is to be called when the
 // event is no longer needed.
 func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []store.HeldRun, give func(), err error) {
 	p, err := s.plans.find(ctx, t.EndpointNum)
@@ -84,7 +84,7 @@ func (s *Service) stage(ctx context.Context, t store.Task) (sc *scene, held []st
 	return sc, held, give, nil
 }
 
-// play goes on with the runs that are held and has the other actions run.
+// play resumes the runs that have begun, and then runs the other actions.
 func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) error {
 	begun := make(map[int64]bool)
 	for i := range held {
@@ -92,7 +92,7 @@ func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) err
 		if held[i].Status.Final() {
 			continue
 		}
-		// It began before whatever has not begun.
+		// Resume it first: it began before any that has not begun.
 		if err := s.goOn(ctx, sc, held[i], true); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) err
 		return nil
 	}
 	for _, a := range sc.actions {
-		if begun[a.Num] || a.CreatedAt.After(sc.event.ReceivedAt) { // it runs on what is captured from then on, not on what waits
+		if begun[a.Num] || a.CreatedAt.After(sc.event.ReceivedAt) { // an action runs only on events captured after its creation
 			continue
 		}
 		doc := sc.base.Fresh()
@@ -131,7 +131,7 @@ func loadEvent(v *store.View, e hookglass.Endpoint, t store.Task) (*hookglass.Ev
 	return found[t.EventSeq], nil
 }
 
-// run goes on with a run until it has ended or waits. It answers rate_limited then.
+// run executes a run until it ends or waits; then it answers rate_limited.
 func (s *Service) run(ctx context.Context, r *run) error {
 	for i := range r.steps {
 		if len(r.steps[i].secrets) > 0 {
@@ -147,7 +147,7 @@ func (s *Service) run(ctx context.Context, r *run) error {
 	wait, err := r.proceed(ctx)
 	switch {
 	case errors.Is(err, errElsewhere):
-		return later(again) // whoever has it ends it; then it is found to have ended
+		return later(again) // by then its holder has ended it
 	case err != nil:
 		return err
 	case wait > 0:
@@ -156,7 +156,7 @@ func (s *Service) run(ctx context.Context, r *run) error {
 	return nil
 }
 
-// redactTrigger blots secrets out of the values with which the conditions were compared.
+// redactTrigger redacts secrets in the values that the conditions compared.
 func (r *run) redactTrigger() {
 	for i := range r.held.Trigger.Conditions {
 		c := &r.held.Trigger.Conditions[i]
@@ -168,8 +168,8 @@ func later(wait time.Duration) error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "The actions of an event wait to go on.", RetryAfter: wait}
 }
 
-// goOn takes a run that did not end and goes on with it. A run that cannot be read ends as failed. force takes it from
-// whoever has it.
+// goOn takes over a run that has not ended and resumes it. A run that cannot be read ends as failed. force takes it
+// from another worker.
 func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bool) error {
 	var ours bool
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -187,8 +187,8 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 	return s.run(ctx, r)
 }
 
-// abandon ends a run that nobody can go on with, unless somebody else has. The step that was at work failed, and what
-// is behind it does not run. It counts in the totals unless nothing of it ran.
+// abandon ends a run that nobody can resume, unless another worker has ended it. The running step fails, and later ones
+// do not run. The run counts in the totals unless none of its steps had begun.
 func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message string) error {
 	h.Status, h.FinishedAt = hookglass.ActionRunFailed, notBefore(h.CreatedAt, s.db.Now())
 	if h.StartedAt.IsZero() {
@@ -208,7 +208,7 @@ func (s *Service) abandon(ctx context.Context, h store.HeldRun, code, message st
 	})
 }
 
-// scene makes ready what the runs on an event need.
+// scene prepares what the runs on an event need.
 func (p *plan) scene(event *hookglass.Event) *scene {
 	copied := *event
 	sc := &scene{endpoint: p.endpoint, rights: p.rights, actions: p.actions, event: &copied, had: event.Tags}
