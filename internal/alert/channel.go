@@ -1,9 +1,9 @@
-// Package alert watches endpoints and tells people: the rules of alerts and their evaluation, the figures that they are
-// judged by, and notification channels with the senders of each kind.
+// Package alert watches endpoints and notifies people: alert rules and their evaluation, the figures behind them, and
+// notification channels with a sender for each kind.
 //
-// It hides how each kind of channel is spoken to, that what waits for a channel is a row which outlives the process,
-// and that exactly one node turns an alert from one state to the other. Credentials of channels are sealed; they leave
-// this package in requests to the channel alone.
+// It hides the protocol of each kind of channel; that messages wait in rows which outlive the process; and that exactly
+// one node changes the state of an alert. Credentials of channels are sealed and leave this package only in requests to
+// the channel.
 //
 // All methods are safe for concurrent use.
 package alert
@@ -44,13 +44,13 @@ const (
 
 // Client is the way out.
 type Client interface {
-	// Check judges a URL as it is spelled. It answers validation_failed and target_not_allowed.
+	// Check validates the spelling of a URL. It answers validation_failed and target_not_allowed.
 	Check(field, rawURL string) error
 	// Do sends a request once. Its error is a *outbound.Failure.
 	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
 }
 
-// Sealer encrypts credentials. where names the row, so that ciphertext cannot be moved to another.
+// Sealer encrypts credentials. where names the row, so that ciphertext cannot be moved to another row.
 type Sealer interface {
 	Seal(plaintext []byte, where string) ([]byte, error)
 	Open(sealed []byte, where string) ([]byte, error)
@@ -75,14 +75,14 @@ type Service struct {
 	mu       sync.Mutex
 	places   *fair.Places
 	busy     map[int64]bool // channels that this node sends to
-	purgedAt time.Time      // when this node last deleted old figures
+	purgedAt time.Time      // when this node last purged old figures
 
-	reading  sync.Mutex    // held by the round that reads events
-	turns    fair.Turns    // of the alerts that do; its own
-	readTime time.Duration // readAllFor; a test has less
+	reading  sync.Mutex    // held by the round whose alerts read events
+	turns    fair.Turns    // of the alerts that read events; guarded by reading
+	readTime time.Duration // readAllFor; shorter in tests
 }
 
-// New returns the service. Nothing is sent without [Service.Run], and nothing is judged without [Service.Evaluate].
+// New returns the service. [Service.Run] sends notifications, and [Service.Evaluate] evaluates alerts.
 func New(db *store.DB, cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = db.Now
@@ -102,21 +102,21 @@ func New(db *store.DB, cfg Config) *Service {
 type ChannelDraft struct {
 	Name        *string
 	Kind        *hookglass.ChannelKind // may not change
-	Enabled     *bool                  // true also brings a channel back that the service disabled
-	WorkspaceID *int64                 // create alone
+	Enabled     *bool                  // true also re-enables a channel that the service disabled
+	WorkspaceID *int64                 // only on create
 	Config      *ChannelSettings
 }
 
-// ChannelSettings are the configuration as a caller spells it. A nil field is not named, and a URL as it is shown stays
-// as it is.
+// ChannelSettings are the configuration as a caller sends it. A nil field changes nothing, nor does a URL as it is
+// shown.
 type ChannelSettings struct {
 	WebhookURL, BotToken, ChatID, URL, Secret *string
 	To, Events                                *[]string
 }
 
-// CreateChannel stores a new channel, in the principal's workspace or its account's oldest when the draft names none.
-// Where it made the signing secret of a webhook channel itself, it returns it, once. It answers validation_failed and
-// target_not_allowed.
+// CreateChannel stores a new channel, in the principal's workspace or, when the draft names none, in its account's
+// oldest. If it generated the signing secret of a webhook channel, it returns that, this once. It answers
+// validation_failed and target_not_allowed.
 func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d ChannelDraft) (c hookglass.Channel, secret string, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, "", err
@@ -168,8 +168,9 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 	return c, secret, err
 }
 
-// UpdateChannel changes what the draft names; of the configuration, too. It answers not_found, validation_failed,
-// target_not_allowed, and conflict, with the references, while an action's step names the channel by its old name.
+// UpdateChannel changes the fields that the draft sets, also within the configuration. It answers not_found,
+// validation_failed, target_not_allowed, and conflict, with the references, while a step of an action refers to the
+// channel by its old name.
 func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id string, d ChannelDraft) (c hookglass.Channel, err error) {
 	if err := who.MayManage(); err != nil {
 		return c, err
@@ -189,7 +190,7 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 				return false, err
 			}
 			old := c.Name
-			back := d.Enabled != nil && *d.Enabled && c.Disabled() // one that is at work loses nothing by being enabled
+			back := d.Enabled != nil && *d.Enabled && c.Disabled() // enabling a working channel drops nothing
 			if err := s.apply(d, c, &config); err != nil || c.Name == old {
 				return back, err
 			}
@@ -204,8 +205,8 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 	return c, err
 }
 
-// DeleteChannel deletes a channel and what waits for it. It returns the steps of actions that name it, which fail from
-// now on, until they name another or one takes its name. It answers not_found.
+// DeleteChannel deletes a channel and the messages that wait for it. It returns the steps of actions that name it; they
+// fail until they name another channel or another channel takes the name. It answers not_found.
 func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id string) (steps []hookglass.StepReference, err error) {
 	if err := who.MayManage(); err != nil {
 		return nil, err
@@ -220,8 +221,8 @@ func (s *Service) DeleteChannel(ctx context.Context, who hookglass.Principal, id
 	return steps, err
 }
 
-// forget forgets piece by piece, so that captures come in between, what waits for a channel that is disabled, or for
-// any where it is to be deleted. It answers not_found.
+// forget deletes the messages that wait for a disabled channel, or for any channel with deleting. It works in pieces,
+// so that captures come in between. It answers not_found.
 func (s *Service) forget(ctx context.Context, who hookglass.Principal, id string, deleting bool) error {
 	for more := true; more; {
 		began := time.Now()
@@ -239,17 +240,17 @@ func (s *Service) forget(ctx context.Context, who hookglass.Principal, id string
 	return nil
 }
 
-// Sent is what came of one attempt. Exactly one of StatusCode and Failure is set, or neither where mail was taken over.
+// Sent is the result of one attempt. One of StatusCode and Failure is set; neither when a relay took the mail.
 type Sent struct {
 	Delivered  bool
 	StatusCode int
 	Failure    *hookglass.Failure
 	retryAfter time.Duration
-	looped     bool // with Failure: it was not sent, and will not be
-	unfit      bool // with Failure: the message itself is what fails
+	looped     bool // with Failure: it was not sent and never will be
+	unfit      bool // with Failure: the message itself is at fault
 }
 
-// TestChannel sends a message at once, whether the channel is enabled or not, and tells what came of it. It answers
+// TestChannel sends a test message at once, whether the channel is enabled or not, and returns the result. It answers
 // not_found.
 func (s *Service) TestChannel(ctx context.Context, who hookglass.Principal, id string) (sent Sent, err error) {
 	if err := who.MayManage(); err != nil {
@@ -281,7 +282,7 @@ func (s *Service) Problem(kind hookglass.ChannelKind) string {
 
 const noRelay = "This installation has no mail relay, so nothing can be sent by email. Its operator sets one with --smtp-relay."
 
-// apply sets what the draft names, judges the whole, and seals it.
+// apply applies the fields that the draft sets, validates the result, and seals it.
 func (s *Service) apply(d ChannelDraft, c *hookglass.Channel, config *hookglass.ChannelConfig) error {
 	var faults []hookglass.FieldError
 	if d.Name != nil {
@@ -320,7 +321,7 @@ func (s *Service) apply(d ChannelDraft, c *hookglass.Channel, config *hookglass.
 	return nil
 }
 
-// settings are the fields of each kind (decisions, section 13, "Channel config").
+// settings returns the fields of a kind (decisions, section 13, "Channel config").
 func settings(kind hookglass.ChannelKind) []string {
 	switch kind {
 	case hookglass.ChannelTelegram:
@@ -334,11 +335,11 @@ func settings(kind hookglass.ChannelKind) []string {
 }
 
 var (
-	botToken = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`) // what can stand in the path of a URL; whether it is a bot's, Telegram says
+	botToken = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`) // safe in the path of a URL; whether a bot has it, Telegram decides
 	chatID   = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z0-9_]{3,64})$`)
 )
 
-// apply puts what was given into a configuration, and says what is wrong with it then.
+// apply merges the given settings into a configuration and validates the result.
 func (d ChannelSettings) apply(c *hookglass.Channel, config *hookglass.ChannelConfig) []hookglass.FieldError {
 	if faults := d.put(c, config); len(faults) > 0 {
 		return faults
@@ -353,7 +354,7 @@ func settingFault(field, message string) hookglass.FieldError {
 	return channelFault("config."+field, message)
 }
 
-// put puts what was given where it belongs. Its faults are of what belongs nowhere.
+// put merges the given settings into a configuration. Its faults are settings that the kind does not have.
 func (d ChannelSettings) put(c *hookglass.Channel, config *hookglass.ChannelConfig) (faults []hookglass.FieldError) {
 	takes := func(field string, given bool) bool {
 		if given && !slices.Contains(settings(c.Kind), field) {
@@ -370,7 +371,7 @@ func (d ChannelSettings) put(c *hookglass.Channel, config *hookglass.ChannelConf
 	text("webhook_url", d.WebhookURL, &config.WebhookURL)
 	text("bot_token", d.BotToken, &config.BotToken)
 	text("chat_id", d.ChatID, &config.ChatID)
-	if config.URL == "" || d.URL == nil || *d.URL != hints(c.Kind, *config).URL { // who sends back what is shown keeps the query, which is not
+	if config.URL == "" || d.URL == nil || *d.URL != hints(c.Kind, *config).URL { // the shown URL, sent back, keeps the query, which is not shown
 		text("url", d.URL, &config.URL)
 	}
 	text("secret", d.Secret, &config.Secret)
@@ -392,7 +393,7 @@ func (d ChannelSettings) put(c *hookglass.Channel, config *hookglass.ChannelConf
 	return faults
 }
 
-// unfit says which texts of a configuration are missing or too long.
+// unfit faults the texts of a configuration that are missing or too long.
 func unfit(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults []hookglass.FieldError) {
 	for _, f := range []struct {
 		name, value string
@@ -409,7 +410,7 @@ func unfit(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults [
 	return faults
 }
 
-// wrong says what of a configuration cannot be what it is to be.
+// wrong faults the values of a configuration that are not valid.
 func wrong(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults []hookglass.FieldError) {
 	fault := func(field, message string) { faults = append(faults, settingFault(field, message)) }
 	switch kind {
@@ -437,7 +438,7 @@ func wrong(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults [
 	return faults
 }
 
-// hints are what may be seen of a configuration.
+// hints returns what may be shown of a configuration.
 func hints(kind hookglass.ChannelKind, c hookglass.ChannelConfig) hookglass.ChannelHints {
 	h := hookglass.ChannelHints{ChatID: c.ChatID, To: c.To}
 	if u, err := url.Parse(c.WebhookURL); err == nil {

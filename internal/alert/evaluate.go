@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	rollFor       = 15 * time.Second // that one round rolls up before alerts are judged by what there is
-	rollGently    = 5 * time.Second  // of it, with rests
-	rollRows      = 200              // of a piece: captures stand behind it
-	rollBehind    = 1000             // of one where the gentle time was not enough
+	rollFor       = 15 * time.Second // for rolling up in one round; then alerts are judged by the figures there are
+	rollGently    = 5 * time.Second  // of rollFor: with rests
+	rollRows      = 200              // of one transaction: captures wait behind it
+	rollBehind    = 1000             // of one transaction after rollGently
 	purgeEvery    = 10 * time.Minute
 	alertsAtOnce  = 200
-	readAtOnce    = 200              // events of one transaction that keyword_match reads
-	readFor       = 3 * time.Second  // for one alert in one round; it goes on in the next
-	readAllFor    = 15 * time.Second // for all of them; the others have their turn in the next
-	spikeBaseline = 24               // windows before, whose average a spike is compared with
+	readAtOnce    = 200              // events that keyword_match reads in one transaction
+	readFor       = 3 * time.Second  // for one alert in one round; the next continues
+	readAllFor    = 15 * time.Second // for all of them; the next round begins with the others
+	spikeBaseline = 24               // earlier windows whose average a spike is compared with
 )
 
-// Evaluate rolls up figures and judges every alert that watches: those that watch figures and schemas first, then those
-// that read events, for as long as there is time. It may run on several nodes at the same time: each change of state is
-// made by one of them. One alert that cannot be judged does not keep others from it.
+// Evaluate rolls up figures and evaluates every enabled alert: first those on figures and schemas, then those that read
+// events, as far as time allows. It may run on several nodes at once: each change of state is made by one of them. An
+// alert that cannot be evaluated does not hold up others.
 func (s *Service) Evaluate(ctx context.Context) error {
 	failed := s.rollUp(ctx)
 	var readers []hookglass.Alert
@@ -57,8 +57,8 @@ func (s *Service) Evaluate(ctx context.Context) error {
 	}
 }
 
-// readInTurn has alerts read what arrived, those of each account in turn. What there is no time for has its turn in the
-// next round; while one goes on in this process, another has none.
+// readInTurn has alerts read new events, fairly across accounts. Alerts for which no time is left come first in the
+// next round. It does nothing while another round in this process is still reading.
 func (s *Service) readInTurn(ctx context.Context, alerts []hookglass.Alert) (failed error) {
 	if !s.reading.TryLock() {
 		return nil
@@ -82,7 +82,7 @@ func (s *Service) readInTurn(ctx context.Context, alerts []hookglass.Alert) (fai
 	return failed
 }
 
-// faultOf says which alert an error is of; none where the alert was deleted meanwhile.
+// faultOf names the alert in an error, or returns nil when the alert was deleted meanwhile.
 func faultOf(a hookglass.Alert, err error) error {
 	if err == nil || hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil
@@ -90,9 +90,9 @@ func faultOf(a hookglass.Alert, err error) error {
 	return fmt.Errorf("alert %s: %w", a.ID, err)
 }
 
-// rollUp counts what is not in the figures yet, piece by piece with rests between, so that a round on a busy service is
-// no burst that captures wait for, and now and then deletes figures that nobody asks for. Where that is not enough, as
-// under thousands of captures a second, the pieces are larger and have no rests: what is behind must not grow for ever.
+// rollUp adds new events to the figures, and now and then purges old figures. It works in small pieces with rests
+// between, so that a round is no burst that captures wait for. When that falls behind, as under thousands of captures a
+// second, it takes larger pieces without rests: the backlog must not grow for ever.
 func (s *Service) rollUp(ctx context.Context) error {
 	began := time.Now()
 	s.mu.Lock()
@@ -125,7 +125,7 @@ func (s *Service) rollUp(ctx context.Context) error {
 	return nil
 }
 
-// evaluate judges an alert that watches figures or schemas.
+// evaluate evaluates an alert on figures or schemas, and changes its state when that is due.
 func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {
 	now := s.Now().UTC()
 	var verdict verdict
@@ -146,14 +146,14 @@ type verdict struct {
 	eventID   hookglass.EventID
 }
 
-// judge decides on the state of an alert that watches figures or schemas.
+// judge returns the state that an alert on figures or schemas should have.
 func judge(v *store.View, a hookglass.Alert, now time.Time) (verdict, error) {
 	window := time.Duration(a.Config.WindowMinutes) * time.Minute
 	switch a.Kind {
 	case hookglass.AlertMissingWebhook:
 		since := now.Add(-window)
 		if a.ArmedAt.After(since) {
-			return verdict{}, nil // it has not watched for so long
+			return verdict{}, nil // it has not been watching for a whole window
 		}
 		received, err := v.ReceivedSince(a.EndpointNum, since)
 		return judgeMissing(a, received), err
@@ -173,7 +173,7 @@ func judge(v *store.View, a hookglass.Alert, now time.Time) (verdict, error) {
 	return verdict{}, fmt.Errorf("an alert of kind %q", a.Kind)
 }
 
-// judgeDrift tells of places and types alone: what was captured stays with the events.
+// judgeDrift names places and types only: captured values stay with the events.
 func judgeDrift(found []store.SchemaDrift) verdict {
 	if len(found) == 0 {
 		return verdict{summary: "What arrives is as it was accepted."}
@@ -197,7 +197,8 @@ func judgeMissing(a hookglass.Alert, received bool) verdict {
 	return verdict{triggered: true, summary: "Nothing arrived for " + minutes(a.Config.WindowMinutes) + "."}
 }
 
-// judgeErrors lets an alert go only when its window has half of what triggered it, so that it does not flap.
+// judgeErrors resolves an alert only when the window has at most half of what triggered it, so that the alert does not
+// flap.
 func judgeErrors(a hookglass.Alert, bad int64) verdict {
 	c := a.Config
 	if a.State == hookglass.AlertTriggered {
@@ -212,9 +213,9 @@ func judgeErrors(a hookglass.Alert, bad int64) verdict {
 	}
 }
 
-// judgeSpike compares the events of a window with the average of the windows before it, as far as the endpoint has been
-// there. While the alert is triggered the average stays that of before, for as long as it was taken from: then what was
-// a spike has become usual.
+// judgeSpike compares the events of a window with the average of the windows before it, as far back as the endpoint
+// exists. While the alert is triggered, the average stays the one from before the spike, until as much time has passed
+// as it covers: by then the spike is the normal volume.
 func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Duration) (verdict, error) {
 	e, err := v.EndpointByNum(a.EndpointNum)
 	if err != nil {
@@ -249,8 +250,8 @@ func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Dur
 	if !decided.triggered {
 		return decided, nil
 	}
-	// Figures are of whole minutes: of that in which the window begins, some are of before it. Nor does it reach back
-	// before the alert watched.
+	// Figures cover whole minutes, so they may include events from before the window. Count exactly, and not from
+	// before the alert began to watch.
 	since := now.Add(-window)
 	if a.ArmedAt.After(since) {
 		since = a.ArmedAt
@@ -261,7 +262,8 @@ func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Dur
 	return decideSpike(a, count, average), nil
 }
 
-// decideSpike lets an alert go only when its window has half of what triggers it, so that it does not flap.
+// decideSpike resolves an alert only when the window has at most half of what triggers it, so that the alert does not
+// flap.
 func decideSpike(a hookglass.Alert, count int64, average float64) verdict {
 	c := a.Config
 	limit := max(float64(c.MinCount), c.Factor*average)
@@ -277,7 +279,7 @@ func decideSpike(a hookglass.Alert, count int64, average float64) verdict {
 	}
 }
 
-// read has keyword_match look through what arrived since it did last.
+// read looks for the keyword in the events that arrived since the alert last read.
 func (s *Service) read(ctx context.Context, a hookglass.Alert) error {
 	m := newMatcher(a.Config)
 	for began := time.Now(); ; {
@@ -343,8 +345,8 @@ func named(field string) string {
 	return field
 }
 
-// turn changes an alert's state, once: with its incident, the line in the feed, and what its channels are told. All of
-// it is one transaction.
+// turn changes an alert's state once, in one transaction with its incident, the line in the feed, and the messages to
+// its channels.
 func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 	incident := hookglass.Incident{ID: hookglass.NewSortableID(hookglass.PrefixIncident, tx.Now), EventID: v.eventID, Summary: v.summary, Resolution: v.summary}
 	turned, channels, err := tx.TurnAlert(a, incident)
@@ -367,7 +369,7 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 	}
 	for _, c := range channels {
 		if c.Disabled() || v.triggered && slices.Contains(c.Events, hookglass.ActivityAlertTriggered) {
-			continue // the last are told by what they follow
+			continue // channels that follow the feed get its line instead
 		}
 		err := tx.Notify(c.Num, "", hookglass.Message{
 			ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: kind, At: tx.Now, EndpointID: a.EndpointID, EventID: v.eventID,
@@ -382,7 +384,7 @@ func (s *Service) turn(tx *store.Tx, a hookglass.Alert, v verdict) error {
 
 func minutes(n int64) string { return counted(n, "minute", "minutes") }
 
-// few is a number that is low, or none.
+// few phrases a low number, or none.
 func few(n int64, one, many string) string {
 	if n == 0 {
 		return "No " + one
@@ -390,7 +392,7 @@ func few(n int64, one, many string) string {
 	return "Only " + counted(n, one, many)
 }
 
-// counted is a number with the form of its noun that fits it.
+// counted returns a number with the matching form of its noun.
 func counted(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -12,7 +12,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// validField reports whether keyword_match can look there: a part of the event, or an RFC 6901 pointer into its body.
+// validField reports whether keyword_match can search a field: a part of the event, or an RFC 6901 pointer into its
+// body.
 func validField(field string) bool {
 	if slices.Contains(hookglass.KeywordFields, field) {
 		return true
@@ -21,7 +22,7 @@ func validField(field string) bool {
 	return err == nil && field != "" && utf8.RuneCountInString(field) <= hookglass.MaxKeywordField
 }
 
-// matcher looks for a keyword. ASCII letters compare without case, as in a search.
+// matcher searches for a keyword. ASCII letters match in either case, as in a search.
 type matcher struct {
 	field   string
 	keyword []byte // lower case
@@ -29,7 +30,7 @@ type matcher struct {
 
 func newMatcher(c hookglass.AlertConfig) matcher { return matcher{c.Field, lower([]byte(c.Keyword))} }
 
-// in tells where in an event, with its payload, the keyword is; "" is nowhere.
+// in returns the field of an event, with its payload, that contains the keyword, or "".
 func (m matcher) in(e *hookglass.Event) (where string) {
 	if strings.HasPrefix(m.field, "/") {
 		if value, found := valueAt(plain(e), m.field); found && m.contained(value) {
@@ -48,7 +49,7 @@ func (m matcher) in(e *hookglass.Event) (where string) {
 	return ""
 }
 
-// part is what an event has of a field of KeywordFields, as it is shown.
+// part returns the values of one of KeywordFields, as displayed.
 func part(e *hookglass.Event, field string) [][]byte {
 	switch field {
 	case hookglass.KeywordBody:
@@ -74,7 +75,7 @@ func part(e *hookglass.Event, field string) [][]byte {
 // pieceSize is how much of a long text is folded at a time.
 const pieceSize = 64 << 10
 
-// contained searches in time and memory that do not depend on what a sender wrote.
+// contained reports whether a text contains the keyword, in bounded memory.
 func (m matcher) contained(text []byte) bool {
 	for {
 		n := min(len(text), pieceSize)
@@ -98,8 +99,7 @@ func lower(text []byte) []byte {
 	return folded
 }
 
-// bodies are the texts of a body: as it was received and, where that is another text, without its content coding; or
-// those of a mail as it is read.
+// bodies returns the texts of a body: as received and, when it is compressed, decoded; of a mail, its readable parts.
 func bodies(e *hookglass.Event) [][]byte {
 	if e.Type == hookglass.EventEmail {
 		m := email.Parse(e.Body)
@@ -111,12 +111,12 @@ func bodies(e *hookglass.Event) [][]byte {
 	return [][]byte{e.Body, plain(e)}
 }
 
-// maxPlain is how much of a compressed body is looked at, as in a search.
+// maxPlain is how much of a compressed body is searched, as in a search by query.
 const maxPlain = 1 << 20
 
 func plain(e *hookglass.Event) []byte { return coding.Plain(e.Body, e.Headers, maxPlain) }
 
-// valueAt is the value of a JSON body at a pointer: the text of a string, anything else as JSON.
+// valueAt returns the value of a JSON body at a pointer: a string's text, anything else as JSON.
 func valueAt(body []byte, pointer string) ([]byte, bool) {
 	p, err := jsondoc.ParsePointer(pointer)
 	if err != nil {

@@ -14,38 +14,39 @@ import (
 	"hookglass"
 )
 
-// mailTimeout is for a whole conversation with the relay.
+// mailTimeout bounds a whole conversation with the relay.
 const mailTimeout = 20 * time.Second
 
 // Relay is a mail server that takes over mail for others.
 type Relay struct {
 	Host     string
 	Port     int
-	User     string // empty: it asks for none
+	User     string // empty: no authentication
 	Password string
 	From     string
-	// Dial connects to the relay alone, under the guard of outbound requests.
+	// Dial connects to the relay and nowhere else, under the guard of outbound requests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Mailer sends mail through a relay.
 type Mailer struct{ relay Relay }
 
-// NewMailer returns a mailer. Port 465 is spoken to under TLS from the start; elsewhere the connection is upgraded
-// where the relay can, and must be before a password is sent, unless the relay is this machine.
+// NewMailer returns a mailer. It uses TLS from the start on port 465. On other ports it upgrades the connection when
+// the relay offers that, and insists on it before sending a password, unless the relay is this machine.
 func NewMailer(r Relay) *Mailer { return &Mailer{r} }
 
 // implicitTLS is the port of submission under TLS (RFC 8314, section 3.3).
 const implicitTLS = 465
 
-// partly is the failure of mail that some of its recipients were sent all the same.
+// partly is the failure of a mail that reached only some of its recipients.
 type partly struct{ refused, of, code int }
 
 func (p partly) Error() string {
 	return fmt.Sprintf("the mail relay refused %d of %d addresses", p.refused, p.of)
 }
 
-// send sends a message to all, or, where the relay refuses some for good, to each of the others; it says so by partly.
+// send sends a message to all recipients. When the relay refuses some for good, it sends to each of the others and
+// returns partly.
 func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) error {
 	client, err := m.client(m.relay.Dial)
 	if err != nil {
@@ -81,7 +82,7 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) e
 	return err
 }
 
-// compose makes the mail of a message.
+// compose builds the mail for a message.
 func (m *Mailer) compose(to []string, msg hookglass.Message) (*gomail.Msg, error) {
 	mail := gomail.NewMsg()
 	if err := mail.From(m.relay.From); err != nil {
@@ -97,12 +98,12 @@ func (m *Mailer) compose(to []string, msg hookglass.Message) (*gomail.Msg, error
 	mail.Subject(oneLine(subject, 150))
 	mail.SetDateWithValue(msg.At)
 	mail.SetMessageIDWithValue(msg.ID + "@" + domainOf(m.relay.From))
-	mail.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834, so that nobody's vacation answers
+	mail.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation replies
 	mail.SetBodyString(gomail.TypeTextPlain, mailText(msg))
 	return mail, nil
 }
 
-// client is a client of the relay, which it connects to by connect.
+// client returns an SMTP client for the relay that connects with connect.
 func (m *Mailer) client(connect func(ctx context.Context, network, address string) (net.Conn, error)) (*gomail.Client, error) {
 	tlsConfig := &tls.Config{ServerName: m.relay.Host, MinVersion: tls.VersionTLS12}
 	dial := connect
@@ -127,7 +128,7 @@ func (m *Mailer) client(connect func(ctx context.Context, network, address strin
 	policy := gomail.TLSOpportunistic
 	switch {
 	case m.relay.Port == implicitTLS:
-		policy = gomail.NoTLS // it is there already
+		policy = gomail.NoTLS // the connection is under TLS already
 	case m.relay.User != "" && !local:
 		policy = gomail.TLSMandatory
 	}
@@ -138,18 +139,18 @@ func (m *Mailer) client(connect func(ctx context.Context, network, address strin
 	if m.relay.User != "" {
 		kind := gomail.SMTPAuthPlain
 		if local || m.relay.Port == implicitTLS {
-			kind = gomail.SMTPAuthPlainNoEnc // the library does not see the TLS that was there before it
+			kind = gomail.SMTPAuthPlainNoEnc // the library does not know that the connection is under TLS
 		}
 		options = append(options, gomail.WithSMTPAuth(kind), gomail.WithUsername(m.relay.User), gomail.WithPassword(m.relay.Password))
 	}
 	client, err := gomail.NewClient(m.relay.Host, options...)
 	if err != nil {
-		return nil, errors.New("the mail relay is not set up rightly")
+		return nil, errors.New("the mail relay is not configured correctly")
 	}
 	return client, nil
 }
 
-// mailFailure says what went wrong without what the relay said, which may hold anything.
+// mailFailure describes an error without the relay's own words, which may hold anything.
 func mailFailure(err error) *hookglass.Failure {
 	f := &hookglass.Failure{Code: "smtp_error", Message: "The mail relay could not be reached, or did not take the message."}
 	var some partly

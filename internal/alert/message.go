@@ -16,8 +16,8 @@ import (
 	"hookglass"
 )
 
-// Bounds of what a chat shows of a message, in characters. Slack cuts at 40,000, Discord refuses more than 2,000 and
-// Telegram more than 4,096; of others' data nobody reads more than this.
+// Bounds of a message in a chat, in characters. Slack cuts at 40,000, Discord refuses more than 2,000 and Telegram more
+// than 4,096; nobody reads more than this.
 const (
 	maxChatText     = 3_500
 	maxDiscordText  = 2_000
@@ -31,14 +31,14 @@ type request struct {
 	body    []byte
 }
 
-// compose writes a message for a channel that is spoken to by HTTP. What people or senders wrote is shown as text: no
-// markup in it has a meaning, and it mentions nobody.
+// compose builds the request that delivers a message to a channel over HTTP. Text by people or senders is shown
+// literally: markup in it has no effect, and it mentions nobody.
 func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegram string, m hookglass.Message, at time.Time) (request, error) {
 	r := request{url: config.WebhookURL, headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "User-Agent", Value: "hookglass"}}}
 	var body any
 	switch kind {
 	case hookglass.ChannelSlack:
-		// Its marks for bold and the like have nothing that escapes them.
+		// Slack's formatting characters can not be escaped, so mrkdwn is off.
 		body = map[string]any{"text": slackEscaper().Replace(chatText(m, maxChatText)), "mrkdwn": false, "unfurl_links": false, "unfurl_media": false}
 	case hookglass.ChannelDiscord:
 		body = map[string]any{"content": discordText(chatText(m, maxDiscordText-1)), "allowed_mentions": map[string]any{"parse": []string{}}, "flags": suppressEmbeds}
@@ -55,21 +55,21 @@ func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegra
 	return r, err
 }
 
-// slackEscaper takes the three characters that have a meaning in Slack's text.
+// slackEscaper escapes the three characters that are special in Slack's text.
 func slackEscaper() *strings.Replacer {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 }
 
-// suppressEmbeds has Discord show nothing of the pages that a message links to.
+// suppressEmbeds tells Discord to show no previews of links.
 const suppressEmbeds = 1 << 2
 
-// address finds those that Discord makes links of: they stay as they are, for a backslash would be part of them.
+// address finds URLs that Discord turns into links. They are not escaped, since a backslash would become part of them.
 var address = regexp.MustCompile(`\bhttps?://[0-9A-Za-z][0-9A-Za-z.-]*(:[0-9]+)?(/[0-9A-Za-z._/?=&%+@-]*)?`)
 
-// discordText escapes what has a meaning in Discord's Markdown, up to as many characters as Discord takes.
+// discordText escapes Discord's Markdown, within the length that Discord takes.
 func discordText(s string) string {
 	var b strings.Builder
-	room := maxDiscordText - 1 // and a sign that there is more
+	room := maxDiscordText - 1 // and an ellipsis
 	put := func(piece string) (fits bool) {
 		if room -= utf8.RuneCountInString(piece); room >= 0 {
 			b.WriteString(piece)
@@ -96,7 +96,7 @@ func discordText(s string) string {
 	return b.String()
 }
 
-// chatText is a message as one text of at most so many characters.
+// chatText returns a message as one text of at most that many characters.
 func chatText(m hookglass.Message, most int) string {
 	text := m.Text
 	if m.Title != "" {
@@ -104,7 +104,7 @@ func chatText(m hookglass.Message, most int) string {
 	}
 	text = strings.Map(func(r rune) rune {
 		if r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1 // it would turn the text around it, or hide it
+			return -1 // it would reorder or hide the text around it
 		}
 		return r
 	}, text)
@@ -118,7 +118,7 @@ func chatText(m hookglass.Message, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// adaptiveCard is a message for a workflow of Teams. Text runs know no markup.
+// adaptiveCard returns a message for a Teams workflow. Text runs have no markup.
 func adaptiveCard(m hookglass.Message) any {
 	run := func(text, weight string) map[string]any {
 		return map[string]any{"type": "RichTextBlock", "inlines": []any{map[string]any{"type": "TextRun", "text": text, "weight": weight}}}
@@ -134,8 +134,8 @@ func adaptiveCard(m hookglass.Message) any {
 	}}}
 }
 
-// envelope is what a webhook channel gets: a line of activity as the feed has it, in the form of Standard Webhooks
-// ("Payload structure").
+// envelope is the payload of a webhook channel: a line of the activity feed in the form of Standard Webhooks ("Payload
+// structure").
 type envelope struct {
 	ID         string         `json:"id"`
 	Type       string         `json:"type"`
@@ -148,7 +148,8 @@ type envelope struct {
 	Data       map[string]any `json:"data"`
 }
 
-// signed writes a message for a webhook channel and signs it by Standard Webhooks: HMAC-SHA256 of id, time and body.
+// signed builds a message for a webhook channel, signed as Standard Webhooks has it: HMAC-SHA256 over id, time and
+// body.
 func signed(config hookglass.ChannelConfig, m hookglass.Message, at time.Time) (r request, err error) {
 	when := m.At.UTC().Format(hookglass.TimeLayout)
 	e := envelope{ID: m.ID, Type: m.Type, Timestamp: when, OccurredAt: when, Title: m.Title, Message: m.Text, Data: m.Data}
@@ -187,8 +188,8 @@ const secretPrefix = "whsec_"
 // Bounds of a signing key in bytes (Standard Webhooks, "Signature scheme").
 const minKey, maxKey = 24, 64
 
-// signingKey reads a secret: whsec_ and base64, base64 of the length of a key, as the libraries take it, or any other
-// text, whose bytes it is.
+// signingKey derives the signing key from a secret: whsec_ and base64; bare base64 of a key's length, as libraries
+// accept it; or any other text, whose bytes are the key.
 func signingKey(secret string) ([]byte, error) {
 	encoded, marked := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)

@@ -21,22 +21,22 @@ const (
 	dueAtOnce     = 256
 	sendTimeout   = 10 * time.Second // of one message by HTTP
 
-	// holdAtOnce and holdFor bound what is sent under one lease: what was sent by a process that dies is sent again.
+	// holdAtOnce and holdFor bound what is sent under one lease: if the process dies, all of it is sent again.
 	holdAtOnce = 50
 	holdFor    = 10 * time.Second
-	// holdLease covers holdFor and one message more, by mail at the longest. When it is over another node takes the
+	// holdLease covers holdFor and one more message, by mail at the longest. When it ends, another node may take the
 	// channel.
 	holdLease = holdFor + mailTimeout + 15*time.Second
 
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
-	maxAsked     = time.Hour // that a channel may ask for with Retry-After
+	maxAsked     = time.Hour // the longest Retry-After that is heeded
 
-	// A message that a channel refuses, rather than fails to take, is given up after so many attempts: those behind it
-	// wait.
+	// A message that a channel refuses, rather than fails to take, is dropped after this many attempts, because later
+	// messages wait behind it.
 	maxRefusals = 5
-	// A channel is disabled when the first of these many failures in a row is so long ago. One that takes something now
-	// and then never is.
+	// A channel is disabled after at least this many consecutive failures, the first of them this long ago. One that
+	// takes a message now and then is never disabled.
 	disableFailures = 10
 	disableAfter    = 24 * time.Hour
 
@@ -74,7 +74,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// round begins to send to the channels that are due, as far as there are places.
+// round starts to send to the channels that are due, as far as there are places.
 func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, freed chan<- struct{}) error {
 	var due []store.ChannelDue
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -95,7 +95,7 @@ func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, fre
 		sending.Go(func() {
 			more, err := s.serve(sends, d.Num)
 			if err != nil && sends.Err() == nil {
-				s.Log.Warn("what became of notifications could not be written down; they may be sent again", "error", err)
+				s.Log.Warn("the outcome of notifications could not be stored; they may be sent again", "error", err)
 			}
 			s.mu.Lock()
 			delete(s.busy, d.Num)
@@ -112,8 +112,8 @@ func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, fre
 	return err
 }
 
-// serve sends what waits for one channel, in order, until something fails or its time is over. It reports whether more
-// may wait.
+// serve sends the messages that wait for one channel, in order, until one fails or the time is over. It reports whether
+// more may wait.
 func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 	var h store.HeldChannel
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -136,7 +136,7 @@ func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 	if err == nil {
 		more = s.sendAll(ctx, h.Channel, waiting, upTo, &p)
 	}
-	// Also when the process stops: what was sent is not to be sent again.
+	// Store this even when the process stops: what was sent must not be sent again.
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), softStop)
 	defer cancel()
 	released := false
@@ -148,12 +148,12 @@ func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 		return more, err
 	}
 	s.Log.Info("a notification channel was disabled", "channel", h.ID, "reason", p.Disable)
-	// What is left where the process ends here goes when the channel is enabled or deleted.
+	// If the process ends here, the rest is deleted when the channel is enabled or deleted.
 	return false, errors.Join(err, s.forget(ctx, hookglass.System, h.ID, false))
 }
 
-// sendAll sends messages in their order and keeps in p what came of them. It reports whether more may wait that can be
-// sent now.
+// sendAll sends messages in order and records their outcomes in p. It reports whether more that can be sent now may
+// wait.
 func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []store.Pending, upTo int64, p *store.ChannelProgress) (more bool) {
 	began := s.Now()
 	for _, w := range waiting {
@@ -165,7 +165,7 @@ func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []st
 		}
 		sent, err := s.try(ctx, c, w.Message)
 		if hookglass.Is(err, hookglass.CodeUnavailable) {
-			return false // the storage does not answer, or the node stops
+			return false // the storage is unavailable, or the node stops
 		}
 		if err != nil {
 			sent.Failure = &hookglass.Failure{Code: "internal", Message: "The channel's configuration can not be read."}
@@ -190,14 +190,14 @@ func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []st
 	return len(waiting) == holdAtOnce
 }
 
-// judge keeps in p what came of an attempt, and reports whether the message is done with.
+// judge records the outcome of an attempt in p, and reports whether the message is done with.
 func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
 	now := s.Now()
 	if sent.Delivered {
 		p.Tries, p.Failures, p.FailingFrom, p.LastError, p.DeliveredAt = 0, 0, time.Time{}, "", now
 		return true
 	}
-	if sent.looped { // the channel does not fail
+	if sent.looped { // not a failure of the channel
 		p.Tries, p.LastError = 0, sent.problem()
 		return true
 	}
@@ -223,7 +223,7 @@ func (s *Service) judge(sent Sent, p *store.ChannelProgress) (done bool) {
 	return false
 }
 
-// withdrawn reports whether an attempt was none: nobody had a turn for it, or the node stops.
+// withdrawn reports whether nothing was attempted: there was no turn for it, or the node stops.
 func withdrawn(s Sent) bool {
 	return s.Failure != nil && outbound.Code(s.Failure.Code).Withheld()
 }
@@ -235,20 +235,20 @@ func (s Sent) problem() string {
 	return fmt.Sprintf("The channel answered %d.", s.StatusCode)
 }
 
-// try is send, which a message that makes it panic ends for itself alone: it would end every node that takes it.
+// try is send with a panic turned into a failure of that message: otherwise it would crash every node that takes it.
 func (s *Service) try(ctx context.Context, c hookglass.Channel, m hookglass.Message) (sent Sent, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.Log.Error("panic in a notification", "channel", c.ID, "message", m.ID, "panic", r, "stack", string(debug.Stack()))
-			sent = Sent{Failure: &hookglass.Failure{Code: "internal", Message: "A message could not be made; the reason is in the service's log."}, unfit: true}
+			sent = Sent{Failure: &hookglass.Failure{Code: "internal", Message: "A message could not be built; the reason is in the service's log."}, unfit: true}
 			err = nil
 		}
 	}()
 	return s.send(ctx, c, m)
 }
 
-// send makes one attempt to tell a channel something. Its error is internal, or unavailable where the storage does not
-// answer.
+// send makes one attempt to deliver a message to a channel. Its error is internal, or unavailable when the storage does
+// not answer.
 func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Message) (sent Sent, err error) {
 	config, err := s.open(c)
 	if err != nil {
@@ -261,7 +261,7 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 		}
 		if err := s.Mailer.send(ctx, config.To, m); err != nil {
 			sent.Failure = mailFailure(err)
-			sent.Delivered = errors.As(err, new(partly)) // again would be twice for those who have it
+			sent.Delivered = errors.As(err, new(partly)) // a retry would send it twice to those who have it
 			if ctx.Err() != nil && !sent.Delivered {
 				sent.Failure.Code = string(outbound.CodeCanceled)
 			}
@@ -298,8 +298,8 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	return sent, nil
 }
 
-// hop counts what a message tells of an event as a way that the event takes: a channel may lead back to where it was
-// captured, which would tell of that again, for ever. Its failure says that this went round often enough.
+// hop adds a hop header to a message about an event: a channel may lead back to the endpoint that captured it, and each
+// message would cause the next, for ever. It returns a failure after too many hops.
 func (s *Service) hop(ctx context.Context, m hookglass.Message, r *request) (looped *hookglass.Failure, err error) {
 	if m.EventID == "" {
 		return nil, nil
@@ -314,7 +314,7 @@ func (s *Service) hop(ctx context.Context, m hookglass.Message, r *request) (loo
 	}
 	hops := outbound.Hops(headers)
 	if hops >= outbound.MaxHops {
-		return &hookglass.Failure{Code: string(outbound.CodeLoopDetected), Message: "A message was not sent: its event came from here, and looks like a loop."}, nil
+		return &hookglass.Failure{Code: string(outbound.CodeLoopDetected), Message: "A message was not sent: its event was caused by messages of this service, which looks like a loop."}, nil
 	}
 	r.headers = append(r.headers, hookglass.Header{Name: outbound.HopHeader, Value: strconv.Itoa(hops + 1)})
 	return nil, nil

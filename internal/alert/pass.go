@@ -20,14 +20,14 @@ import (
 	"hookglass"
 )
 
-// Codes of the failures of mail that is passed on.
+// Failure codes of mail that is passed on.
 const (
-	passUnreachable = "relay_unreachable"  // nothing was said to it yet
-	passRefused     = "relay_refused"      // it said no: to us, to the sender, or to the mail
-	passRecipient   = "recipient_refused"  // it said no to one of the recipients, so nobody was sent anything
-	passTooLarge    = "message_too_large"  // for what it says that it takes
-	passNoUTF8      = "smtputf8_missing"   // it offers no SMTPUTF8, which the mail needs
-	passNo8Bit      = "eightbit_missing"   // nor 8BITMIME
+	passUnreachable = "relay_unreachable"  // the conversation never began
+	passRefused     = "relay_refused"      // it refused us, the sender, or the mail
+	passRecipient   = "recipient_refused"  // it refused one of the recipients, so nobody was sent anything
+	passTooLarge    = "message_too_large"  // larger than the SIZE that it announces
+	passNoUTF8      = "smtputf8_missing"   // the mail needs SMTPUTF8, which it does not offer
+	passNo8Bit      = "eightbit_missing"   // likewise 8BITMIME
 	passLost        = "relay_disconnected" // before it had all of the mail
 	passUnanswered  = "relay_no_answer"    // once it had all of it
 )
@@ -35,7 +35,7 @@ const (
 // maxHeard bounds what a relay may say in one conversation, in bytes.
 const maxHeard = 1 << 20
 
-// brief is a connection whose other end may not say more than so much.
+// brief is a connection that bounds how much the other end may send.
 type brief struct {
 	net.Conn
 	left int
@@ -53,7 +53,7 @@ func (b *brief) Read(into []byte) (int, error) {
 // maxReply bounds what is kept of an answer of the relay, in characters.
 const maxReply = 300
 
-// From is the address that mail is sent by.
+// From returns the sender's address, with its domain in ASCII.
 func (m *Mailer) From() netmail.Address {
 	a, err := netmail.ParseAddress(m.relay.From)
 	if err != nil {
@@ -66,12 +66,12 @@ func (m *Mailer) From() netmail.Address {
 	return *a
 }
 
-// Pass hands over a mail, the parts of which follow one another, as it is: to all of the recipients, whose domains are
-// ASCII, or, where the relay refuses one, to none. Every line ends in CR LF on the way, whatever ended it, since SMTP
-// has no other end (RFC 5321, section 2.3.8). The error says for the log what went wrong besides what the relay
-// answered.
+// Pass hands a mail, given in consecutive parts, to the relay: for all of the recipients, whose domains are ASCII, or,
+// when the relay refuses one, for none. The mail is not changed, except that every line ends in CR LF, since SMTP has
+// no other line end (RFC 5321, section 2.3.8). The error is for the log: it says what went wrong besides the relay's
+// answer.
 //
-// A relay that had the whole mail and did not answer may have taken it: that is unknown. All else is sent or failed.
+// When the relay had the whole mail and did not answer, the outcome is unknown. Otherwise it is sent or failed.
 func (m *Mailer) Pass(ctx context.Context, to []string, parts ...[]byte) (hookglass.Relayed, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which closes the connection
@@ -86,7 +86,7 @@ func (m *Mailer) Pass(ctx context.Context, to []string, parts ...[]byte) (hookgl
 		return conn, nil
 	})
 	if err != nil {
-		return unsent(passUnreachable, "The mail relay is not set up rightly."), err
+		return unsent(passUnreachable, "The mail relay is not configured correctly."), err
 	}
 	open, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
@@ -99,7 +99,8 @@ func (m *Mailer) Pass(ctx context.Context, to []string, parts ...[]byte) (hookgl
 	return p.run(to, parts)
 }
 
-// unopened is what came of a conversation that has not begun. What the relay says of us is for its operator alone.
+// unopened returns the outcome when the conversation could not begin. The relay's words about this installation go to
+// its operator only.
 func (m *Mailer) unopened(err error) (hookglass.Relayed, error) {
 	var answered *textproto.Error
 	if errors.As(err, &answered) {
@@ -142,7 +143,7 @@ func (p *passing) run(to []string, parts [][]byte) (hookglass.Relayed, error) {
 	if err := p.write(parts); err != nil {
 		return unsent(passLost, lostText), err
 	}
-	// From here on nobody knows, until it answers.
+	// From here until the answer it is unknown whether the relay takes the mail.
 	_, err := io.WriteString(p.text.W, ".\r\n")
 	if err == nil {
 		err = p.text.W.Flush()
@@ -164,8 +165,8 @@ func (p *passing) run(to []string, parts [][]byte) (hookglass.Relayed, error) {
 	return hookglass.Relayed{Status: hookglass.ReleaseSent, Code: code, Message: p.reply(message)}, nil
 }
 
-// arguments are what a MAIL command says of the mail, as far as the relay offers to hear it, or why it needs not be
-// told.
+// arguments returns the parameters of the MAIL command, as far as the relay's extensions allow, or the outcome when the
+// mail needs an extension that the relay does not offer or is too large.
 func (p *passing) arguments(s size, from string, to []string) (arguments string, refused *hookglass.Relayed) {
 	refuse := func(code, message string) (string, *hookglass.Relayed) {
 		r := unsent(code, message)
@@ -196,7 +197,7 @@ func (p *passing) arguments(s size, from string, to []string) (arguments string,
 	return arguments, nil
 }
 
-// ask says a command, and returns nil where the answer is as it should be.
+// ask sends a command. It returns nil when the answer is the expected one.
 func (p *passing) ask(expected int, command string) (*hookglass.Relayed, error) {
 	err := p.text.PrintfLine("%s", command)
 	if err == nil {
@@ -209,7 +210,7 @@ func (p *passing) ask(expected int, command string) (*hookglass.Relayed, error) 
 	return r, err
 }
 
-// answered is what became of a mail for which the relay had this answer; nil: the right one.
+// answered returns the outcome of a mail that got this answer, or nil for the expected one.
 func (p *passing) answered(err error) *hookglass.Relayed {
 	if err == nil {
 		return nil
@@ -224,7 +225,7 @@ func (p *passing) answered(err error) *hookglass.Relayed {
 	return &r
 }
 
-// write writes the mail as DATA has it (RFC 5321, section 4.5.2), without the end.
+// write writes the mail as DATA requires (RFC 5321, section 4.5.2), without the final dot.
 func (p *passing) write(parts [][]byte) error {
 	w := p.text.W
 	for line := range lines(parts) {
@@ -232,17 +233,17 @@ func (p *passing) write(parts [][]byte) error {
 			w.WriteByte('.')
 		}
 		w.Write(line)
-		if _, err := w.WriteString("\r\n"); err != nil { // of anything that was written before, too
+		if _, err := w.WriteString("\r\n"); err != nil { // also of earlier writes: the writer keeps its first error
 			return err
 		}
 	}
 	return w.Flush()
 }
 
-// quit says goodbye. What is answered matters to nobody.
+// quit ends the conversation; the answer does not matter.
 func (p *passing) quit() { p.text.PrintfLine("QUIT") }
 
-// reply is an answer of the relay as it may be told: one clean line, in which the relay does not tell what we told it.
+// reply returns an answer of the relay for display: one clean line, without the password if the relay repeats it.
 func (m *Mailer) reply(text string) string {
 	if m.relay.Password != "" {
 		text = strings.ReplaceAll(text, m.relay.Password, "[redacted]")
@@ -265,9 +266,9 @@ func unsent(code, message string) hookglass.Relayed {
 	return hookglass.Relayed{Status: hookglass.ReleaseFailed, Failure: &hookglass.Failure{Code: code, Message: message}}
 }
 
-// size is what a relay may want to know of a mail beforehand.
+// size is what a relay may need to know about a mail in advance.
 type size struct {
-	bytes    int64 // with CR LF behind each line, without what is added to dots
+	bytes    int64 // with CR LF after each line, without dot-stuffing
 	eightBit bool
 	utf8     bool // its header has letters beyond ASCII, which only SMTPUTF8 allows (RFC 6532)
 }

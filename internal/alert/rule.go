@@ -21,7 +21,7 @@ type Draft struct {
 	Config     *Settings
 }
 
-// Settings are how an alert watches, as a caller spells it. A nil field is not named.
+// Settings are the configuration of an alert as a caller sends it. A nil field changes nothing.
 type Settings struct {
 	WindowMinutes, Threshold, MinCount *int64
 	Keyword, Field, EventType          *string
@@ -38,7 +38,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 	}
 	a.ID, a.Enabled = hookglass.NewSortableID(hookglass.PrefixAlert, s.Now()), true
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.EndpointToChange(ref) // who makes another at the same time counts this one
+		e, err := tx.EndpointToChange(ref) // locks it, so that a concurrent Create counts this alert
 		if err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 	return a, err
 }
 
-// Update changes what the draft names. An alert that is enabled, or set to watch for something else, starts over, and
-// an incident that goes on is resolved; so is that of one that is disabled. It answers not_found and validation_failed.
+// Update changes the fields that the draft sets. An alert that is enabled or gets another configuration starts over:
+// its open incident is resolved, as it is when the alert is disabled. It answers not_found and validation_failed.
 func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id string, d Draft) (a hookglass.Alert, err error) {
 	if err := who.MayManage(); err != nil {
 		return a, err
@@ -120,7 +120,7 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id s
 	})
 }
 
-// apply sets what the draft names and returns the channels to be told, nil where it names none.
+// apply applies the fields that the draft sets. It returns the channels to notify, or nil when the draft names none.
 func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (channels []int64, err error) {
 	var faults []hookglass.FieldError
 	if d.Name != nil {
@@ -167,7 +167,8 @@ func channelsNamed(tx *store.Tx, e hookglass.Endpoint, ids []string) (channels [
 	return channels, faults, nil
 }
 
-// apply sets what is named, refuses what the kind does not have, and judges the whole (decisions, sections 11 and 13).
+// apply applies the given settings, faults those that the kind does not have, and validates the result (decisions,
+// sections 11 and 13).
 func (d Settings) apply(kind hookglass.AlertKind, c *hookglass.AlertConfig) (faults []hookglass.FieldError) {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, alertFault("config."+field, fmt.Sprintf(format, args...)))
