@@ -1,9 +1,8 @@
-// Package delivery turns a captured event into the request that a target gets, and sends it: identity and signature
-// modes, a person's overrides, mail as JSON, the headers that tell a replay from the original, and how a failure is
-// told. A Forwarder works the deliveries to forwarding targets, with their retries; what becomes of a replay is the
-// caller's.
+// Package delivery turns a captured event into a request to a target and sends it: identity and signature modes, a
+// person's overrides, mail as JSON, the headers that mark a replay, and how a failure is described. A Forwarder
+// delivers to forwarding targets, with retries; the outcome of a replay is the caller's to store.
 //
-// Build and what stands beside it are pure; a Forwarder runs once on each node.
+// Build and its helpers are pure; one Forwarder runs on each node.
 package delivery
 
 import (
@@ -24,12 +23,12 @@ const (
 	headerReplay = "X-Service-Replay"
 	headerTime   = "X-Service-Replay-Time"
 
-	// HeaderOriginal names the event of a replay, and of what is forwarded.
+	// HeaderOriginal names the original event of a replay or a forward.
 	HeaderOriginal = "X-Service-Original-Request"
 )
 
 // maxOverrides bounds the headers that a caller sets, maxHeaderName and maxHeaderValue the bytes of each, and
-// maxTargetURL the target with what is put into its query.
+// maxTargetURL the target including an overridden query.
 const (
 	maxOverrides   = 50
 	maxHeaderName  = 256
@@ -41,18 +40,18 @@ const (
 type Order struct {
 	Event     *hookglass.Event // with its payload
 	TargetURL string
-	Local     bool // instead of to TargetURL, to a connected local machine, whose own address only that machine knows
+	Local     bool // deliver to a connected local machine instead; only it knows its address
 	Options   hookglass.ReplayOptions
 	Overrides Overrides
 	Configs   []provider.Config // the endpoint's enabled ones, secrets in the clear
-	Proxied   bool              // webhooks reach this installation through its own proxies, whose traces are left out
+	Proxied   bool              // webhooks arrive through proxies of this installation; their headers are left out
 	Identity  provider.Identity // for regenerate
 	At        time.Time
 	Shift     timeshift.Shift // moves the times of the copy, after everything else but the signature
-	Unwarned  bool            // nobody reads Warnings, which a captured signature has most work with
+	Unwarned  bool            // skip the warnings about signatures, which are the most costly and nobody reads
 }
 
-// delta is how far times are moved.
+// delta returns how far times are moved.
 func (o Order) delta() time.Duration { return o.Shift.Delta(o.Event.ReceivedAt, o.At) }
 
 // Overrides change a copy of the event before modes apply. Nil fields change nothing.
@@ -66,17 +65,17 @@ type Overrides struct {
 // Request is what a target gets.
 type Request struct {
 	hookglass.SentRequest
-	NewDeliveryID string // empty: the identity is the original's
+	NewDeliveryID string // empty: the original identity was kept
 	TimeChanges   []hookglass.TimeChange
 	Warnings      []string // sentences for a person
-	MaxResponse   int64    // of the answer's body, which is cut there; 0: what outbound reads at most
+	MaxResponse   int64    // the answer's body is cut there; 0: outbound's default
 	Turn          *outbound.Turn
 
-	signedChanged bool // a new identity or body changed what a captured signature is over
-	keep          bool // the connection may serve others like it, where they may arrive twice
+	signedChanged bool // a new identity or body changed what the captured signature covers
+	keep          bool // the connection may be shared; only for requests that may arrive twice
 }
 
-// Build makes the request of an order. It answers validation_failed where the modes do not fit the event or an override
+// Build builds the request of an order. It answers validation_failed when the modes do not fit the event or an override
 // cannot be sent (spec, Replay rule 7).
 func Build(o Order) (Request, error) {
 	out := provider.Outgoing{Method: o.Event.Method, URL: o.TargetURL, Headers: o.Event.Headers, Body: o.Event.Body}
@@ -99,7 +98,7 @@ func Build(o Order) (Request, error) {
 	}
 	r := Request{signedChanged: o.Overrides.Body != nil && *o.Overrides.Body != string(o.Event.Body)}
 	if r.signedChanged && coding.Of(out.Headers) != "" && !o.Overrides.names("Content-Encoding") {
-		r.Warnings = append(r.Warnings, "The body was replaced and goes as it was given, under the captured Content-Encoding. Remove that header with overrides.headers unless the new body is encoded as well.")
+		r.Warnings = append(r.Warnings, "The body was replaced and is sent as given, with the captured Content-Encoding. Remove that header with overrides.headers unless the new body is encoded as well.")
 	}
 	var err error
 	if !mail {
@@ -129,8 +128,8 @@ func Build(o Order) (Request, error) {
 	return r, nil
 }
 
-// received is where the event came. A handler behind the tunnel checks the deliveries of who signs URLs against it: it
-// is the one that the sender signed.
+// received returns the URL at which the event arrived. Some providers sign the URL: a handler behind the tunnel must
+// verify against the one that the sender signed.
 func received(e *hookglass.Event) string {
 	base, _, _ := strings.Cut(e.URL, "?")
 	if e.RawQuery != "" {
@@ -139,7 +138,7 @@ func received(e *hookglass.Event) string {
 	return base
 }
 
-// below is where a request goes below the address of a local machine: the path as it came, with the query of url.
+// below returns the URL relative to the address of a local machine: the captured path with the query of url.
 func below(e *hookglass.Event, url string) string {
 	path := e.Path
 	if e.Type == hookglass.EventEmail {
@@ -151,7 +150,7 @@ func below(e *hookglass.Event, url string) string {
 	return path
 }
 
-// identify gives the copy a new delivery identity where it shall have one.
+// identify gives the copy a new delivery identity if the options ask for one.
 func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
 	if o.Options.Identity != hookglass.IdentityRegenerate {
 		return out, nil
@@ -173,7 +172,7 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 		})
 	default:
 		r.signedChanged = true
-		// Of several, the one that its provider takes for the identity.
+		// Of several changed values, report the one that its provider uses as the identity.
 		r.NewDeliveryID = changed[0].Value
 		found := provider.Detect(&provider.Request{Method: out.Method, Headers: out.Headers, Body: out.Body, ReceivedAt: o.At})
 		for _, id := range []string{found.DeliveryID, found.EventID} {
@@ -186,11 +185,11 @@ func (o Order) identify(out provider.Outgoing, r *Request) (provider.Outgoing, e
 	return out, nil
 }
 
-// signedIDs are the headers with a delivery's identity that are signed together with the body. Lower case.
+// signedIDs are the headers with a delivery id that the signature covers together with the body. Lower case.
 var signedIDs = map[string]bool{"webhook-id": true, "svix-id": true, "twitch-eventsub-message-id": true, "paypal-transmission-id": true}
 
-// shift moves the times of the copy. Those of a signature are the signature's: it is made again with a time that is
-// moved as well, or stays or goes with all that belongs to it.
+// shift moves the times of the copy. Those that belong to the signature are left alone here: they are made anew, kept
+// or stripped together with it.
 func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
 	if o.Shift.IsZero() {
 		return out, nil
@@ -205,13 +204,13 @@ func (o Order) shift(out provider.Outgoing, r *Request) (provider.Outgoing, erro
 	return out, err
 }
 
-// Signable reports whether there is a config by which a delivery of the event can be signed again.
+// Signable reports whether there is a config that can sign a delivery of the event again.
 func Signable(e *hookglass.Event, configs []provider.Config) bool {
 	_, err := Order{Event: e, Configs: configs}.signer()
 	return e.Type == hookglass.EventWebhook && err == nil
 }
 
-// sign does with the signature what the mode says.
+// sign keeps, strips or remakes the signature, as the mode says.
 func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error) {
 	d := provider.Detection{Provider: o.Event.Provider}
 	switch o.Options.Signature {
@@ -243,7 +242,7 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 	return out, nil
 }
 
-// signMoved signs at the time of the capture, moved like all others, and notes what became of a header that holds the
+// signMoved signs at the time of capture, moved like all other times, and records the change of a header that holds the
 // signature's time.
 func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (provider.Outgoing, error) {
 	signed, err := provider.Sign(out, c, o.Event.ReceivedAt.Add(o.delta()))
@@ -258,8 +257,8 @@ func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (
 	return signed, nil
 }
 
-// signer is the config that signs: that of the detected provider, else a generic one, else the one that the event was
-// verified with.
+// signer returns the config to sign with: the detected provider's, else a generic one, else the one that verified the
+// event.
 func (o Order) signer() (c provider.Config, err error) {
 	id := o.Event.Provider
 	if info, known := provider.Known(id); known && !info.Signable {
@@ -282,10 +281,10 @@ func (o Order) signer() (c provider.Config, err error) {
 	return c, hookglass.Invalid("signature_mode", "can not be resign: the endpoint has no enabled signature config for %s", id)
 }
 
-// tolerance is that of Stripe, Slack, Standard Webhooks and most others.
+// tolerance is how old a signature may be for Stripe, Slack, Standard Webhooks and most others.
 const tolerance = 5 * time.Minute
 
-// signedTimes are the headers with the time of a signature that stay when it is stripped. Lower case.
+// signedTimes are the headers with a signature's time that remain when the signature is stripped. Lower case.
 var signedTimes = map[string]bool{"twitch-eventsub-message-timestamp": true, "linear-timestamp": true}
 
 // stale reports whether the time of a captured signature is outside the usual tolerance.
@@ -308,7 +307,7 @@ func stale(d provider.Detection, h hookglass.Headers, configs []provider.Config,
 	return false
 }
 
-// signedTime reads a time as signatures carry it: Unix seconds or milliseconds, or RFC 3339.
+// signedTime parses a time as signatures carry it: Unix seconds or milliseconds, or RFC 3339.
 func signedTime(s string) (time.Time, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -321,13 +320,13 @@ func signedTime(s string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// proxyTrace reports whether a field is written by proxies about those before them.
+// proxyTrace reports whether a field is one in which proxies describe what is in front of them.
 func proxyTrace(h hookglass.Header) bool {
 	name := strings.ToLower(h.Name)
 	return strings.HasPrefix(name, "x-forwarded-") || name == "forwarded" || name == "x-real-ip"
 }
 
-// apply changes the copy. What the outbound client would drop or refuse is refused here, with the field's name.
+// apply applies the overrides to the copy. It refuses, by field, what the outbound client would drop or refuse.
 func (v Overrides) apply(out *provider.Outgoing) error {
 	var faults []hookglass.FieldError
 	fault := func(field, message string) {
@@ -425,8 +424,8 @@ func queryText(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' })
 }
 
-// AppendPath returns the target with the path of an event behind its own and, where asked for, the event's query behind
-// its own, both as received. A forward step does it (decisions, section 8).
+// AppendPath appends the path and, if given, the query of an event to those of the target, both as received. Forward
+// steps use it (decisions, section 8).
 func AppendPath(target, path, rawQuery string) string {
 	target, _, _ = strings.Cut(target, "#")
 	base, query, _ := strings.Cut(target, "?")

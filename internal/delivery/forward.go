@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// How many deliveries one node has under way, and how many of these one tenant may have. outbound lets 256 requests
-	// out at a time and 64 of one tenant; what is left is for people's replays.
+	// How many deliveries a node has under way, and how many of them one tenant may have. outbound allows 256 requests
+	// at a time and 64 for one tenant; the rest is for people's replays.
 	forwardsAtOnce   = 192
 	forwardsOfTenant = 64
-	// largeBytes bounds the large bodies that are in memory at a time. Others are loaded together, before it is known
-	// when they will be sent.
+	// largeBytes bounds the large bodies in memory at a time. Small ones are loaded in bulk, before it is known when
+	// they will be sent.
 	largeBytes = 96 << 20
-	// leaseSlack is how long a delivery may take beyond its timeout, to be loaded and to be written down. When it is
-	// over another node takes the delivery: within the 60 s and the timeout that a dead node's work may wait.
+	// leaseSlack is how much longer than its timeout a delivery may take, for loading and storing. When the lease ends,
+	// another node takes the delivery: within the 60 s plus timeout that a dead node's work may wait.
 	leaseSlack = 30 * time.Second
-	// turnPatience is how much of that a delivery waits for its turn. Its target has all of its time from then on.
+	// turnPatience is how much of that a delivery waits for its turn. The target's timeout begins after it.
 	turnPatience = 10 * time.Second
-	// lookEvery is how often a node looks without being told: for leases that ended and for announcements that were
-	// lost.
+	// lookEvery is how often a node looks unprompted: for leases that ended and announcements that were lost.
 	lookEvery = time.Second
-	// maxLost is how many processes may die with a delivery in hand before it is given up: it may be what kills them.
+	// maxLost is how many processes may die while they hold a delivery before it is given up: it may be what kills
+	// them.
 	maxLost = 5
-	// softStop is for deliveries under way when the node stops. What takes longer is handed back.
+	// softStop is how long deliveries under way may take when the node stops. The rest is handed back.
 	softStop = 5 * time.Second
 	// handBack is how soon a delivery that found no room is due again.
 	handBack = time.Second
-	// endAtOnce bounds how many deliveries that nobody will send one transaction ends.
+	// endAtOnce bounds how many deliveries that will never be sent one transaction ends.
 	endAtOnce = 500
-	// unwritten bounds the deliveries that were sent and wait to be written down. It does not count those under way.
+	// unwritten bounds the deliveries that have been sent and wait to be stored. It does not count those under way.
 	unwritten = 256
 	// clockJump is by how much a clock may go back without notice.
 	clockJump = 5 * time.Second
-	// recallEvery is how often deliveries are looked for that are due later than anything can be: one that was captured
-	// by the clock as it was may be stored after the clock went back was noticed.
+	// recallEvery is how often to look for deliveries that are due implausibly late. An event that was captured under a
+	// wrong clock may be stored after it was noticed that the clock went back.
 	recallEvery = 20 * time.Second
 )
 
@@ -54,30 +54,29 @@ type ForwardConfig struct {
 	Log     *slog.Logger
 	Now     func() time.Time // nil: the database's clock, by which all nodes measure what is due
 	Delay   Delayed          // nil: evenly distributed ("full jitter")
-	// Observe is told of each attempt: what came of it, 2xx to 5xx or the code of its failure, what becomes of the
-	// delivery, and how long the target took. nil: nobody is.
+	// Observe is called for each attempt with its outcome (2xx to 5xx, or the code of its failure), the delivery's new
+	// state, and the time that the target took. It may be nil.
 	Observe func(outcome string, state hookglass.ForwardState, took time.Duration)
-	// InLine is told how many targets have deliveries that wait for their turn, how many deliveries these are, up to
-	// MostInLine, and since when the first of them does: now and then while there are any, and when there are none any
-	// more. nil: nobody is.
+	// InLine is called now and then while deliveries wait for a turn under a rate limit: how many targets have such
+	// deliveries, how many these are, up to MostInLine, and since when the first waits. It is called once more when
+	// there are none any longer. It may be nil.
 	InLine func(targets, deliveries int, since time.Time)
 }
 
 // Forwarder delivers captured events to the forwarding targets of their endpoints, at least once each.
 //
-// The table of deliveries is the queue. A capture writes what is to be done in its own transaction. Each node takes
-// deliveries that are due under a lease, as many as its shares allow each tenant and target, and writes down what came
-// of them; one that is to be tried again waits in the table and holds nothing. A node that dies loses its leases, and
-// others take over.
+// The table of deliveries is the queue. A capture inserts deliveries in its own transaction. Each node leases
+// deliveries that are due, as many as its shares allow each tenant and target, and stores their outcomes; one that will
+// be retried waits in the table and holds no resources. When a node dies its leases end and others take over.
 type Forwarder struct {
 	ForwardConfig
 	db       *store.DB
 	freed    chan struct{} // a place was returned while a target waited for one, or a delivery is to be tried again
 	settled  chan *settled
 	sending  sync.WaitGroup
-	looked   time.Time // the time of the last round by Now, and recalled that of the last look for what to recall by this machine; of Run's alone
-	recalled time.Time
-	recalls  []store.ForwardRecall // what is left of the last recall; of Run's alone
+	looked   time.Time             // of the last round, by Now; used by Run only
+	recalled time.Time             // of the last look for recalls, by this machine's clock; used by Run only
+	recalls  []store.ForwardRecall // what is left of the last recall; used by Run only
 
 	handed *fair.Inbox[*settled] // deliveries that captures handed over
 	bodies *fair.Bodies
@@ -109,7 +108,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), bodies: fair.NewBodies(largeBytes)}
 }
 
-// Run delivers until ctx ends, then lets what is under way end for a while and hands back the rest.
+// Run delivers until ctx ends. Then it gives deliveries under way some time to finish and hands back the rest.
 func (f *Forwarder) Run(ctx context.Context) error {
 	heard := f.db.Listen(store.TopicForwards)
 	defer heard.Close()
@@ -144,7 +143,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	}
 
 	f.db.HandForwards(nil)
-	f.direct.Await(softStop) // what is not stored by then goes when its lease is over
+	f.direct.Await(softStop) // what is not stored by then is sent when its lease ends
 	close(stop)
 	beginning.Wait()
 	if !fair.Await(&f.sending, softStop) {
@@ -156,7 +155,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin begins to send.
+// begin starts to send a delivery.
 func (f *Forwarder) begin(sends context.Context, s *settled) {
 	now := time.Now()
 	f.mu.Lock()
@@ -169,8 +168,8 @@ func (f *Forwarder) begin(sends context.Context, s *settled) {
 	})
 }
 
-// load reads events, and the payloads of those that are small enough. An event that is deleted in between has no
-// payload, as if it were large.
+// load reads events, with the payloads of those up to maxSize. An event that is deleted meanwhile has no payload, like
+// a large one.
 func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (events map[int64]*hookglass.Event, err error) {
 	err = f.db.Glance(ctx, hookglass.System, func(v *store.View) error {
 		events, err = v.EventsBySeq(seqs, maxSize)
@@ -179,19 +178,19 @@ func (f *Forwarder) load(ctx context.Context, seqs []int64, maxSize int64) (even
 	return events, err
 }
 
-// settled is a delivery with what is to be written down of it.
+// settled is a delivery with the outcome that is to be stored.
 type settled struct {
 	store.ClaimedForward
 	queue  store.ForwardQueue
 	event  *hookglass.Event
 	placed bool // it holds a place
-	direct bool // it was handed over
+	direct bool // a capture handed it over
 	many   bool // others go to the same target at the same time
-	made   bool // an attempt; else it is handed back, or was never sent
+	made   bool // there was an attempt; else it is handed back or skipped
 
 	turn time.Time // when it had its turn; zero: its target has no bound
 	gone bool      // its turn was used
-	left bool      // it keeps no other from its turn
+	left bool      // it no longer keeps others from their turn
 }
 
 // deliver makes one attempt.
@@ -207,7 +206,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		return
 	}
 	if s.event.Payload == nil {
-		light := s.event // which deliveries to other targets have as well
+		light := s.event // shared with deliveries to other targets
 		full, give := f.loadLarge(ctx, s)
 		if full == nil {
 			f.later(s, handBack)
@@ -226,7 +225,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	}
 	waiting, cancel := context.WithTimeout(ctx, turnPatience)
 	var err error
-	r.Turn, err = f.Client.Turn(waiting, tenant(&s.queue), 0) // its targets share the tenant's places already
+	r.Turn, err = f.Client.Turn(waiting, tenant(&s.queue), 0) // the tenant's places are shared among its targets already
 	cancel()
 	if err != nil {
 		f.later(s, 0)
@@ -237,8 +236,8 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.later(s, handBack)
 		return
 	}
-	// A connection for each would wear out the ports between two machines, at some 470 a second. One that others used
-	// before may end with the request on it, so only an attempt that another can follow shares one, and that other does
+	// At some 470 requests a second, one connection each would exhaust the ports between two machines. But a reused
+	// connection may close with the request on it. So only attempts that a retry can follow share one, and retries do
 	// not.
 	r.keep = s.many && len(s.Attempts) == s.Spent && s.queue.Target.RetryCount > 0
 	a, evidence, retryAfter := f.attempt(ctx, s, r)
@@ -258,8 +257,8 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	f.Observe(outcome(a), state, a.Duration)
 }
 
-// loadLarge loads an event whose body is large, once there is room for it; nil: there is none, or the event is gone.
-// The caller gives the room back.
+// loadLarge loads an event with a large body if there is memory for it, which the caller gives back. It returns nil
+// when there is none or the event is gone.
 func (f *Forwarder) loadLarge(ctx context.Context, s *settled) (full *hookglass.Event, give func()) {
 	give, fits := f.bodies.Take(tenant(&s.queue), s.event.Size)
 	if !fits {
@@ -273,7 +272,7 @@ func (f *Forwarder) loadLarge(ctx context.Context, s *settled) (full *hookglass.
 	return full, give
 }
 
-// outcome is the result of an attempt for the figures: 2xx to 5xx, or the code of its failure.
+// outcome returns the result of an attempt for the figures: 2xx to 5xx, or the code of its failure.
 func outcome(a hookglass.ForwardAttempt) string {
 	if a.Failure != nil {
 		return a.Failure.Code
@@ -292,7 +291,7 @@ func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
 	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()
 }
 
-// hand hands a delivery over to be written down and returns its place, so that the next need not wait for that.
+// hand passes a delivery on to be stored and returns its place, so that the next need not wait for the storage.
 func (f *Forwarder) hand(s *settled) {
 	f.settled <- s
 	f.mu.Lock()
@@ -310,7 +309,7 @@ func (f *Forwarder) hand(s *settled) {
 	}
 }
 
-// lookAgain has the next round begin.
+// lookAgain starts the next round at once.
 func (f *Forwarder) lookAgain() {
 	select {
 	case f.freed <- struct{}{}:

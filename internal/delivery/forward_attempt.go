@@ -15,14 +15,14 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// Backoff of deliveries (decisions, section 13, "Forward"). A target that asks for more time with Retry-After gets it,
-// up to [hookglass.MaxForwardWait], so that it cannot park what it is sent.
+// Backoff of deliveries (decisions, section 13, "Forward"). A longer Retry-After is heeded up to
+// [hookglass.MaxForwardWait], so that a target cannot park its deliveries.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = time.Minute
 )
 
-// keptRunes is how much of an answer is kept (spec, "Limits", Forward response body).
+// keptRunes is how many characters of an answer are kept (spec, "Limits", Forward response body).
 const keptRunes = 500
 
 // codes of deliveries that end without a request of their own.
@@ -31,16 +31,16 @@ const (
 	codeInternal  = "internal"
 )
 
-// Delayed chooses when to try again: a time from zero to the bound.
+// Delayed chooses the delay of a retry, from zero to the bound.
 type Delayed func(bound time.Duration) time.Duration
 
-// buildForward makes the request that takes an event to a target. Its failure is final.
+// buildForward builds the request that forwards an event to a target. Its failure is final.
 func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time) (Request, *hookglass.Failure) {
 	r, err := Build(Order{Event: e, TargetURL: target, Proxied: proxied, At: now, Unwarned: true})
 	if err != nil {
 		return r, &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The event can not be sent as a request."}
 	}
-	// It is the delivery itself, not the repetition of one.
+	// A forward is the delivery itself, not a replay.
 	r.Headers = slices.DeleteFunc(r.Headers, func(h hookglass.Header) bool { return h.Name == headerReplay || h.Name == headerTime })
 	var looped *outbound.Failure
 	if r.Headers, err = outbound.NextHop(r.Headers); errors.As(err, &looped) {
@@ -49,8 +49,8 @@ func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time
 	return r, nil
 }
 
-// attempt sends a request. It returns the attempt with its result, how long the target asks to be left alone, and what
-// was sent and answered.
+// attempt sends a request. It returns the attempt, the evidence of what was sent and answered, and the target's
+// Retry-After.
 func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookglass.ForwardAttempt, e *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	a.At, r.MaxResponse = f.Now().UTC(), readBody
 	out := Send(ctx, f.Client, tenant(&s.queue), s.queue.Target.Timeout, r)
@@ -68,14 +68,14 @@ func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookg
 	return a, e, outbound.RetryAfter(out.Response.Headers, f.Now(), hookglass.MaxForwardWait)
 }
 
-// readBody is how much of an answer is read. More than is kept, so that few targets see their connection closed before
-// they have said it all; less than a megabyte, because many may say that at once.
+// readBody is how much of an answer is read. It is more than is kept, so that few targets see their connection closed
+// in mid-answer, and far below a megabyte, because many targets may answer at once.
 const readBody = 64 << 10
 
-// keptBody is how much of a body is kept of each attempt. The event has all of what was sent.
+// keptBody is how much of a body is kept of each attempt. The event holds all of what was sent.
 const keptBody = 8 << 10
 
-// evidenceOf is what is kept of an attempt. A body that is the event's own is not kept a second time.
+// evidenceOf returns what is kept of an attempt. A body that equals the event's is not kept a second time.
 func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, secrets []string) *hookglass.ForwardEvidence {
 	e := &hookglass.ForwardEvidence{Request: sent}
 	e.Request.Headers = RedactHeaders(out.Headers, secrets)
@@ -96,7 +96,7 @@ func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, se
 	return e
 }
 
-// said is the body of an answer without its content coding, up to most bytes. longer reports whether there is more.
+// said returns the decoded body of an answer, up to most bytes. longer reports whether there is more.
 func said(res *hookglass.TargetResponse, most int) (body []byte, longer bool) {
 	body, longer = coding.Plain(res.Body, res.Headers, most+1), res.Truncated
 	if len(body) > most {
@@ -105,7 +105,7 @@ func said(res *hookglass.TargetResponse, most int) (body []byte, longer bool) {
 	return body, longer
 }
 
-// beginning is the first keptRunes of a body as text; what is not UTF-8 is replaced.
+// beginning returns the first keptRunes characters of a body; bytes that are not UTF-8 are replaced.
 func beginning(body []byte) (text string, cut bool) {
 	prefix := body[:min(len(body), keptRunes*utf8.UTFMax)]
 	text = strings.ToValidUTF8(string(prefix), string(utf8.RuneError))
@@ -118,8 +118,8 @@ func beginning(body []byte) (text string, cut bool) {
 	return text, len(prefix) < len(body)
 }
 
-// JudgeForward decides what becomes of a delivery after an attempt: delivered, failed, or pending with the time that it
-// waits. It is told how many attempts were made, and how many are allowed after the first.
+// JudgeForward decides the state of a delivery after an attempt: delivered, failed, or pending with the delay of the
+// retry. made is the number of attempts so far, retries how many may follow the first.
 func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter time.Duration, delay Delayed) (hookglass.ForwardState, time.Duration) {
 	switch {
 	case last.Failure == nil && last.StatusCode >= 200 && last.StatusCode <= 299:
@@ -131,7 +131,7 @@ func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter t
 	return hookglass.ForwardPending, max(delay(bound), retryAfter)
 }
 
-// retriable is what decisions, section 8, names: connection errors, 408, 425, 429 and 5xx.
+// retriable reports whether a retry may help: after connection errors, 408, 425, 429 and 5xx (decisions, section 8).
 func retriable(a hookglass.ForwardAttempt) bool {
 	if a.Failure == nil {
 		return a.StatusCode == 408 || a.StatusCode == 425 || a.StatusCode == 429 || a.StatusCode >= 500 && a.StatusCode <= 599
@@ -143,7 +143,7 @@ func retriable(a hookglass.ForwardAttempt) bool {
 	return false
 }
 
-// failedLine is the activity of a delivery that has failed for good (decisions, section 8).
+// failedLine returns the activity line of a delivery that has failed for good (decisions, section 8).
 func failedLine(t hookglass.ForwardingTarget, e *hookglass.Event, a hookglass.ForwardAttempt, made int) hookglass.Activity {
 	data := map[string]any{"target_id": t.ID, "url_host": "", "status_code": nil, "error": nil, "attempts": made}
 	if u, err := url.Parse(t.URL); err == nil {

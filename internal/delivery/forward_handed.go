@@ -9,13 +9,13 @@ import (
 	"hookglass/internal/store"
 )
 
-// A delivery of an event that this node captured begins at once, without a look into the table: the capture asks for a
-// place before it stores the event, and then the deliveries are the node's own from the start (see [store.Taker]).
+// Deliveries of an event that this node captures begin at once, without a look into the table: the capture reserves a
+// place before it stores the event, and the deliveries are leased to this node from the start (see [store.Taker]).
 
 // forwardDesk is where captures hand deliveries over.
 type forwardDesk struct{ f *Forwarder }
 
-// Offer takes a place for the endpoint, because its targets are not known here.
+// Offer reserves a place for the endpoint as a whole, because its targets are not known here.
 func (d forwardDesk) Offer(account int64, ev *hookglass.Event) (until time.Time) {
 	f := d.f
 	if ev.Size > fair.SmallBody {
@@ -29,7 +29,7 @@ func (d forwardDesk) Offer(account int64, ev *hookglass.Event) (until time.Time)
 	return f.Now().Add(leaseSlack)
 }
 
-// Take gives the endpoint's place to its targets. One that gets none goes back to the table.
+// Take passes the endpoint's place on to its targets. A target that gets no place goes back to the table.
 func (d forwardDesk) Take(account int64, ev *hookglass.Event, handed []store.HandedForward) {
 	f := d.f
 	f.mu.Lock()
@@ -54,7 +54,7 @@ func (d forwardDesk) Take(account int64, ev *hookglass.Event, handed []store.Han
 	}
 }
 
-// beginHanded begins with a delivery that was handed over.
+// beginHanded starts a delivery that was handed over.
 func (f *Forwarder) beginHanded(sends context.Context, s *settled) {
 	switch {
 	case !s.placed:

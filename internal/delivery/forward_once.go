@@ -19,13 +19,13 @@ type Forwarding struct {
 	Proxied bool // as in [Order]
 	Timeout time.Duration
 	Key     string              // as in [Send]
-	Turn    *outbound.Turn      // of the key; nil: it is waited for within the timeout
-	Redact  func(string) string // what is kept of an answer goes through it first
-	Now     func() time.Time    // the clock that its time is told by
+	Turn    *outbound.Turn      // of the key; nil: the timeout includes the wait for one
+	Redact  func(string) string // applied to what is kept of an answer
+	Now     func() time.Time    // the clock for the attempt's time
 }
 
-// ForwardOnce makes one attempt, and returns how long the target asks to be left alone. It reports false when nothing
-// was sent, because there was no turn for it or the context ended: that does not count as an attempt.
+// ForwardOnce makes one attempt and returns the target's Retry-After. made is false when nothing was sent because there
+// was no turn or the context ended: that does not count as an attempt.
 func ForwardOnce(ctx context.Context, c Client, f Forwarding) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
 	r, failure := buildForward(f.Event, f.URL, f.Proxied, f.Now())
 	if failure != nil {
@@ -45,7 +45,7 @@ func ForwardOnce(ctx context.Context, c Client, f Forwarding) (a hookglass.Forwa
 	return a, outbound.RetryAfter(out.Response.Headers, f.Now(), hookglass.MaxForwardWait), true
 }
 
-// RenderForward is the request that ForwardOnce would send.
+// RenderForward returns the request that ForwardOnce would send.
 func RenderForward(e *hookglass.Event, url string, proxied bool) (hookglass.SentRequest, *hookglass.Failure) {
 	r, failure := buildForward(e, url, proxied, time.Now())
 	return r.SentRequest, failure

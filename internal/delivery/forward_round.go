@@ -10,7 +10,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// round takes what is due and starts to send it. It returns when to look again.
+// round claims deliveries that are due and starts to send them. It returns when to look again.
 func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	now := f.Now()
 	recalling, err := f.recall(ctx, now)
@@ -26,7 +26,7 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 		return lookEvery, err
 	}
 	if f.Now().Before(now.Add(-clockJump)) {
-		return 0, nil // the clock went back, and by now leases would have ended that have just begun
+		return 0, nil // the clock went back: by the earlier now, new leases would seem to have ended
 	}
 	due, inLine, ended, wait := sortQueues(queues, now)
 	if recalling {
@@ -50,8 +50,8 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	return min(wait, next), err
 }
 
-// sortQueues sorts the queues with deliveries due into those to send, those whose targets have a rate limit, and those
-// whose deliveries nobody will send. It also returns when the first of the other queues is due, lookEvery at most.
+// sortQueues sorts the queues into those with deliveries to send, those of targets with a rate limit, and those whose
+// deliveries will never be sent. It also returns when the first of the other queues is due, lookEvery at most.
 func sortQueues(queues []store.ForwardQueue, now time.Time) (due, inLine, ended []store.ForwardQueue, wait time.Duration) {
 	wait = lookEvery
 	for _, q := range queues {
@@ -70,8 +70,8 @@ func sortQueues(queues []store.ForwardQueue, now time.Time) (due, inLine, ended 
 	return due, inLine, ended, wait
 }
 
-// take takes deliveries that are due, as many as there are places, and starts to send them. It ends those that nobody
-// will send. It returns when to look again.
+// take claims as many due deliveries as there are places and starts to send them. It ends those that will never be
+// sent. It returns when to look again.
 func (f *Forwarder) take(ctx, sends context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (time.Duration, error) {
 	if len(ended) == 0 && !slices.ContainsFunc(due, func(q store.ForwardQueue) bool { return places[q.TargetID] > 0 }) {
 		f.note(due, nil, nil)
@@ -86,13 +86,13 @@ func (f *Forwarder) take(ctx, sends context.Context, now time.Time, due, ended [
 	return lookEvery, err
 }
 
-// claim takes deliveries of the queues that are due, as many as there are places for them, and ends those that nobody
-// will send. more says that there may be others of either.
+// claim claims as many due deliveries as there are places, and ends those that will never be sent. more says that there
+// may be more of either.
 func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (claimed map[int64][]store.ClaimedForward, more bool, err error) {
 	claimed = make(map[int64][]store.ClaimedForward)
 	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
-		tx.MayBeLost() // what was claimed and what is skipped would be due again
+		tx.MayBeLost() // then these deliveries are just due again
 		for _, q := range ended {
 			n, err := tx.SkipForwards(q.TargetID, now, endAtOnce)
 			if err != nil {
@@ -118,14 +118,14 @@ func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store
 	return claimed, more, err
 }
 
-// tooLate is later than anything is due that was taken by now.
+// tooLate returns a time after which no delivery claimed by now can be due.
 func tooLate(now time.Time) time.Time {
 	return now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
 }
 
-// recall brings back what is due later than anything can be: a clock that has gone back, while this node was down or
-// just now, must not make deliveries wait until it is there again. It does a piece a round, because there may be as
-// many as events came while a target was away, and reports whether there may be more.
+// recall makes deliveries due that are due implausibly late: after a clock went back, while this node was down or just
+// now, they must not wait until it has caught up. It works a piece a round, because there may be many of them, and
+// reports whether more may be left.
 func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err error) {
 	beyond := tooLate(now)
 	if !now.After(f.looked.Add(-clockJump)) || f.recalled.IsZero() || time.Since(f.recalled) >= recallEvery {
@@ -154,7 +154,8 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err e
 			continue
 		}
 		err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
-			// What was taken since the round began, while the storage was slow to tell, is due later than by that time.
+			// Measure against a fresh now: deliveries claimed since the round began may be due later than the old one
+			// allows.
 			now := f.Now()
 			return tx.RecallForwards(late, now, tooLate(now))
 		})
@@ -167,8 +168,7 @@ func (f *Forwarder) recall(ctx context.Context, now time.Time) (more bool, err e
 	return false, nil
 }
 
-// reserve takes places for targets with deliveries due. A target with a rate limit gets no more places than it has
-// turns now.
+// reserve takes places for targets with due deliveries, for one with a rate limit no more than it has turns now.
 func (f *Forwarder) reserve(due, turns []store.ForwardQueue, now time.Time) (places map[int64]int) {
 	lines := make([]fair.Line, len(due), len(due)+len(turns))
 	for i := range turns {
@@ -180,15 +180,15 @@ func (f *Forwarder) reserve(due, turns []store.ForwardQueue, now time.Time) (pla
 	for i := range due {
 		lines[i] = fair.Line{Tenant: tenant(&due[i]), Num: due[i].TargetID}
 		if !f.direct.IsBehind(due[i].Target.EndpointNum) {
-			lines[i].Most = fair.Few // captures take the others
+			lines[i].Most = fair.Few // captures hand over the rest
 		}
 	}
 	places, f.starved = f.shares.Share(lines)
 	return places
 }
 
-// note notes which endpoints still have deliveries that wait, after places were taken and deliveries claimed for them.
-// It forgets what is long ago.
+// note records which endpoints still have waiting deliveries, after places were taken and deliveries claimed. It also
+// drops old entries of begun.
 func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,8 +215,8 @@ func tenantOf(account, endpointNum int64) string {
 	return "forwards of " + fair.Tenant(account, endpointNum)
 }
 
-// start loads what was claimed, sends it, and returns the places that nothing was found for. turnAt is when it had its
-// turn, where it had one.
+// start loads the claimed deliveries, starts to send them, and returns the places that nothing was claimed for. turnAt
+// is when they had their turn, if their targets have a rate limit.
 func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward, turnAt time.Time) {
 	var seqs []int64
 	f.mu.Lock()
@@ -225,7 +225,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 		for range places[q.TargetID] - len(claimed[q.TargetID]) {
 			f.shares.Give(tenant(q), q.TargetID)
 		}
-		// With no place left over, it is known by now whether the target waits for one.
+		// All places were used, so more deliveries may be waiting for one.
 		f.starved = f.starved || !q.Target.Rate.Bounded() && places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
 		for _, c := range claimed[q.TargetID] {
 			seqs = append(seqs, c.EventSeq)
@@ -246,7 +246,7 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
 			default:
 				if wait := s.event.VerdictWait(f.Now()); wait > 0 {
-					f.later(s, wait) // in the table, as all that waits
+					f.later(s, wait) // waits in the table, like everything else
 					break
 				}
 				f.begin(sends, s)

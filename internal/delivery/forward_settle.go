@@ -14,13 +14,13 @@ import (
 )
 
 // A target is paused after pauseFailures deliveries that failed in a row, the first of them pauseAfter ago: by then
-// retries, a restart and a deployment had their chance. One that answers now and then is never paused.
+// retries, a restart or a deployment had their chance. A target that answers now and then is never paused.
 const (
 	pauseFailures = 20
 	pauseAfter    = 10 * time.Minute
 )
 
-// Bounds of writing down: how many deliveries together, and for how long it is tried before their leases must do.
+// Bounds of storing outcomes: how many in one transaction, and how long it is tried before it is left to the leases.
 const (
 	settleAtOnce = 128
 	settleFor    = leaseSlack
@@ -33,8 +33,8 @@ func withdrawn(a hookglass.ForwardAttempt) bool {
 	return a.Failure != nil && outbound.Code(a.Failure.Code).Withheld()
 }
 
-// settleAll writes down what comes until the channel is closed: all that waits together, in one transaction. Once ctx
-// has ended it is less patient.
+// settleAll stores outcomes until the channel is closed, all that wait in one transaction. Once ctx has ended it gives
+// up sooner.
 func (f *Forwarder) settleAll(ctx context.Context) {
 	for first := range f.settled {
 		began := time.Now()
@@ -51,7 +51,7 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 				break gather
 			}
 		}
-		// All transactions take the rows in the same order, so that no two wait for each other.
+		// All transactions lock the rows in the same order, so that none deadlock.
 		slices.SortFunc(batch, func(a, b *settled) int { return cmp.Compare(a.Num, b.Num) })
 		f.settle(ctx, batch)
 		if slices.ContainsFunc(batch, func(s *settled) bool { return s.State == hookglass.ForwardPending }) {
@@ -61,8 +61,8 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 	}
 }
 
-// settle writes a batch down. While the storage cannot take it, it is tried again; a batch that it does not take for
-// another reason is tried one by one. What is left in the end is sent again when its lease is over.
+// settle stores a batch. It retries while the storage is unavailable; a batch that fails for another reason is stored
+// one by one. What can not be stored is sent again when its lease ends.
 func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 	for began := time.Now(); ; {
 		patience := settleFor
@@ -82,13 +82,13 @@ func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 			}
 			return
 		}
-		f.Log.Warn("what became of deliveries could not be written down; they will be sent again", "deliveries", len(batch), "error", err)
+		f.Log.Warn("the outcome of deliveries could not be stored; they will be sent again", "deliveries", len(batch), "error", err)
 		return
 	}
 }
 
 func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
-	tx.MayBeLost() // what is lost with the machine is sent again, as when it stops between the answer and this
+	tx.MayBeLost() // lost outcomes are sent again, as after a crash between answer and commit
 	claimed := make([]store.ClaimedForward, len(batch))
 	for i := range batch {
 		claimed[i] = batch[i].ClaimedForward
@@ -140,13 +140,12 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	return nil
 }
 
-// OutcomeOf is the last of the attempts of a delivery as figures and alerts count it; state is what became of the
-// delivery.
+// OutcomeOf returns the last attempt of a delivery as figures and alerts count it; state is the delivery's new state.
 func OutcomeOf(source hookglass.OutcomeSource, endpointNum, eventSeq int64, attempts []hookglass.ForwardAttempt, state hookglass.ForwardState) hookglass.Outcome {
 	last := attempts[len(attempts)-1]
 	o := hookglass.Outcome{
 		EndpointNum: endpointNum, EventSeq: eventSeq, Source: source, At: last.At, Took: last.Duration, StatusCode: last.StatusCode,
-		Earlier: len(attempts) > 1, // those before it were bad, or there would be no other
+		Earlier: len(attempts) > 1, // earlier attempts were bad, or there would be no later one
 	}
 	switch state {
 	case hookglass.ForwardDelivered:
@@ -157,16 +156,16 @@ func OutcomeOf(source hookglass.OutcomeSource, endpointNum, eventSeq int64, atte
 	return o
 }
 
-// streak is what a batch of deliveries tells of a target: the failures in a row, and whether they were broken.
+// streak is what a batch of deliveries says about a target: its failures in a row, and whether a success broke them.
 type streak struct {
 	endpointNum int64
 	target      hookglass.ForwardingTarget
 	broken      bool          // a delivery arrived
 	failed      int           // deliveries that failed since
-	unused      time.Duration // turns that nothing was sent in
+	unused      time.Duration // turns in which nothing was sent
 }
 
-// add counts a delivery that was written down.
+// add counts a stored delivery.
 func (k *streak) add(s *settled) {
 	if !s.turn.IsZero() && !s.gone {
 		k.unused += s.queue.Target.Rate.Every()
@@ -179,9 +178,9 @@ func (k *streak) add(s *settled) {
 	}
 }
 
-// count keeps the number of failures in a row, and pauses a target that has failed for too long.
+// count stores the number of failures in a row, and pauses a target that has failed for too long.
 func (f *Forwarder) count(tx *store.Tx, k *streak) error {
-	if k.broken && k.target.Failures > 0 { // counted when the delivery was taken; the next arrival ends those since
+	if k.broken && k.target.Failures > 0 { // those counted when it was claimed; the next success clears later ones
 		if err := tx.ClearForwardFailures(k.target.ID); err != nil {
 			return err
 		}

@@ -8,40 +8,37 @@ import (
 	"hookglass/internal/store"
 )
 
-// Deliveries to a target with a bound (see [hookglass.Rate]) are not handed over by captures. They wait in the table,
-// and are claimed together with the turns that they go in. A delivery that waits for its turn is neither claimed nor
-// loaded.
+// Captures do not hand over deliveries to a target with a rate limit (see [hookglass.Rate]). These wait in the table,
+// neither claimed nor loaded, and are claimed together with their turns.
 
 const (
-	// turnLook is how long a round leaves others in peace before it comes for the next turn.
+	// turnLook is the least time between rounds that wait for a turn, so that they do not spin.
 	turnLook = 20 * time.Millisecond
-	// turnLate is how late a request may be for its turn, where its bound leaves no more room. One that is later puts
-	// the next turn off.
+	// turnLate is how late a request may be for its turn, if its rate allows no more. A later one delays the next turn.
 	turnLate = 50 * time.Millisecond
-	// countEvery is how often the deliveries in line are counted.
+	// countEvery is how often the deliveries that wait for a turn are counted.
 	countEvery = 10 * time.Second
-	// MostInLine is where the count of the deliveries in line stops.
+	// MostInLine is where that count stops.
 	MostInLine = 10_000
 )
 
-// lines is what a node knows of the targets with a bound. The mutex of the forwarder guards the fields that not only
-// the rounds use.
+// lines is what a node knows about targets with a rate limit. The forwarder's mutex guards the fields that are used
+// outside of rounds, too.
 type lines struct {
-	under   map[int64]int       // how many deliveries have had their turn and not gone yet
+	under   map[int64]int       // by target: deliveries that have their turn and are not sent yet
 	stopped bool                // a target was passed over because of them
-	ready   map[int64]time.Time // when there is a turn next
+	ready   map[int64]time.Time // by target: when the next turn is
 
-	counted time.Time // when they were counted last; of the rounds
-	told    bool      // that there are some
+	counted time.Time // when deliveries were last counted; used by rounds only
+	told    bool      // InLine was told that there are some
 }
 
 func newLines() lines {
 	return lines{under: make(map[int64]int), ready: make(map[int64]time.Time)}
 }
 
-// turns are those of the targets in line that have a turn now, and when the next of the others has one. While what had
-// its turn has not gone, a target has none: however long that takes, no more can go at a time than have a turn at a
-// time.
+// turns returns the targets that have a turn now, and when the next of the others has one. A target has none while a
+// delivery with a turn is not sent yet: however long that takes, no more can go at once than have turns at once.
 func (f *Forwarder) turns(inLine []store.ForwardQueue, now time.Time) (turns []store.ForwardQueue, soon time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,9 +60,9 @@ func (f *Forwarder) turns(inLine []store.ForwardQueue, now time.Time) (turns []s
 	return turns, soon
 }
 
-// takeInTurn takes deliveries whose turn it is, as many as there are places, and starts to send them. It returns when
-// to look again. They are claimed apart from others, because these claims have to be on disk: a turn that was lost
-// would be had twice.
+// takeInTurn claims deliveries whose turn it is, as many as there are places, and starts to send them. It returns when
+// to look again. These claims have a transaction of their own because they must be durable: a turn that was lost would
+// be used twice.
 func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.ForwardQueue, places map[int64]int) (time.Duration, error) {
 	turns, wait := f.placed(turns, places), lookEvery
 	now := f.Now()
@@ -112,7 +109,7 @@ func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.Forward
 	return wait, err
 }
 
-// placed are the queues for which places were taken.
+// placed returns the queues for which places were taken.
 func (f *Forwarder) placed(queues []store.ForwardQueue, places map[int64]int) (with []store.ForwardQueue) {
 	for _, q := range queues {
 		if places[q.TargetID] > 0 {
@@ -127,8 +124,8 @@ func (f *Forwarder) release(queues []store.ForwardQueue, places map[int64]int) {
 	f.start(context.Background(), f.placed(queues, places), places, nil, time.Time{})
 }
 
-// goes notes that the request of a delivery goes now. A request that is too late for its turn puts the next turn off;
-// goes reports false when that could not be written down.
+// goes records that a request is about to be sent. A request that is too late for its turn delays the next turn; goes
+// reports false when that could not be stored.
 func (f *Forwarder) goes(ctx context.Context, s *settled) bool {
 	if s.turn.IsZero() {
 		return true
@@ -150,8 +147,7 @@ func (f *Forwarder) goes(ctx context.Context, s *settled) bool {
 	return true
 }
 
-// leaves notes that a delivery that has had its turn is on its way, or was handed back. The caller holds the mutex of
-// the forwarder.
+// leaves records that a delivery with a turn was sent or handed back. The caller holds the forwarder's mutex.
 func (f *Forwarder) leaves(s *settled) {
 	if s.turn.IsZero() || s.left {
 		return
@@ -167,8 +163,8 @@ func (f *Forwarder) leaves(s *settled) {
 	}
 }
 
-// comesInLine notes that a delivery was captured for a target with a bound. The caller holds the mutex of the
-// forwarder.
+// comesInLine records that a delivery was captured for a target with a rate limit. The caller holds the forwarder's
+// mutex.
 func (f *Forwarder) comesInLine(targetID int64) {
 	switch {
 	case f.lines.under[targetID] > 0:
@@ -178,7 +174,7 @@ func (f *Forwarder) comesInLine(targetID int64) {
 	}
 }
 
-// tellLines tells InLine what waits for its turn.
+// tellLines calls InLine with what waits for a turn.
 func (f *Forwarder) tellLines(ctx context.Context, inLine []store.ForwardQueue, now time.Time) {
 	l := &f.lines
 	if len(inLine) == 0 {

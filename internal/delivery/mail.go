@@ -41,7 +41,7 @@ type mailAuthentication struct {
 	DMARC string `json:"dmarc"`
 }
 
-// MailJSON is a mail event as the normalised JSON that a target gets.
+// MailJSON returns a mail as the normalised JSON that targets get.
 func MailJSON(e *hookglass.Event) []byte {
 	parsed := email.Parse(e.Body)
 	m := mailJSON{

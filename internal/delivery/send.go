@@ -18,34 +18,33 @@ import (
 	"hookglass/internal/provider"
 )
 
-// Client is the way out: outbound.Client, or a network that a test makes up.
+// Client sends requests: outbound.Client, or a test's imitation of a network.
 type Client interface {
-	// Check judges a URL as it is spelled. It answers validation_failed and target_not_allowed.
+	// Check validates the spelling of a URL. It answers validation_failed and target_not_allowed.
 	Check(field, rawURL string) error
 	// Do sends a request once. Its error is a *outbound.Failure.
 	Do(ctx context.Context, r outbound.Request) (*outbound.Response, error)
-	// Turn waits for the turn of a request that is to have all of its time from then on. Its error is a
-	// *outbound.Failure.
+	// Turn waits until a request may be sent; the request's timeout begins after it. Its error is a *outbound.Failure.
 	Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error)
 }
 
-// Outcome is what became of a request. Exactly one of Response and Failure is set.
+// Outcome is the result of a request. Exactly one of Response and Failure is set.
 type Outcome struct {
 	Headers   hookglass.Headers // as sent, or as they would have been
 	Response  *hookglass.TargetResponse
 	Failure   *hookglass.Failure
-	Forbidden error // target_not_allowed or validation_failed, where nothing was sent for it
+	Forbidden error // target_not_allowed or validation_failed; nothing was sent
 	MaySent   bool  // with Failure: some of the request may have reached the target
 	Duration  time.Duration
 }
 
-// Withheld reports whether nothing left for a reason of this process: the request had no turn, or the process stops.
+// Withheld reports whether nothing was sent for a reason within this process: there was no turn, or the process stops.
 func (o Outcome) Withheld() bool {
 	return o.Failure != nil && !o.MaySent && outbound.Code(o.Failure.Code).Withheld()
 }
 
-// Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together; without
-// the request's Turn, timeout is for the wait for one too.
+// Send sends a request once and waits for the answer. key is the tenant whose requests are bounded together. Unless the
+// request has a Turn, timeout includes the wait for one.
 func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Request) Outcome {
 	began := time.Now()
 	res, err := c.Do(ctx, outbound.Request{
@@ -61,7 +60,7 @@ func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 	out := Outcome{Headers: r.Headers, Duration: time.Since(began), MaySent: true}
 	var f *outbound.Failure
 	if !errors.As(err, &f) {
-		// The client promises a Failure; whatever else it says proves nothing about what was sent.
+		// The client promises a Failure; any other error does not show whether something was sent.
 		out.Failure = &hookglass.Failure{Code: "unknown_error", Message: "The request failed."}
 		return out
 	}
@@ -76,8 +75,7 @@ func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 	return out
 }
 
-// Beginning is the first n bytes of a body or, of a text that would be cut within a character, up to there: the
-// beginning of a text is text.
+// Beginning returns the first n bytes of a body, less an incomplete character at the end if the body is text.
 func Beginning(body []byte, n int) []byte {
 	body = body[:n]
 	for i := n - 1; i >= 0 && i > n-utf8.UTFMax; i-- {
@@ -92,8 +90,8 @@ func Beginning(body []byte, n int) []byte {
 	return body
 }
 
-// Readable is an answer whose body is what it says: an event whose sender takes compressed answers is answered so. Its
-// headers stay as they came. What cannot be decoded is left as it is.
+// Readable returns an answer with its body decoded. A target may answer compressed, because the captured event accepts
+// that. The headers stay as they came, and so does a body that cannot be decoded.
 func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 	if r == nil || coding.Of(r.Headers) == "" {
 		return r
@@ -113,8 +111,8 @@ func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 // redacted stands in the place of a secret.
 const redacted = "[redacted]"
 
-// Secrets are the texts that are blotted out of what is kept of a delivery, the longer first: the secrets of the
-// configs, and the credentials that the request carries, for a target may answer with what it was sent.
+// Secrets returns the texts to redact in what is kept of a delivery, longest first: the secrets of the configs, and the
+// credentials in the request, which a target may echo.
 func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	add := func(secret string, least int) {
 		if len(secret) < least || len(all) >= maxSecrets {
@@ -142,7 +140,7 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 				_, value, _ := strings.Cut(pair, "=")
 				add(value, minCredential)
 			}
-		} else if _, rest, found := strings.Cut(f.Value, " "); found { // behind its scheme
+		} else if _, rest, found := strings.Cut(f.Value, " "); found { // the credentials after the scheme
 			add(rest, minCredential)
 		}
 	}
@@ -150,8 +148,8 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	return all
 }
 
-// inJSON is how a text stands in JSON: as it is except for what must be escaped, with what HTML does not bear escaped
-// as well, and in ASCII.
+// inJSON returns the spellings of a text in JSON: with the required escapes only, with those of HTML as well, and in
+// ASCII.
 func inJSON(text string) []string {
 	var plain bytes.Buffer
 	enc := json.NewEncoder(&plain)
@@ -173,16 +171,16 @@ func inJSON(text string) []string {
 	return []string{quoted, html.String(), ascii.String()}
 }
 
-// Bounds of what is looked for: a shorter one would blot out text that has nothing to do with it. A credential is what
-// a sender wrote, who may write anything.
+// Bounds of the secrets that are looked for. A shorter one would redact unrelated text, all the more a credential,
+// which senders choose freely.
 const (
 	minSecret     = 4
 	minCredential = 8
 	maxSecrets    = 100 // a cookie may have thousands of parts
 )
 
-// RedactHeaders returns headers in which credentials are blotted out: fields that carry them by their name, and every
-// occurrence of a secret. Where there can be none that is h itself, else a copy.
+// RedactHeaders returns a copy of headers in which fields that carry credentials by their name, and all secrets, are
+// redacted. When there can be none it returns h itself.
 func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
 	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return credential(f.Name) }) {
 		return h
@@ -197,7 +195,7 @@ func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
 	return out
 }
 
-// RedactSecrets blots out every occurrence of a secret.
+// RedactSecrets redacts every occurrence of a secret.
 func RedactSecrets(s string, secrets []string) string {
 	for _, secret := range secrets {
 		s = strings.ReplaceAll(s, secret, redacted)
@@ -205,10 +203,10 @@ func RedactSecrets(s string, secrets []string) string {
 	return s
 }
 
-// maxPlain is how much of a compressed body secrets are looked for in.
+// maxPlain is how much of a compressed body is searched for secrets.
 const maxPlain = 1 << 20
 
-// RedactBody blots secrets out of a body. A compressed one that holds any is kept as what it says.
+// RedactBody redacts secrets in a body. A compressed body that holds any is kept decoded.
 func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
 	if len(secrets) == 0 { // as most
 		return body
@@ -222,7 +220,7 @@ func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
 	return []byte(RedactSecrets(string(body), secrets))
 }
 
-// credential reports whether a field by this name holds a credential rather than a signature over the message.
+// credential reports whether a field of this name holds a credential, as opposed to a signature over the message.
 func credential(name string) bool {
 	for _, whole := range credentials {
 		if len(name) == len(whole) && strings.EqualFold(name, whole) {
