@@ -1,10 +1,10 @@
-// Package flow holds expectations over webhooks and mail: steps that events of a workspace's endpoints are to fulfil in
+// Package flow checks expectations on webhooks and mail: steps that events of a workspace's endpoints must fulfil in
 // time, and whether they did.
 //
-// A flow is judged by the node that holds its lease, from events in the order of their capture: announcements wake it,
-// the table is read behind the flow's cursor, and what it has found is saved with that cursor. So a flow goes on where
-// it was when a node dies, elsewhere, and an event counts once. However many flows wait, an idle node asks the database
-// one question every few seconds.
+// A flow is judged by the node that holds its lease, from events in the order of their capture. Announcements wake the
+// node, it reads events after the flow's cursor, and it stores the progress together with the cursor. So when the node
+// dies, another continues where it was, and every event counts once. However many flows wait, an idle node queries the
+// database only once every few seconds.
 package flow
 
 import (
@@ -24,20 +24,20 @@ import (
 	"hookglass/internal/store"
 )
 
-// Service is the capability. Without [Service.Run] flows begin and are never judged by this node. Safe for concurrent
+// Service is the capability. Without [Service.Run] this node starts flows but does not judge them. Safe for concurrent
 // use.
 type Service struct {
 	db  *store.DB
 	log *slog.Logger
 	now func() time.Time
 
-	lateFor time.Duration // lateFor; a test has less patience
+	lateFor time.Duration // the constant; shorter in tests
 
 	mu   sync.Mutex
-	held map[int64]*held // flows of which this node has the lease
+	held map[int64]*held // flows that this node leases
 
-	// Run's alone.
-	seen  int64 // the Seq up to which look has looked; below 0: not yet
+	// Used by Run only.
+	seen  int64 // look has checked events up to this Seq; below 0: none yet
 	turns fair.Turns
 }
 
@@ -46,12 +46,12 @@ func New(db *store.DB, log *slog.Logger) *Service {
 	return &Service{db: db, log: log, now: db.Now, lateFor: lateFor, held: map[int64]*held{}, seen: -1}
 }
 
-// maxKey bounds an Idempotency-Key, in characters, as that of a case's run.
+// maxKey bounds an Idempotency-Key, in characters, as for runs of replay cases.
 const maxKey = 255
 
-// Create begins a flow. The same key with the same draft gives the flow that began before, even when none could begin
-// any more: an endpoint of it may be gone, or too much time may have passed since what it reaches back to. It answers
-// validation_failed, and idempotency_conflict for a key that was given with another draft.
+// Create starts a flow. The same key with the same draft returns the flow that was started before, even when the draft
+// would be refused by now: one of its endpoints may be gone, or its start may lie too far back. It answers
+// validation_failed, and idempotency_conflict when the key was used with another draft.
 func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, key string) (f hookglass.Flow, err error) {
 	if utf8.RuneCountInString(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return f, hookglass.Invalid("Idempotency-Key", "may have 255 characters at most")
@@ -85,8 +85,9 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, d Draft, 
 	return f, err
 }
 
-// madeBefore finds the flow of a draft that is refused now and was accepted before under the same key. It answers the
-// refusal where there is none. Without its endpoints, a refused draft has no workspace: the flow may be in any.
+// madeBefore finds the flow that an earlier call created from a draft that is refused by now, under the same key.
+// Without one it returns the refusal. When the draft's endpoints are gone its workspace is not known, so the flow may
+// be in any.
 func madeBefore(tx *store.Tx, key string, sum []byte, refusal error) (hookglass.Flow, error) {
 	if key == "" || !hookglass.Is(refusal, hookglass.CodeValidationFailed) {
 		return hookglass.Flow{}, refusal
@@ -98,9 +99,9 @@ func madeBefore(tx *store.Tx, key string, sum []byte, refusal error) (hookglass.
 	return f, err
 }
 
-// fingerprint tells one draft from another under the same key.
+// fingerprint distinguishes drafts under the same key.
 func (d Draft) fingerprint() ([]byte, error) {
-	d.Since = time.Time{} // mostly told as a duration, and so never twice the same
+	d.Since = time.Time{} // usually derived from a duration, so it differs with each call
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
@@ -109,8 +110,8 @@ func (d Draft) fingerprint() ([]byte, error) {
 	return sum[:], nil
 }
 
-// begun finds the flow of a workspace that began under a key; found is false where none did. It answers
-// idempotency_conflict where that was of another draft.
+// begun finds the flow of a workspace that was started under a key. It answers idempotency_conflict when that had
+// another draft.
 func begun(tx *store.Tx, workspace int64, key string, sum []byte) (f hookglass.Flow, found bool, err error) {
 	if key == "" {
 		return f, false, nil
@@ -127,8 +128,7 @@ func begun(tx *store.Tx, workspace int64, key string, sum []byte) (f hookglass.F
 	return f, true, nil
 }
 
-// begin is a flow as it begins, with what it has by then. It counts events from now on, or from since where that is
-// set.
+// begin builds a new flow in its initial state. It counts events from now on, or from since if that is set.
 func begin(tx *store.Tx, e hookglass.Endpoint, plan hookglass.FlowPlan, since time.Time) (f hookglass.Flow, err error) {
 	f = hookglass.Flow{
 		ID: hookglass.NewSortableID(hookglass.PrefixFlow, tx.Now), AccountID: e.AccountID, WorkspaceID: e.WorkspaceID, Plan: plan, State: hookglass.FlowPending,
@@ -151,7 +151,7 @@ func begin(tx *store.Tx, e hookglass.Endpoint, plan hookglass.FlowPlan, since ti
 	return f, nil
 }
 
-// reachBack puts the cursor before the first event that counts.
+// reachBack moves the cursor before the first event that counts.
 func reachBack(tx *store.Tx, f *hookglass.Flow) error {
 	for _, num := range endpointsOf(f) {
 		seq, err := tx.SeqSince(num, f.StartedAt)
@@ -175,13 +175,13 @@ func endpointsOf(f *hookglass.Flow) (nums []int64) {
 	return nums
 }
 
-// Delete deletes a flow; one that goes on ends without a result. It answers not_found.
+// Delete deletes a flow, which ends without a result if it was running. It answers not_found.
 func (s *Service) Delete(ctx context.Context, who hookglass.Principal, id string) error {
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteFlow(id) })
 }
 
-// Wait returns a flow as soon as it has ended or, where after is not below 0, as soon as its Version is greater than
-// that. It returns it as it is when ctx ends or stop is closed. It answers not_found.
+// Wait returns a flow once it has ended or, if after is not below 0, once its Version is greater than after. It returns
+// the flow as it is when ctx ends or stop is closed. It answers not_found.
 func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, after int64, stop <-chan struct{}) (f hookglass.Flow, err error) {
 	read := func(ctx context.Context) error {
 		return s.db.View(ctx, who, func(v *store.View) (err error) {
@@ -197,7 +197,7 @@ func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, 
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		// Once more after the subscription, and at the end: what announcements can lose is found here.
+		// Read again after subscribing and at the end, to find what announcements have missed.
 		if err := read(context.WithoutCancel(ctx)); err != nil || f.State.Final() || after >= 0 && f.Version > after {
 			return f, err
 		}

@@ -410,7 +410,7 @@ func TestAFlowThatIsNotUnderstoodAnyMoreFails(t *testing.T) {
 			f, err = v.Flow(f.ID)
 			return err
 		}))
-		const why = "Step old failed. What it expects is not understood any more: extract has a pattern that is not valid (RE2)."
+		const why = "Step old failed. This version can not read what it expects: extract has a pattern that is not valid (RE2)."
 		if f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Version != 2 || f.Progress.Message != why || f.Progress.Steps[0].State != hookglass.FlowStepSkipped {
 			t.Errorf("%+v", f)
 		}
@@ -612,7 +612,7 @@ func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
 		must(t, svc.Round(t.Context(), y.db.Now))
 		flood()
 		must(t, svc.Round(t.Context(), func() time.Time { return y.db.Now().Add(time.Hour) }))
-		const unseen = "Not all that came was looked at"
+		const unseen = "Not all events could be checked"
 		if f = y.wait(f); f.State != hookglass.FlowExpired || !f.FinishedAt.Equal(f.DeadlineAt) || !strings.HasPrefix(f.Progress.Message, "Step step1 expired. Nothing matched within 10s.") || !strings.Contains(f.Progress.Message, unseen) {
 			t.Errorf("it is %s: %s", f.State, f.Progress.Message)
 		}

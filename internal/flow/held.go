@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// lease is for how long a node holds a flow without a word; a dead node's flows are taken over after it (decisions,
-	// section 14: within 60 s).
+	// lease is how long a node holds a flow without renewing it. After that, others take over a dead node's flows
+	// (decisions, section 14: within 60 s).
 	lease       = 15 * time.Second
 	claimAtOnce = 100
 )
 
-// held is a flow of which this node has the lease.
+// held is a flow that this node leases.
 type held struct {
 	store.HeldFlow
 	machine *machine
 	dirty   atomic.Bool // something was captured, or may have been
 	subs    []*store.Subscription
 	saved   int64         // the cursor that is stored
-	late    time.Duration // for how long it was judged since its time was over
-	again   time.Time     // when to look whether the event that is next has had its actions; zero: it waits for none
+	late    time.Duration // time spent on judging it after its deadline
+	again   time.Time     // when to check again whether the next event's actions have run; zero: it waits for none
 }
 
-// due is when the flow is to be judged, whatever comes; zero: never.
+// due returns when the flow must be judged even if nothing arrives; zero: never.
 func (h *held) due() time.Time {
-	if !h.again.IsZero() { // before that time nothing is decided
+	if !h.again.IsZero() { // nothing is decided before that
 		return h.again
 	}
 	return h.machine.due()
@@ -44,7 +44,7 @@ func (h *held) close() {
 	}
 }
 
-// claim takes flows that are nobody's.
+// claim leases flows that no node holds.
 func (s *Service) claim(ctx context.Context, wake func()) error {
 	var free bool
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -80,7 +80,7 @@ func (s *Service) claim(ctx context.Context, wake func()) error {
 				wake()
 			}))
 		}
-		h.dirty.Store(true) // after it watches, so that nothing comes between
+		h.dirty.Store(true) // after subscribing, so that nothing is missed in between
 		s.hold(h)
 	}
 	return misread
@@ -95,7 +95,7 @@ func (s *Service) hold(h *held) {
 	s.held[h.Num] = h
 }
 
-// all lists the flows that are held, in the order of their beginning.
+// all lists the held flows, oldest first.
 func (s *Service) all() []*held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Service) all() []*held {
 	return all
 }
 
-// drop forgets a flow that ended, or that is another's.
+// drop lets go of a flow that has ended or that another node holds.
 func (s *Service) drop(h *held) {
 	h.close()
 	s.mu.Lock()
@@ -117,7 +117,7 @@ func (s *Service) drop(h *held) {
 	}
 }
 
-// save stores how far a flow is. One that is another's by now is dropped.
+// save stores the progress of a flow. If another node holds it by now, it is dropped.
 func (s *Service) save(ctx context.Context, h *held) error {
 	kept := false
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -134,7 +134,7 @@ func (s *Service) save(ctx context.Context, h *held) error {
 	return nil
 }
 
-// renew keeps the leases of what is held, and saves how far it has read.
+// renew extends the leases of the held flows, and stores their cursors.
 func (s *Service) renew(ctx context.Context) error {
 	all := s.all()
 	if len(all) == 0 {
@@ -162,7 +162,7 @@ func (s *Service) renew(ctx context.Context) error {
 	return err
 }
 
-// release gives what is held to other nodes.
+// release hands the held flows to other nodes.
 func (s *Service) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -9,21 +9,22 @@ import (
 	"hookglass"
 )
 
-// grace is how long after a time that counts events may still be committed that were received before it.
+// grace is how long to wait after a deadline before it is applied: events that were received in time may be committed a
+// little later.
 const grace = time.Second
 
-// maxMatched bounds the events that a step names.
+// maxMatched bounds the matched events that a step lists.
 const maxMatched = 20
 
-// errGone is what loading a payload answers when the event was deleted meanwhile.
+// errGone is the error of loading a payload whose event was deleted meanwhile.
 var errGone = errors.New("flow: the event is gone")
 
-// machine moves a flow on: events in the order of their capture, and the time. It does no I/O; the same events give the
-// same end, in whatever pieces they come.
+// machine is the state machine of a flow, driven by events in the order of their capture and by time. It does no I/O.
+// The same events give the same result, however they are split into batches.
 type machine struct {
 	flow  *hookglass.Flow
 	steps []*step
-	shown bool // something changed that people see
+	shown bool // a visible change that is to be stored
 }
 
 // newMachine compiles a flow, which must be valid.
@@ -39,7 +40,7 @@ func newMachine(f *hookglass.Flow) (*machine, error) {
 	return m, nil
 }
 
-// begin makes a new flow watch.
+// begin puts a new flow into its initial state.
 func (m *machine) begin() {
 	p := &m.flow.Progress
 	p.Steps = make([]hookglass.FlowStepProgress, len(m.steps))
@@ -50,8 +51,8 @@ func (m *machine) begin() {
 	m.settle(m.flow.StartedAt)
 }
 
-// turn lets steps watch whose turn has come: in order, all up to and with the first that waits for an event; else, all
-// whose references are there.
+// turn activates the steps whose turn it is: in order, all up to and including the first that waits for an event; with
+// AnyTurn, all whose references are resolved.
 func (m *machine) turn(at time.Time) {
 	for i := range m.steps {
 		p := &m.flow.Progress.Steps[i]
@@ -72,8 +73,9 @@ func (m *machine) turn(at time.Time) {
 	}
 }
 
-// timed is from when a step has time that watches since then. Of one that watches since the flow's start that is when
-// the flow began: what came before counts where that is asked for, and takes none of the time.
+// timed returns the time from which a step's own limit counts, for a step that has been watching since then. A step
+// that watches from the start has its full limit from the flow's creation: with since, the flow's start lies before
+// that.
 func (m *machine) timed(since time.Time) time.Time {
 	if since.Equal(m.flow.StartedAt) {
 		return m.flow.DeadlineAt.Add(-m.flow.Plan.Timeout)
@@ -91,7 +93,7 @@ func (m *machine) resolved(i int) bool {
 	return true
 }
 
-// take judges an event. load gives it its payload, when that is needed.
+// take applies an event. load loads its payload when that is needed.
 func (m *machine) take(e *hookglass.Event, load func() error) error {
 	if m.flow.State.Final() {
 		return nil
@@ -130,7 +132,7 @@ func (m *machine) take(e *hookglass.Event, load func() error) error {
 	return nil
 }
 
-// ended takes an event that was deleted before it was judged for one that never was.
+// ended treats an event that was deleted before it could be judged as if it had never been.
 func ended(err error) error {
 	if errors.Is(err, errGone) {
 		return nil
@@ -158,7 +160,7 @@ func (m *machine) match(i int, e *hookglass.Event, v verdict) {
 	m.turn(e.ReceivedAt)
 }
 
-// guard ends the flow when an event that no step took may not come.
+// guard fails the flow when an event that no step took matches one that must not match, or not again.
 func (m *machine) guard(r *reader, load func() error) error {
 	e := r.event
 	for i, s := range m.steps {
@@ -187,7 +189,7 @@ func (m *machine) guard(r *reader, load func() error) error {
 	return nil
 }
 
-// settle lets the flow pass when nothing is left to wait for.
+// settle passes the flow when there is nothing left to wait for.
 func (m *machine) settle(at time.Time) {
 	if m.flow.State.Final() {
 		return
@@ -208,7 +210,7 @@ func (m *machine) settle(at time.Time) {
 		}
 	}
 	if m.guardsAlone() {
-		return // nothing says how long they are to watch, so it is to the end
+		return // without a limit of their own, they watch until the flow's deadline
 	}
 	for i := range m.steps {
 		if p := &m.flow.Progress.Steps[i]; p.State == hookglass.FlowStepWatching || p.State == hookglass.FlowStepHolding {
@@ -221,7 +223,7 @@ func (m *machine) settle(at time.Time) {
 	m.finish(hookglass.FlowPassed, at, "")
 }
 
-// guardsAlone reports whether nothing may match any step, and one of them watches still.
+// guardsAlone reports whether all steps have never set, and one of them still watches.
 func (m *machine) guardsAlone() bool {
 	watching := false
 	for i, s := range m.flow.Plan.Steps {
@@ -233,7 +235,7 @@ func (m *machine) guardsAlone() bool {
 	return watching
 }
 
-// tick judges what time decides. All events must have been taken that were there at that time.
+// tick applies deadlines up to now. All events captured by then must have been taken.
 func (m *machine) tick(now time.Time) {
 	if m.flow.State.Final() {
 		return
@@ -263,11 +265,11 @@ func (m *machine) tick(now time.Time) {
 	m.settle(at)
 }
 
-// unseen is said where the events of a flow are more than it can be judged by.
-const unseen = "Not all that came was looked at: that takes longer than there is time for."
+// unseen is the message when a flow has more events than can be judged in time.
+const unseen = "Not all events could be checked: there were too many for the time that there is."
 
-// giveUp ends a flow that time ends, though not all events were taken that were there at that time: of those nothing is
-// known, and so not that none came that may not.
+// giveUp ends a flow at a deadline although not all earlier events have been taken. Nothing is known about those, so
+// not even a step with never passes.
 func (m *machine) giveUp(now time.Time) {
 	for i, s := range m.flow.Plan.Steps {
 		p := &m.flow.Progress.Steps[i]
@@ -283,7 +285,7 @@ func (m *machine) giveUp(now time.Time) {
 	}
 }
 
-// missing says what a step lacks.
+// missing describes what a step lacks.
 func (m *machine) missing(i int) string {
 	p, plan := &m.flow.Progress.Steps[i], &m.flow.Plan.Steps[i]
 	text := fmt.Sprintf("Nothing matched within %s.", rounded(p.Until.Sub(p.Since)))
@@ -322,12 +324,12 @@ func (m *machine) finish(state hookglass.FlowState, at time.Time, message string
 	}
 }
 
-// lose ends the flow because an endpoint is gone, unless all steps there have passed.
+// lose fails the flow because an endpoint is gone, unless all steps there have passed.
 func (m *machine) lose(endpointNum int64, at time.Time) {
 	m.fail(endpointNum, at, "Its endpoint was deleted.")
 }
 
-// fail ends the flow at the first step of an endpoint that has not passed.
+// fail fails the flow at the first step of an endpoint that has not passed.
 func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 	for i, s := range m.flow.Plan.Steps {
 		if p := &m.flow.Progress.Steps[i]; s.EndpointNum == endpointNum && p.State != hookglass.FlowStepPassed && !m.flow.State.Final() {
@@ -337,18 +339,18 @@ func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 	}
 }
 
-// misread ends a flow of which a step cannot be compiled any more.
+// misread fails a flow with a step that no longer compiles.
 func (m *machine) misread(at time.Time) {
 	for i, s := range m.flow.Plan.Steps {
 		_, err := compile(&m.flow.Plan, i, m.flow.StartedAt)
 		if err == nil {
 			continue
 		}
-		message := "What it expects is not understood any more."
+		message := "This version can not read what it expects."
 		var invalid *hookglass.Error
 		if errors.As(err, &invalid) && len(invalid.Details) > 0 {
 			_, field, _ := strings.Cut(strings.TrimPrefix(invalid.Details[0].Field, "flow.steps."), ".")
-			message = fmt.Sprintf("What it expects is not understood any more: %s %s.", field, invalid.Details[0].Message)
+			message = fmt.Sprintf("This version can not read what it expects: %s %s.", field, invalid.Details[0].Message)
 		}
 		p := &m.flow.Progress.Steps[i]
 		p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, message
@@ -357,7 +359,7 @@ func (m *machine) misread(at time.Time) {
 	}
 }
 
-// due is the next time at which time decides something; zero: nothing is left.
+// due returns the next deadline that is to be applied; zero: there is none.
 func (m *machine) due() (at time.Time) {
 	for _, p := range m.flow.Progress.Steps {
 		if p.State != hookglass.FlowStepWatching && p.State != hookglass.FlowStepHolding {
@@ -370,7 +372,7 @@ func (m *machine) due() (at time.Time) {
 	return at
 }
 
-// acted reports whether a step goes on at an endpoint for which it matters what actions do to an event.
+// acted reports whether an unfinished step at an endpoint depends on what actions do to an event.
 func (m *machine) acted(endpointNum int64) bool {
 	for i, s := range m.steps {
 		if !s.marked || m.flow.Plan.Steps[i].EndpointNum != endpointNum {
@@ -384,7 +386,7 @@ func (m *machine) acted(endpointNum int64) bool {
 	return false
 }
 
-// values are what the steps have taken so far.
+// values looks up the values that steps have extracted so far.
 func (m *machine) values() func(key, name string) (string, bool) {
 	return func(key, name string) (string, bool) {
 		for i, s := range m.flow.Plan.Steps {
@@ -397,7 +399,7 @@ func (m *machine) values() func(key, name string) (string, bool) {
 	}
 }
 
-// near keeps the event that came nearest to a step: the first of those that met the most conditions.
+// near keeps the nearest miss of a step: the first of the events that met the largest share of conditions.
 func (m *machine) near(p *hookglass.FlowStepProgress, e *hookglass.Event, v verdict, reason string) {
 	if n := p.NearMiss; v.met == 0 || n != nil && n.Held*v.total >= v.met*n.Total {
 		return
@@ -407,7 +409,7 @@ func (m *machine) near(p *hookglass.FlowStepProgress, e *hookglass.Event, v verd
 	}
 }
 
-// rounded is a duration as people say it.
+// rounded formats a duration for people.
 func rounded(d time.Duration) string {
 	switch {
 	case d > time.Minute:

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of patterns: looking for one takes steps in proportion to its size and to that of the text. The times are
-// those of the conditions of actions (spec, "Limits"): for one pattern, and for all that a flow looks for in one event.
+// Bounds of patterns. A search takes steps in proportion to the size of the pattern times that of the text. The times
+// are those of action conditions (spec, "Limits"): for one pattern, and for all searches of a flow in one event.
 const (
 	maxPattern  = 10_000  // instructions
-	quickSteps  = 1 << 24 // that are taken without a look at the clock: 0.2 s
+	quickSteps  = 1 << 24 // up to this the clock is not checked: 0.2 s
 	patternFor  = time.Second
 	patternsFor = 5 * time.Second
 )
@@ -39,8 +39,8 @@ func newPattern(text string) (*pattern, error) {
 	return &pattern{re, len(program.Inst)}, nil
 }
 
-// find returns the first group of the first match, and all of the match where the pattern has no group. late says that
-// the time was over before that was known.
+// find returns the first group of the first match, or the whole match if the pattern has no group. late says that the
+// time ran out.
 func (p *pattern) find(text string, within time.Duration) (found string, ok, late bool) {
 	var at []int
 	if p.size*len(text) <= quickSteps {
@@ -60,7 +60,7 @@ func (p *pattern) find(text string, within time.Duration) (found string, ok, lat
 	return text[at[0]:at[1]], true, false
 }
 
-// timedText is a text that ends when its time is over.
+// timedText is a text that ends early when the time runs out.
 type timedText struct {
 	rest  string
 	until time.Time

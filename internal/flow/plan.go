@@ -15,12 +15,12 @@ import (
 	"hookglass/internal/store"
 )
 
-// Draft is what a caller expects. Zero fields are not named.
+// Draft is a flow as a caller sends it. Zero fields were not given.
 type Draft struct {
 	Name    string
 	AnyTurn bool
 	Timeout time.Duration // 0: hookglass.DefaultFlowTime
-	Since   time.Time     // events that were received since then count; zero: what comes from now on
+	Since   time.Time     // count events received since then; zero: from now on
 	Steps   []StepDraft
 }
 
@@ -30,13 +30,13 @@ type StepDraft struct {
 	Endpoint string
 }
 
-// maxSince bounds how far back events count; a minute more is for the way of what was said as a duration.
+// maxSince bounds how far back events count. A minute more is allowed for the time that a duration takes to arrive.
 const maxSince = time.Hour
 
-// name is what ids of steps and names of values look like: both stand in references.
+// name is the form of step ids and value names: both appear in references.
 var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// plan checks a draft and finds its endpoints, which must be of one workspace. It answers validation_failed and
+// plan validates a draft and finds its endpoints, which must be in one workspace. It answers validation_failed and
 // not_found.
 func (d Draft) plan(v *store.View, now time.Time) (p hookglass.FlowPlan, workspace hookglass.Endpoint, err error) {
 	p = hookglass.FlowPlan{Name: d.Name, AnyTurn: d.AnyTurn, Timeout: d.Timeout}
@@ -100,7 +100,7 @@ func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
 	return nil
 }
 
-// checkSteps checks what steps may be, each and together. It names a fault of each step.
+// checkSteps validates the steps, each and together. It reports one fault of each step.
 func checkSteps(p *hookglass.FlowPlan, now time.Time) error {
 	last := -1 // the last step that waits for an event
 	for i, s := range p.Steps {
@@ -118,7 +118,7 @@ func checkSteps(p *hookglass.FlowPlan, now time.Time) error {
 			return err
 		case refused == nil:
 			refused = invalid
-		default: // the place within a query is told of the first alone
+		default: // the position within a query is reported for the first fault only
 			all := hookglass.InvalidFields(append(slices.Clone(refused.Details), invalid.Details...))
 			all.Extra, refused = refused.Extra, all
 		}

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// renewEvery keeps leases, and saves how far flows have read.
+	// renewEvery is how often leases are extended and cursors stored.
 	renewEvery = 5 * time.Second
-	// lookEvery backs up announcements that were lost.
+	// lookEvery is the slow poll behind announcements, which may be lost.
 	lookEvery = 2 * time.Second
-	// actsEvery is how often a flow looks whether actions have run that it waits for.
+	// actsEvery is how often a flow checks whether the actions it waits for have run.
 	actsEvery = 100 * time.Millisecond
-	// pause is the least time between two looks: under a flood, events are read in larger pieces.
+	// pause is the least time between two rounds: under a flood of events, they are read in larger batches.
 	pause = 10 * time.Millisecond
 
-	// turnFor is for how long a flow is judged before others have their turn, and roundFor for how long flows are
-	// judged before their leases are looked after: what an event takes is its sender's and the flow's to choose.
+	// turnFor is how long one flow is judged before others have their turn, and roundFor how long flows are judged
+	// before leases are renewed. The cost of an event depends on its sender and on the flow.
 	turnFor  = 250 * time.Millisecond
 	roundFor = 2 * time.Second
 
-	// lateFor is for how long a flow is judged when its time is over: what came in its time may still be to be judged,
-	// but where that takes longer than more of it comes, there would be no end.
+	// lateFor is how long a flow is judged after its deadline. Events from before it may still be waiting, but if they
+	// arrive faster than they are judged, this would never end.
 	lateFor = 5 * time.Second
 
-	// keptPayload is the size of payloads that are kept while the flows of a round are judged.
+	// keptPayload is the largest payload that is kept in memory while the flows of a round are judged.
 	keptPayload = 64 << 10
 
 	readAtOnce  = 200
@@ -42,7 +42,7 @@ const (
 	purgeAtOnce = 500
 )
 
-// Run judges flows until ctx ends, and then gives them to other nodes.
+// Run judges flows until ctx ends, and then hands them to other nodes.
 func (s *Service) Run(ctx context.Context) error {
 	begun := s.db.Listen(store.TopicFlows)
 	defer begun.Close()
@@ -76,7 +76,7 @@ func (s *Service) Run(ctx context.Context) error {
 			s.release()
 			return nil
 		}
-		// A round may be long, and what is due behind it is not for chance to choose from.
+		// A round may be long. Afterwards, handle everything that is due, not only what select happened to choose.
 		if renews || came(renew.C) {
 			s.tell(s.renew(ctx))
 		}
@@ -100,7 +100,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// came reports whether something is there to be received, and receives it.
+// came receives from a channel without waiting, and reports whether there was something.
 func came[T any](c <-chan T) bool {
 	select {
 	case <-c:
@@ -121,14 +121,14 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tell logs what failed; it is tried again.
+// tell logs an error; the work is retried.
 func (s *Service) tell(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		s.log.Warn("flows could not be judged; this is tried again", "error", err)
 	}
 }
 
-// look finds what announcements have lost, for all flows by one question.
+// look finds events whose announcements were lost, with one query for all flows.
 func (s *Service) look(ctx context.Context) error {
 	all := s.all()
 	if len(all) == 0 {
@@ -136,7 +136,7 @@ func (s *Service) look(ctx context.Context) error {
 		return nil
 	}
 	var endpoints []int64
-	first := s.seen < 0 // since when there was one: what came meanwhile is not among those below
+	first := s.seen < 0 // the query below does not cover what came since the flows were claimed
 	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		endpoints, s.seen, err = v.EndpointsSince(s.seen)
 		return err
@@ -149,7 +149,7 @@ func (s *Service) look(ctx context.Context) error {
 	return err
 }
 
-// round judges the flows that something was captured for, or that time decides on, and returns when the next is due.
+// round judges the flows that have new events or a deadline, and returns when the next is due.
 func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	next = time.Hour
 	batches := map[batchKey]*batch{}
@@ -157,7 +157,7 @@ func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	lines, wanted := make([]fair.Line, len(all)), make([]bool, len(all))
 	for i, h := range all {
 		lines[i] = fair.Line{Tenant: strconv.FormatInt(h.AccountID, 10), Num: h.Num}
-		// Before anything is read: what is announced later may not be in what was read for another flow.
+		// Reset before any event is read: the batches may have been read before a later announcement.
 		wanted[i] = h.dirty.Swap(false)
 	}
 	until := time.Now().Add(roundFor)
@@ -194,20 +194,19 @@ func (s *Service) round(ctx context.Context) (next time.Duration, err error) {
 	return next, err
 }
 
-// batchKey is what flows that watch the same endpoint from the same place in the same way have in common: the events
-// are read once for all.
+// batchKey identifies a batch: flows that watch the same endpoint from the same cursor in the same way share it.
 type batchKey struct {
 	endpoint, after int64
-	acted           bool // up to the first event whose actions are still to run
+	acted           bool // only up to the first event whose actions have not run yet
 }
 
-// batch is what was read of one endpoint. All that was there at a time is in it.
+// batch is what was read from one endpoint. It is complete as of at.
 type batch struct {
 	at time.Time
 	store.FlowEvents
 }
 
-// judge takes a flow as far as there are events, a piece at a time, and lets time decide.
+// judge applies the next events to a flow, and then its deadlines.
 func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batch) error {
 	before := h.Flow
 	before.Progress.Steps = clone(h.Progress.Steps)
@@ -216,7 +215,7 @@ func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batc
 	switch {
 	case asOf.Before(due):
 		h.late = 0
-	case err == nil: // else nothing was judged: the storage may be away for longer than lateFor
+	case err == nil: // an error does not count: the storage may be away for longer than lateFor
 		h.late += time.Since(began)
 	}
 	switch {
@@ -230,7 +229,7 @@ func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batc
 		h.Version++
 		err = s.save(ctx, h)
 	}
-	if err != nil { // it starts over from what is stored
+	if err != nil { // start over from what is stored
 		h.Flow = before
 		h.machine.shown = false
 		return err
@@ -245,7 +244,7 @@ func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batc
 	return nil
 }
 
-// clone copies progress so deep that a machine changes nothing of the copy.
+// clone copies progress deeply enough that a machine does not change the copy.
 func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
 	all := slices.Clone(steps)
 	for i := range all {
@@ -254,8 +253,8 @@ func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
 	return all
 }
 
-// goOn has a flow take the next events for a while, and reports whether there are more. What was there at asOf is among
-// those that there were.
+// goOn applies the next events to a flow for a while. more reports whether there may be more. Unless there are,
+// everything captured before asOf has been applied.
 func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, asOf time.Time, err error) {
 	events, upTo, more, asOf, err := s.read(ctx, h, batches)
 	if err != nil {
@@ -267,17 +266,17 @@ func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch
 			break
 		}
 		if e.ReceivedAt.Before(h.StartedAt) {
-			continue // with since, the cursor may begin earlier
+			continue // with since, the cursor may start before it
 		}
 		if ctx.Err() != nil {
 			return more, asOf, ctx.Err()
 		}
-		h.machine.tick(e.ReceivedAt) // what came that long before is judged
+		h.machine.tick(e.ReceivedAt) // apply earlier deadlines first
 		if err := s.take(h, e, func() error { return s.load(ctx, e) }); err != nil {
 			return more, asOf, err
 		}
 		if e.Size > keptPayload {
-			e.Payload = nil // other flows may want it, but not all of them at once
+			e.Payload = nil // other flows load it again: not all of it fits into memory at once
 		}
 		if time.Now().After(until) {
 			more, upTo = more || e.Seq < upTo, e.Seq
@@ -287,10 +286,10 @@ func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch
 	return more, asOf, nil
 }
 
-// read reads the next events of a flow: those up to upTo are all that there were. What was there at asOf is among those
-// that were read, which may have been for another flow, a while ago.
+// read reads the next events of a flow, complete up to upTo. What was captured before asOf is among them; asOf may lie
+// back, because a batch may have been read earlier for another flow.
 func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (events []*hookglass.Event, upTo int64, more bool, asOf time.Time, err error) {
-	began := s.now() // a view shows what was there when the first of it was read
+	began := s.now() // taken before the view's snapshot
 	upTo, asOf, h.again = -1, began, time.Time{}
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		for _, num := range endpointsOf(&h.Flow) {
@@ -312,7 +311,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 					events = nil
 					return nil
 				}
-				continue // no step waits for what it captured
+				continue // its steps have passed
 			}
 			if b.at.Before(asOf) {
 				asOf = b.at
@@ -332,7 +331,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 	return events, upTo, more, asOf, err
 }
 
-// load gives an event its payload.
+// load loads the payload of an event.
 func (s *Service) load(ctx context.Context, e *hookglass.Event) error {
 	err := s.db.Glance(ctx, hookglass.System, func(v *store.View) error { return v.LoadPayload(e) })
 	if hookglass.Is(err, hookglass.CodeNotFound) {
@@ -341,8 +340,7 @@ func (s *Service) load(ctx context.Context, e *hookglass.Event) error {
 	return err
 }
 
-// take has a flow judge an event. One that cannot be judged without a panic fails the flow, and neither the
-// node nor other flows.
+// take applies an event to a flow. A panic fails that flow, and neither the node nor other flows.
 func (s *Service) take(h *held, e *hookglass.Event, load func() error) error {
 	defer func() {
 		if r := recover(); r != nil {

@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/query"
 )
 
-// maxRead bounds the text that patterns are looked for in.
+// maxRead bounds the text that patterns search.
 const maxRead = 1 << 20
 
 // step is one step, compiled.
@@ -20,14 +20,14 @@ type step struct {
 	conditions []condition // those that need no payload first
 	wheres     []where
 	extracts   []extract
-	refers     []int // the steps whose values it compares with
-	marked     bool  // what actions do to an event decides about it
+	refers     []int // the steps whose values it uses
+	marked     bool  // it depends on what actions do to an event
 }
 
 type condition struct {
 	name, expected string
 	q              query.Query
-	actual         func(*hookglass.Event) string // nil: it is not one value
+	actual         func(*hookglass.Event) string // nil: it compares no single value
 	deep           bool                          // it needs the payload
 }
 
@@ -44,7 +44,7 @@ type extract struct {
 	pattern *pattern // nil: the source is a part
 }
 
-// compile reads a step of a plan. Errors are validation_failed.
+// compile compiles a step of a plan. Errors are validation_failed.
 func compile(plan *hookglass.FlowPlan, i int, now time.Time) (*step, error) {
 	in, field := &plan.Steps[i], fmt.Sprintf("flow.steps.%d", i)
 	s := &step{}
@@ -82,7 +82,7 @@ func compile(plan *hookglass.FlowPlan, i int, now time.Time) (*step, error) {
 	return s, nil
 }
 
-// earlier is the step before one that has a key and extracts a name, -1 when there is none.
+// earlier returns the earlier step with a key that extracts a name, or -1.
 func earlier(plan *hookglass.FlowPlan, before int, key, name string) int {
 	for k, s := range plan.Steps[:before] {
 		if s.Key != key || s.Never {
@@ -109,9 +109,9 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 		{"subject", in.Subject, query.Filter{Q: "subject:" + quoted(in.Subject)}, func(e *hookglass.Event) string { return e.Subject }},
 		{"from", in.From, query.Filter{Q: "from:" + quoted(in.From)}, func(e *hookglass.Event) string { return e.From }},
 	}
-	terms, err := query.Split(in.Query, now) // so that each can be told whether it held
+	terms, err := query.Split(in.Query, now) // so that each term is reported by itself
 	if err != nil {
-		terms = []string{in.Query} // what is wrong with it is told below
+		terms = []string{in.Query} // reported below
 	}
 	for _, term := range terms {
 		all = append(all, given{"q", term, query.Filter{Q: term}, nil})
@@ -126,14 +126,14 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 		if err != nil {
 			if e, ok := err.(*hookglass.Error); ok && len(e.Details) > 0 {
 				named := hookglass.Invalid(field+"."+g.name, "%s", e.Details[0].Message)
-				if g.name == "q" { // of what is made here nobody could find the place
+				if g.name == "q" { // a position within a query built here would mean nothing to the caller
 					named.Extra = e.Extra
 				}
 				return named
 			}
 			return err
 		}
-		if q.ReadsDeliveries() { // which change without anybody being told
+		if q.ReadsDeliveries() { // deliveries change later, without an announcement
 			return hookglass.Invalid(field+"."+g.name, "may not ask for deliveries: a step takes events as they come")
 		}
 		c := condition{name: g.name, expected: g.value, q: q, actual: g.actual}
@@ -149,7 +149,7 @@ func (s *step) compileConditions(in *hookglass.FlowStep, field string, now time.
 	return nil
 }
 
-// quoted writes a text as a value of a query, in which stars still stand for any characters.
+// quoted quotes a text as a value of a query. Stars in it remain wildcards.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
@@ -205,16 +205,17 @@ func (x *extract) compile() (err error) {
 	return nil
 }
 
-// verdict is how an event meets a step.
+// verdict is how well an event meets a step.
 type verdict struct {
-	met, total int // conditions, the endpoint among them
+	met, total int // conditions, including the endpoint
 	faults     []hookglass.FlowFault
 	values     map[string]string
 }
 
 func (v verdict) held() bool { return v.met == v.total }
 
-// judge tells how an event of the step's endpoint meets it. The payload is not loaded for an event that fails without.
+// judge returns how well an event of the step's endpoint meets it. The payload is loaded only if the other conditions
+// hold.
 func (s *step) judge(r *reader, load func() error, values func(key, name string) (string, bool)) (verdict, error) {
 	e := r.event
 	v := verdict{met: 1, total: 1 + len(s.conditions) + len(s.wheres) + len(s.extracts), values: map[string]string{}}
@@ -272,7 +273,7 @@ func (s *step) judge(r *reader, load func() error, values func(key, name string)
 	return v, nil
 }
 
-// maxShown bounds what a fault tells of a value, in bytes.
+// maxShown bounds a value that a fault shows, in bytes.
 const maxShown = 200
 
 func cut(s string, n int) string {
@@ -295,17 +296,17 @@ func (w where) expected(values func(key, name string) (string, bool)) string {
 	return b.String()
 }
 
-// reader reads parts of one event, each kind once for all steps.
+// reader reads the parts of one event, parsing each at most once for all steps.
 type reader struct {
 	event *hookglass.Event
 	mail  *email.Message
 	found *email.Extracted
-	plain *string // what people read of it
+	plain *string // the result of text
 	doc   *document
 	spent time.Duration // on patterns
 }
 
-// document is what a body says as JSON.
+// document is a body parsed as JSON.
 type document struct {
 	value jsondoc.Value
 	err   error
@@ -340,8 +341,8 @@ func (r *reader) part(name string) (string, bool) {
 	return r.at(name)
 }
 
-// text is what people read of the event: a body, or the subject and texts of a mail, its HTML as it is shown and as it
-// was written.
+// text returns the readable text of the event: its body or, of a mail, the subject and the texts, HTML both as
+// displayed and as source.
 func (r *reader) text() string {
 	if r.plain != nil {
 		return *r.plain
@@ -381,10 +382,10 @@ func (r *reader) at(pointer string) (string, bool) {
 	return value.Text(), true
 }
 
-// tooSlow stands in place of a value whose pattern took too long.
+// tooSlow is shown instead of a value whose pattern took too long.
 const tooSlow = "not known: the pattern takes too long"
 
-// find looks for a pattern for as long as it and those before it may take.
+// find searches for a pattern, within the time that is left for all patterns.
 func (r *reader) find(p *pattern) (value string, found bool) {
 	if r.spent >= patternsFor {
 		return tooSlow, false
@@ -397,7 +398,7 @@ func (r *reader) find(p *pattern) (value string, found bool) {
 	return value, found
 }
 
-// extract is a value of the event. One that is not found may say why.
+// extract returns a value of the event. If it is not found, value may say why.
 func (r *reader) extract(x extract) (value string, found bool) {
 	if x.pattern != nil {
 		return r.find(x.pattern)
