@@ -8,18 +8,18 @@ import (
 	"hookglass/internal/store"
 )
 
-// answerTime is how long a sender waits for the answer of a local machine (decisions, section 14).
+// answerTime is how long a sender waits for the local machine's answer (decisions, section 14).
 const answerTime = 25 * time.Second
 
-// answerable reports whether the sender of an event waits for a local machine's answer. A provider's handshake is
-// answered by itself.
+// answerable reports whether the sender of an event waits for a local machine's answer. Handshakes of providers are
+// answered by the server.
 func answerable(e hookglass.Endpoint, ev *hookglass.Event) bool {
 	return e.ProviderConfig.ResponseMode == hookglass.ResponseTunnel && ev.Type == hookglass.EventWebhook &&
 		ev.Payload != nil && ev.Reply != nil && ev.Reply.Source != hookglass.SourceHandshake
 }
 
-// Answer waits for the answer of a local machine to an event that is stored. It returns nil when no machine is
-// connected, the machine gives no answer, the event is deleted (then nobody can report on it any more), or ctx ends.
+// Answer waits for a local machine's answer to a stored event. It returns nil when no machine is connected, the machine
+// gives no answer, the event is deleted (then nobody can report on it any more), or ctx ends.
 func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.TargetResponse {
 	heard := s.db.Listen(store.TopicTunnel(ev.EndpointNum))
 	defer heard.Close()
@@ -70,7 +70,7 @@ func responseOf(r *hookglass.DeliveryReport) *hookglass.TargetResponse {
 	return out
 }
 
-// withType returns the fields of an answer; the type that the client names stands in for one that they lack.
+// withType returns the header fields of an answer, with the Content-Type that the client reports if they have none.
 func withType(e *hookglass.DeliveryEvidence) hookglass.Headers {
 	if e.ContentType == "" || e.Headers.Has("Content-Type") {
 		return e.Headers

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// answerSlack is for a client to tell what came of a request that took all its time.
+	// answerSlack is left for a client to report the result of a request that took all its time.
 	answerSlack = 3 * time.Second
-	// takeTime is how long a session has to take a command before that is offered to another. Its client is asked first
-	// whether it is there, which takes a round trip.
+	// takeTime is how long a session has to take a command before it is offered to another. It includes the round trip
+	// that checks whether its client is still there.
 	takeTime = 2 * time.Second
-	// nearTime is since when a client must have been heard of to be given a command without being asked.
+	// nearTime is how recently a client must have been heard from to be given a command without such a check.
 	nearTime = time.Second
 )
 
-// How a request that a client was to make fails.
+// Failures of a request that a client was to make.
 var (
-	noAnswer = hookglass.Failure{Code: "tunnel_timeout", Message: "The connected machine did not say what came of the request."}
-	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away, or gave no sign, before it was given the request."}
+	noAnswer = hookglass.Failure{Code: "tunnel_timeout", Message: "The connected machine did not report the result of the request."}
+	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away, or did not respond, before it was given the request."}
 )
 
-// Send has one of the connected clients of an endpoint make a request. It waits for the result that the client reports,
-// for the timeout at most. Only one client gets the request, and gets it once: it is offered to one session after
-// another until one takes it, and from then on to none.
+// Send has one of the endpoint's connected clients make a request, and waits for the result that the client reports,
+// for the timeout at most. The command is offered to one session after another until one takes it; from then on nobody
+// else gets it.
 func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
 	began, at := time.Now(), s.db.Now()
 	c := hookglass.TunnelCommand{
@@ -44,7 +44,7 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return out
 	}
-	if err != nil { // it may be stored all the same, and a client have it by now
+	if err != nil { // it may have been stored, and a client may have it by now
 		out.Failure = &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The request could not be handed to the connected machine."}
 		out.Blocked = s.withdraw(ctx, c)
 		out.MaySent = !out.Blocked
@@ -63,8 +63,9 @@ func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, req
 	return out
 }
 
-// await waits for the result of a command until this machine's clock shows the deadline, and offers the command on
-// where a session does not take it. Without a result it takes the command back, and says whether no client can have it.
+// await waits for the result of a command until the deadline by this machine's clock, and offers the command to the
+// next session when one does not take it. Without a result it withdraws the command; unsent says that no client can
+// have it.
 func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline time.Time, heard *store.Subscription) (result *hookglass.TunnelResult, unsent bool) {
 	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -83,9 +84,9 @@ func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline
 		if err == nil && !sent && (!held || time.Since(at) >= takeTime) {
 			offered, err = s.offerOn(until, c, offered)
 			if hookglass.Is(err, hookglass.CodeNotFound) && !held {
-				break // nobody is left
+				break // no session is left
 			}
-			at = time.Now() // trouble in the storage waits for the next time
+			at = time.Now() // an error of the storage is retried then
 		}
 		select {
 		case <-heard.C:
@@ -106,8 +107,8 @@ func (s *Service) await(ctx context.Context, c hookglass.TunnelCommand, deadline
 	return result, err == nil && unsent && result == nil
 }
 
-// offerOn offers a command to the next session, and returns those that it was offered to. When all were asked it begins
-// anew: one may only have been busy. It answers not_found where there is no other session.
+// offerOn offers a command to the next session, and returns those that it was offered to. When all have been asked it
+// starts over, since one may only have been busy. It answers not_found when there is no other session.
 func (s *Service) offerOn(ctx context.Context, c hookglass.TunnelCommand, offered []int64) ([]int64, error) {
 	var next int64
 	var again bool
@@ -127,10 +128,11 @@ func (s *Service) offerOn(ctx context.Context, c hookglass.TunnelCommand, offere
 	return append(offered, next), nil
 }
 
-// signSince is since when a node must have renewed its lease to be thought alive: it does so five times in its length.
+// signSince returns the time since when a node must have renewed its lease to count as alive. A node renews it five
+// times within its length.
 func (s *Service) signSince(now time.Time) time.Time { return now.Add(-s.lease / 2) }
 
-// withdraw takes back a command that may or may not have been stored. unsent is true when no client can have got it.
+// withdraw withdraws a command that may or may not have been stored. unsent is true when no client can have got it.
 func (s *Service) withdraw(ctx context.Context, c hookglass.TunnelCommand) (unsent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
 	defer cancel()
@@ -141,7 +143,7 @@ func (s *Service) withdraw(ctx context.Context, c hookglass.TunnelCommand) (unse
 	return err == nil && unsent
 }
 
-// outcome is what a client's result means.
+// outcome converts a client's result.
 func outcome(r *hookglass.TunnelResult, took time.Duration) hookglass.TunnelOutcome {
 	out := hookglass.TunnelOutcome{Duration: took}
 	if r.ResponseTime > 0 {
@@ -167,7 +169,7 @@ func outcome(r *hookglass.TunnelResult, took time.Duration) hookglass.TunnelOutc
 	return out
 }
 
-// Finish stores what a client says of a command. The result token is the right to, once. It answers unauthorized,
+// Finish stores a client's result of a command. The result token entitles to that, once. It answers unauthorized,
 // conflict and validation_failed.
 func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	var f faults
@@ -194,8 +196,8 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.AnswerTunnelCommand(in.CommandID, digest(in.ResultToken), r) })
 }
 
-// maySent reports whether a request may have reached the local machine's target although no answer came. Where the
-// client does not say it, only a failure that comes before the request proves that it was not sent.
+// maySent reports whether a request without an answer may have reached the local target. If the client does not say,
+// only a failure from before the request proves that it was not sent.
 func maySent(in api.TunnelReplayResult) bool {
 	if in.RequestMayHaveBeenSent != nil {
 		return *in.RequestMayHaveBeenSent
@@ -207,10 +209,10 @@ func maySent(in api.TunnelReplayResult) bool {
 	return true
 }
 
-// commandsAtOnce bounds the commands that are read together, with their bodies.
+// commandsAtOnce bounds the commands, with their bodies, that are read together.
 const commandsAtOnce = 32
 
-// sendCommands gives the client the commands that wait for it.
+// sendCommands sends the client the commands that are offered to it.
 func (x *Session) sendCommands(f *flow) error {
 	defer x.stayAlive(f)()
 	for after, more := int64(0), true; more; {
@@ -236,11 +238,12 @@ func (x *Session) sendCommands(f *flow) error {
 	return nil
 }
 
-// near reports whether the client is there: what is given to one that is gone can be given to nobody else.
+// near reports whether the client was heard from recently. A command sent to a client that is gone can not be offered
+// to another.
 func (x *Session) near() bool { return x.s.db.Now().Sub(time.UnixMicro(x.heard.Load())) < nearTime }
 
-// sendCommand gives the client a command, if nobody else has it. The marker is stored first: from then on the client
-// may have it.
+// sendCommand sends the client a command, unless another session has taken it. The marker is stored before: from then
+// on the client may have the command.
 func (x *Session) sendCommand(c hookglass.TunnelCommand) error {
 	sub := x.subscribed(c.EndpointNum)
 	if sub == nil {
@@ -253,11 +256,11 @@ func (x *Session) sendCommand(c hookglass.TunnelCommand) error {
 		return err
 	})
 	if err != nil {
-		x.command.Store(true) // it is looked for again
+		x.command.Store(true) // try again later
 		return nil
 	}
 	left := c.ExpiresAt.Sub(x.s.db.Now()) - answerSlack
-	if !mine || left <= 0 { // this process stood still, and nobody waits any more
+	if !mine || left <= 0 { // this process was suspended, and nobody waits any more
 		return nil
 	}
 	c.Timeout = min(c.Timeout, left)
@@ -277,8 +280,8 @@ func (x *Session) subscribed(endpointNum int64) *subscription {
 	return nil
 }
 
-// local appends the path and query of a request to the target that the client named, as it does itself with events: no
-// path where nothing followed the endpoint, and the query behind the target's own.
+// local appends the path and query of a request to the client's target, as the client itself does with events: no path
+// when nothing followed the endpoint, and the query after the target's own.
 func local(target, requested string) string {
 	if !absolute(target) {
 		return requested

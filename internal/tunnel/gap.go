@@ -10,13 +10,13 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of lists of what was not delivered.
+// Bounds of lists of undelivered events.
 const (
 	maxEndpoints = 100      // named in one request
 	maxListed    = 16 << 20 // bytes of the bodies of a page, beyond the first
 )
 
-// resolve finds the endpoints that a caller names. A caller that names none means all of its own. It answers not_found.
+// resolve finds the endpoints that a caller names, or all of its own if it names none. It answers not_found.
 func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
 	if len(refs) > maxEndpoints {
 		return nil, hookglass.Invalid("endpoint_ids[]", "may name %d endpoints at most", maxEndpoints)
@@ -37,7 +37,7 @@ func resolve(v *store.View, refs []string) ([]hookglass.Endpoint, error) {
 	return endpoints, nil
 }
 
-// Gaps lists the outages of endpoints that are not recovered, oldest first: limit at most, of those with numbers above
+// Gaps lists the outages of endpoints that are not recovered, oldest first: at most limit of them, with numbers above
 // after.
 func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []string, after int64, limit int) (gaps []hookglass.Gap, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -55,18 +55,18 @@ func (s *Service) Gaps(ctx context.Context, who hookglass.Principal, refs []stri
 	return gaps, err
 }
 
-// Missing is a page of events that no report calls delivered, oldest first.
+// Missing is a page of events that no report marks as delivered, oldest first.
 type Missing struct {
 	Events []*hookglass.Event
 	Next   int64 // Seq behind which the next page begins; 0: the end
 	Gap    *hookglass.Gap
-	Since  time.Time // without a gap
-	Total  int64     // without a gap: all events since then, delivered or not
-	Missed int64     // without a gap: those that were not
+	Since  time.Time // unless Gap is set
+	Total  int64     // unless Gap is set: all events since then, delivered or not
+	Missed int64     // unless Gap is set: those that were not delivered
 }
 
-// InGap lists the events of one outage that no report calls delivered. It answers not_found, also for an outage of an
-// endpoint that is not among those named.
+// InGap lists the events of one outage that no report marks as delivered. It answers not_found, also when the outage's
+// endpoint is not among those named.
 func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []string, gapID string, after int64, limit int) (m Missing, err error) {
 	err = s.page(ctx, who, &m, func(v *store.View) error {
 		m = Missing{}
@@ -89,17 +89,17 @@ func (s *Service) InGap(ctx context.Context, who hookglass.Principal, refs []str
 	return m, err
 }
 
-// Span is a page of what was received since a time.
+// Span selects a page of the events received since a time.
 type Span struct {
-	Endpoints []string // ids or custom ids; none: all that there are
+	Endpoints []string // ids or custom ids; none: all
 	Since     time.Time
 	After     int64 // Seq behind which the page begins
 	Limit     int
-	Counted   bool // how many there are is told besides
+	Counted   bool // also count all of them
 }
 
-// Since lists the events of a span that no report calls delivered. It answers validation_failed for a span that begins
-// before the oldest time that is retained.
+// Since lists the events of a span that no report marks as delivered. It answers validation_failed for a span that
+// begins before the oldest retained data.
 func (s *Service) Since(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
 	err = s.page(ctx, who, &m, func(v *store.View) error {
 		retention := s.Retention
@@ -112,7 +112,7 @@ func (s *Service) Since(ctx context.Context, who hookglass.Principal, of Span) (
 				retention = account.Retention
 			}
 		}
-		// A moment of grace: a caller may name the very bound. A list that was begun goes on, although the bound moves.
+		// Allow a minute: a caller may name the exact bound. Later pages are not checked, since the bound moves on.
 		if of.After == 0 && of.Since.Before(v.Now.Add(-retention).Add(-time.Minute)) {
 			return hookglass.Invalid("since", "is before the data that is retained")
 		}
@@ -147,7 +147,7 @@ func missingSince(v *store.View, of Span) (Missing, error) {
 	return m, err
 }
 
-// Within is Since for older clients: the span may begin before the oldest time that is retained.
+// Within is Since for older clients: the span may begin before the oldest retained data.
 func (s *Service) Within(ctx context.Context, who hookglass.Principal, of Span) (m Missing, err error) {
 	err = s.page(ctx, who, &m, func(v *store.View) (err error) {
 		m, err = missingSince(v, of)
@@ -156,7 +156,7 @@ func (s *Service) Within(ctx context.Context, who hookglass.Principal, of Span) 
 	return m, err
 }
 
-// page reads a page of events, large ones as there is room for what is told of them, until ctx is done.
+// page reads a page of events, whose memory is reserved until ctx is done.
 func (s *Service) page(ctx context.Context, who hookglass.Principal, m *Missing, read func(*store.View) error) error {
 	_, err := s.HoldAll(ctx, who, listTimes, func(v *store.View) ([]*hookglass.Event, error) {
 		err := read(v)
@@ -165,8 +165,8 @@ func (s *Service) page(ctx context.Context, who hookglass.Principal, m *Missing,
 	return err
 }
 
-// collect fills a page from several endpoints in the order of capture. Only what is on it is read whole: an account
-// may have thousands of endpoints, with large bodies each.
+// collect fills a page from several endpoints in the order of capture. It loads payloads only for the events on the
+// page: an account may have thousands of endpoints with large bodies.
 func (m *Missing) collect(v *store.View, nums []int64, u store.Undelivered, limit int) error {
 	if err := m.merge(v, nums, u, limit); err != nil {
 		return err
@@ -219,14 +219,14 @@ func (m *Missing) merge(v *store.View, nums []int64, u store.Undelivered, limit 
 	}
 }
 
-// Recovery is what a client says of its recovery of an outage.
+// Recovery is a client's report on its recovery of an outage.
 type Recovery struct {
 	Outcome                      string
 	Attempted, Succeeded, Failed int64
 }
 
-// Recover notes a recovery, and finds out from the reports themselves what it achieved (spec, "Tunnel gap states"). It
-// answers not_found and validation_failed.
+// Recover stores a recovery, and computes what it achieved from the delivery reports themselves (spec, "Tunnel gap
+// states"). It answers not_found and validation_failed.
 func (s *Service) Recover(ctx context.Context, who hookglass.Principal, gapID string, r Recovery) (g hookglass.Gap, err error) {
 	var f faults
 	if !slices.Contains(hookglass.GapOutcomes, r.Outcome) {
@@ -246,8 +246,8 @@ func (s *Service) Recover(ctx context.Context, who hookglass.Principal, gapID st
 	return s.recovered(ctx, who, gapID, r.Outcome)
 }
 
-// Recount finds out what the reports say of an outage by now. What the client said of its recovery stays. It answers
-// not_found.
+// Recount computes the state of an outage from the delivery reports anew. What the client said of its recovery stays.
+// It answers not_found.
 func (s *Service) Recount(ctx context.Context, who hookglass.Principal, gapID string) (hookglass.Gap, error) {
 	return s.recovered(ctx, who, gapID, "")
 }

@@ -8,7 +8,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// keep renews the node's lease, writes down how far clients are, and ends what dead nodes left behind.
+// keep renews the node's lease, stores how far clients have received events, and ends the sessions of dead nodes.
 func (s *Service) keep(ctx context.Context) {
 	tick := time.NewTicker(s.lease / 5)
 	defer tick.Stop()
@@ -40,11 +40,11 @@ func (s *Service) keep(ctx context.Context) {
 	}
 }
 
-// gapRest is how long a gap is remembered beyond its events.
+// gapRest is how long a gap is kept after its events are gone.
 const gapRest = 7 * 24 * time.Hour
 
-// settledBefore is since when a session must be back for a gap to be forgotten: its events are gone by then. The times
-// are taken off one by one, for a retention may be as long as a duration can.
+// settledBefore returns the time before which a session must have come back for its gap to be purged: the gap's events
+// are gone by then. The durations are subtracted one by one, because their sum could overflow.
 func (s *Service) settledBefore(now time.Time) time.Time { return now.Add(-s.Retention).Add(-gapRest) }
 
 func (s *Service) renew(ctx context.Context) error {
@@ -78,14 +78,14 @@ func (s *Service) renew(ctx context.Context) error {
 		sub.stored = seq
 	}
 	if !held {
-		for _, x := range had { // others took them for lost
+		for _, x := range had { // other nodes have ended them as lost
 			x.disconnect(ReasonRestart, true)
 		}
 	}
 	return nil
 }
 
-// sweep ends the sessions of nodes whose lease has ended; of all other nodes where alone says that there can be none.
+// sweep ends the sessions of nodes whose lease has ended, or of all other nodes if this one must be alone.
 func (s *Service) sweep(ctx context.Context, alone bool) error {
 	var ahead time.Duration
 	if alone {

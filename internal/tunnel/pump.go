@@ -13,19 +13,19 @@ import (
 	"hookglass/internal/store"
 )
 
-// flow is how far a session has come. It belongs to the round that is under way.
+// flow is the progress of a session. It belongs to the running round.
 type flow struct {
 	sent, confirmed int // events
 	bytes, arrived  int // of messages
 	pinged          time.Time
-	asked           time.Time // moves on by confirmEvery with each ping, from confirmBurst of them ago at the earliest
-	turn            int       // of the subscriptions, whose it is first
-	pinging         bool      // one ping at a time is under way
-	calling         bool      // a command waits for the client to show that it is there
+	asked           time.Time // when the next ping may confirm events; see ask
+	turn            int       // the subscription to begin with
+	pinging         bool      // a ping is under way, the only one
+	calling         bool      // a command waits for a sign of life of the client
 	beat            time.Time
 }
 
-// mark is how far a session had come when a ping went out, and what became of the ping.
+// mark is the progress of a session when a ping was sent, and the ping's result.
 type mark struct {
 	err           error
 	events, bytes int
@@ -36,8 +36,8 @@ func (f *flow) full() bool {
 	return f.sent-f.confirmed >= windowEvents || f.bytes-f.arrived >= windowBytes
 }
 
-// pump is who may send on a session: a goroutine that is there while there is something to do. Thousands of idle
-// sessions have none.
+// pump sends on a session, in a goroutine that exists only while there is something to do. Thousands of idle sessions
+// have none.
 type pump struct {
 	mu             sync.Mutex
 	running, again bool
@@ -46,7 +46,7 @@ type pump struct {
 	timer          *time.Timer
 }
 
-// nudge makes the session look. It returns at once.
+// nudge starts a round. It returns at once.
 func (x *Session) nudge() {
 	p := &x.pump
 	p.mu.Lock()
@@ -61,8 +61,8 @@ func (x *Session) nudge() {
 	}
 }
 
-// rounds sends until nothing waits: events as they are captured, commands, and signs of life. It is the only one that
-// writes, except for answers to the client's own commands, and for signs of life while it waits for the storage.
+// rounds sends until nothing waits: events, commands, and signs of life. Nothing else writes to the socket, except
+// answers to the client's own commands, and stayAlive while a round waits for the storage.
 func (x *Session) rounds() {
 	p := &x.pump
 	for {
@@ -91,7 +91,7 @@ func (x *Session) rounds() {
 	}
 }
 
-// halt lets nothing more be sent, and waits until nothing is.
+// halt stops the pump and waits until nothing is being sent.
 func (x *Session) halt() {
 	p := &x.pump
 	p.mu.Lock()
@@ -103,13 +103,13 @@ func (x *Session) halt() {
 	p.mu.Unlock()
 	<-p.done
 	x.pings.Wait()
-	if m := x.answer.Swap(nil); m != nil && m.err == nil { // one that came last, and that no round was told
+	if m := x.answer.Swap(nil); m != nil && m.err == nil { // the last ping's result, which no round has handled
 		_ = x.answered(&x.flow, *m)
 	}
 }
 
-// round sends some of what waits. It reports whether more can go at once. A panic, over an event that nobody thought
-// of, ends the socket and nothing else: whoever comes back begins behind that event.
+// round sends some of what waits. It reports whether more can be sent at once. A panic over one event ends this socket
+// and nothing else; a client that comes back continues after that event.
 func (x *Session) round(now time.Time) (busy bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -136,7 +136,7 @@ func (x *Session) round(now time.Time) (busy bool, err error) {
 	return busy, nil
 }
 
-// next is when there is something to do without being told.
+// next returns the time until there is something to do unprompted.
 func (f *flow) next(now time.Time) time.Duration {
 	wait := f.beat.Add(beatEvery).Sub(now)
 	if !f.pinging {
@@ -145,8 +145,8 @@ func (f *flow) next(now time.Time) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// due is when to ping next. What goes out now and then is asked for at once: a client that is lost right behind an
-// event which it had has not missed that one.
+// due returns when to ping next. While events are unconfirmed that is soon: if the client is lost right after it
+// received an event, that event must not count as missed.
 func (f *flow) due() time.Time {
 	if f.sent > f.confirmed || f.calling {
 		return f.asked
@@ -154,7 +154,8 @@ func (f *flow) due() time.Time {
 	return f.pinged.Add(pingEvery)
 }
 
-// ask reports whether to ping now, and counts it.
+// ask reports whether to ping now, and records it. Pings that confirm events are rate-limited to one per confirmEvery,
+// with bursts of confirmBurst.
 func (f *flow) ask(now time.Time) bool {
 	if f.pinging || now.Before(f.due()) {
 		return false
@@ -166,13 +167,13 @@ func (f *flow) ask(now time.Time) bool {
 	return true
 }
 
-// stayAlive shows the client that the server is there until end is called, should that be late: a storage may let the
-// pump wait for longer than clients believe in a silent server.
+// stayAlive sends signs of life until end is called, once one is due: the storage may hold up the pump for longer than
+// clients trust a silent server.
 func (x *Session) stayAlive(f *flow) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	due := time.AfterFunc(time.Until(f.beat.Add(beatEvery)), func() {
 		defer close(ended)
-		for x.conn.Beat(x.ctx, x.s.db.Now()) == nil { // else the next round's fails
+		for x.conn.Beat(x.ctx, x.s.db.Now()) == nil { // an error shows in the next round, too
 			f.beat = time.Now()
 			select {
 			case <-over:
@@ -189,7 +190,7 @@ func (x *Session) stayAlive(f *flow) (end func()) {
 	}
 }
 
-// ping asks the other side, when it is time, whether it has received what was sent.
+// ping asks the client, when it is time, whether it has received everything that was sent.
 func (x *Session) ping(f *flow, now time.Time) {
 	if !f.ask(now) {
 		return
@@ -221,7 +222,7 @@ func (x *Session) answered(f *flow, m mark) error {
 	return nil
 }
 
-// sendAll sends some of what waits, of each subscription in turn. It reports whether more can go at once.
+// sendAll sends some of what waits for each subscription in turn. It reports whether more can be sent at once.
 func (x *Session) sendAll(f *flow) (busy bool, err error) {
 	if f.calling = x.command.Load() && !x.near(); !f.calling && x.command.Swap(false) {
 		if err := x.sendCommands(f); err != nil {
@@ -233,7 +234,7 @@ func (x *Session) sendAll(f *flow) (busy bool, err error) {
 		at := (first + i) % len(subs)
 		sub := subs[at]
 		if f.full() {
-			f.turn = at       // else one that always has something would fill the window each time
+			f.turn = at       // so that a busy subscription does not fill the window each time
 			return false, nil // the answer to a ping wakes the pump
 		}
 		if !sub.pending.Swap(false) {
@@ -251,14 +252,14 @@ func (x *Session) sendAll(f *flow) (busy bool, err error) {
 	return busy && !f.full(), nil
 }
 
-// send sends what may be read together of one subscription, and reports whether more may wait. Trouble in the storage
-// waits for the next look.
+// send sends one batch of a subscription's events, and reports whether more may wait. An error of the storage is
+// retried with the next round.
 func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 	defer x.stayAlive(f)()
 	type batch struct {
 		e      hookglass.Endpoint
 		events []*hookglass.Event
-		bytes  int64 // of which the large are not read
+		bytes  int64 // large ones are counted but not loaded
 	}
 	look := func(whole bool) (batch, error) {
 		return aside(func() (b batch, err error) {
@@ -278,15 +279,15 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 	if err == nil && b.bytes > unboundBytes {
 		give, ok := x.room(b.e, b.bytes)
 		if !ok {
-			sub.pending.Store(true) // with the next sign of life
+			sub.pending.Store(true) // retried with the next sign of life
 			return false, nil
 		}
 		defer give()
 		b, err = look(true)
 	}
 	if err != nil {
-		if !hookglass.Is(err, hookglass.CodeNotFound) { // what is gone, the watcher ends
-			sub.pending.Store(true) // with the next sign of life
+		if !hookglass.Is(err, hookglass.CodeNotFound) { // the watcher ends subscriptions to deleted endpoints
+			sub.pending.Store(true) // retried with the next sign of life
 		}
 		return false, nil
 	}
@@ -296,7 +297,7 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 			return false, err
 		}
 		seq, size := ev.Seq, len(message)
-		b.events[i] = nil // nothing but what is being written is held for as long as that takes
+		b.events[i] = nil // writing may take long; hold only what is being written
 		if err := x.conn.Deliver(x.ctx, sub.key, message); err != nil {
 			return false, err
 		}
@@ -307,8 +308,8 @@ func (x *Session) send(f *flow, sub *subscription) (more bool, err error) {
 	return len(b.events) > 0, nil
 }
 
-// room waits for room for large events, and lends it for as long as nobody waits or the client keeps a pace. Otherwise
-// the session ends: the client comes back for what it has not received.
+// room reserves memory for large events, for as long as nobody else waits for it or the client is fast enough.
+// Otherwise the session is ended; the client reconnects for what it has not received.
 func (x *Session) room(e hookglass.Endpoint, bytes int64) (give func(), ok bool) {
 	ctx := fair.Recallable(x.ctx, func() bool {
 		x.s.Log.Warn("a tunnel was ended: others waited for the memory that its slow client held", "session", x.record.ID)
@@ -318,14 +319,14 @@ func (x *Session) room(e hookglass.Endpoint, bytes int64) (give func(), ok bool)
 	return x.s.bodies.Await(ctx, fair.Tenant(e.AccountID, e.Num), messageTimes*bytes, roomTime)
 }
 
-// message is an event as a client is sent it when it was captured just now.
+// message returns a newly captured event as clients get it.
 func (s *Service) message(e hookglass.Endpoint, ev *hookglass.Event) api.TunnelRequest {
 	m := s.Request(ev)
 	m.Respond = answerable(e, ev) && s.db.Now().Sub(ev.ReceivedAt) < answerTime
 	return m
 }
 
-// Request is an event as clients get it.
+// Request returns an event as clients get it.
 func (s *Service) Request(ev *hookglass.Event) api.TunnelRequest {
 	if ev.Type == hookglass.EventEmail {
 		return api.FromTunnelMail(ev, s.Mail(ev))

@@ -17,15 +17,15 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of a report. Its whole is bounded by the edge that it comes through.
+// Bounds of a report. The edge that it comes through bounds its total size.
 const (
 	maxURL     = hookglass.AddressLimit
 	maxAttempt = 255
 	maxTime    = 24 * 3600 // seconds that a delivery may claim to have taken
 )
 
-// Report stores what a client says of a delivery. The same report again, by its attempt id, is the first one. It
-// answers validation_failed, not_found, forbidden where the client is not who it says, and conflict.
+// Report stores a client's report on a delivery. A report with a known attempt id returns the first one. It answers
+// validation_failed, not_found, forbidden when the client is not the one it claims to be, and conflict.
 func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
 	ref := in.EndpointID
 	if ref == "" {
@@ -57,7 +57,7 @@ func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.De
 	return stored, err
 }
 
-// checkCredential answers forbidden unless the credential is that of a client of the principal.
+// checkCredential answers forbidden unless the credential belongs to that client, and the client to the principal.
 func (s *Service) checkCredential(ctx context.Context, who hookglass.Principal, clientID, credential string) error {
 	wrong := hookglass.Errorf(hookglass.CodeForbidden, "The tunnel_client_credential is not that of this tunnel_client_id.")
 	if len(clientID) > maxWord || len(credential) > maxWord || strings.Contains(clientID, "\x00") { // no id holds a NUL, nor does PostgreSQL
@@ -83,7 +83,7 @@ func (s *Service) checkCredential(ctx context.Context, who hookglass.Principal, 
 	})
 }
 
-// faults gathers what is wrong with the fields of a body.
+// faults collects the faults in the fields of a body.
 type faults []hookglass.FieldError
 
 func (f *faults) add(field, format string, args ...any) {
@@ -106,7 +106,7 @@ func (f *faults) number(field string, value *int64, most int64) int64 {
 	return *value
 }
 
-// report reads a report into the service's terms.
+// report converts a report to the domain type, and collects its faults.
 func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	r := &hookglass.DeliveryReport{
 		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: in.ReportVersion, TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
@@ -145,8 +145,8 @@ func absolute(s string) bool {
 	return err == nil && len(s) <= maxURL && u.Scheme != "" && (u.Host != "" || u.Opaque != "")
 }
 
-// resolved judges where a request went. Its path and query are as the sender of the event spelled them, which need be
-// no URI.
+// resolved validates the URL that a request went to. Its path and query are as the sender of the event wrote them,
+// which need not be a valid URI.
 func (f *faults) resolved(s string) {
 	scheme, rest, _ := strings.Cut(s, "://")
 	host := rest
@@ -159,7 +159,7 @@ func (f *faults) resolved(s string) {
 	}
 }
 
-// status reads the status of an answer; 0 is that none came.
+// status reads the status of an answer; 0 means that there was none.
 func (f *faults) status(in api.Optional[int64], required bool) int {
 	switch {
 	case !in.Set || in.Null:
@@ -180,7 +180,7 @@ func (f *faults) category(c string) {
 	}
 }
 
-// evidence reads what a client saw of an answer.
+// evidence reads what a client reports of an answer.
 func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	const most = 1 << 50
 	e := &hookglass.DeliveryEvidence{

@@ -13,8 +13,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of what one socket subscribes to. A key is kept, and goes back with each message; it holds a target of maxURL
-// bytes, as text within text.
+// Bounds of the subscriptions of one socket. A key is kept and sent with each message; it contains a target of up to
+// maxURL bytes, escaped twice.
 const (
 	maxSubscriptions = 1000
 	maxKey           = 64 << 10
@@ -26,7 +26,7 @@ type Session struct {
 	s       *Service
 	conn    Conn
 	who     hookglass.Principal
-	home    int64 // the endpoint that the ticket was asked for
+	home    int64 // the endpoint that the ticket was requested for
 	record  hookglass.TunnelSession
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -34,24 +34,24 @@ type Session struct {
 	flow    flow
 	answer  atomic.Pointer[mark] // of a ping
 	pings   sync.WaitGroup
-	heard   atomic.Int64 // when the other side last showed that it is there, by the database's clock, in microseconds
-	told    atomic.Bool  // the server ended it
-	silent  atomic.Bool  // the other side did not answer a ping
+	heard   atomic.Int64 // when the client last gave a sign of life, by the database's clock, in microseconds
+	told    atomic.Bool  // the server has ended it
+	silent  atomic.Bool  // the client did not answer a ping
 	command atomic.Bool  // a command may wait
 
 	mu   sync.Mutex
 	subs []*subscription
 }
 
-// subscription is what a session is sent of one endpoint. Besides what is named otherwise, only a round touches it once
-// it is live.
+// subscription is a session's subscription to one endpoint. Once it is live, only the running round touches it, except
+// for the fields that say otherwise.
 type subscription struct {
 	hookglass.TunnelSubscription
 	key      string
 	cursor   int64       // sent up to
 	received int64       // known to have been received; guarded by the session's mu
-	stored   int64       // as it was last written down; only the keeper's
-	pending  atomic.Bool // there may be something behind the cursor
+	stored   int64       // received, as last stored; used by the keeper only
+	pending  atomic.Bool // there may be events after the cursor
 	events   *store.Subscription
 	commands *store.Subscription
 }
@@ -60,7 +60,7 @@ func stopping() error {
 	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is stopping."}
 }
 
-// Open redeems a ticket and begins a session. It answers unauthorized, and unavailable when the server stops.
+// Open redeems a ticket and opens a session. It answers unauthorized, and unavailable when the server stops.
 func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session, error) {
 	select {
 	case <-s.held:
@@ -97,18 +97,18 @@ func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session,
 	return x, nil
 }
 
-// Heard notes that the other side is there.
+// Heard records a sign of life of the client.
 func (x *Session) Heard() { x.heard.Store(x.s.db.Now().UnixMicro()) }
 
-// Wish is what a client wants to be sent, and what it says of itself with that.
+// Wish is a client's request to subscribe, with what it says about itself.
 type Wish struct {
 	Endpoint  string // id or custom id
 	TargetURL string
 	Hostname  string
 }
 
-// Subscribe begins to send the events of an endpoint under a key, and confirms it or tells that it may not be. A key
-// that is in use already changes nothing. An error is the socket's end.
+// Subscribe starts to send an endpoint's events under a key, and confirms or rejects that to the client. A key that is
+// in use already changes nothing. After an error the socket must be closed.
 func (x *Session) Subscribe(key string, w Wish) error {
 	x.Heard()
 	if x.find(key) != nil {
@@ -157,7 +157,7 @@ func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
 	return sub, err
 }
 
-// full reports whether there is no room for a subscription under a key.
+// full reports whether another subscription with this key would exceed the bounds.
 func (x *Session) full(key string) bool {
 	bytes := len(key)
 	subs := x.list()
@@ -167,7 +167,7 @@ func (x *Session) full(key string) bool {
 	return len(subs) >= maxSubscriptions || len(key) > maxKey || bytes > maxKeys
 }
 
-// Unsubscribe ends a subscription by the client's own will.
+// Unsubscribe ends a subscription at the client's request.
 func (x *Session) Unsubscribe(key string) {
 	x.Heard()
 	if sub := x.remove(key); sub != nil {
@@ -175,7 +175,7 @@ func (x *Session) Unsubscribe(key string) {
 	}
 }
 
-// remove takes a subscription out of the session.
+// remove removes a subscription from the session.
 func (x *Session) remove(key string) *subscription {
 	x.mu.Lock()
 	i := slices.IndexFunc(x.subs, func(s *subscription) bool { return s.key == key })
@@ -184,7 +184,7 @@ func (x *Session) remove(key string) *subscription {
 		return nil
 	}
 	sub := x.subs[i]
-	x.subs = slices.Concat(x.subs[:i], x.subs[i+1:]) // a round may be going through the old ones
+	x.subs = slices.Concat(x.subs[:i], x.subs[i+1:]) // a copy: a round may be iterating over the old slice
 	x.mu.Unlock()
 	sub.close()
 	return sub
@@ -210,15 +210,15 @@ func (x *Session) list() []*subscription {
 	return x.subs
 }
 
-// disconnect ends the socket from this side.
+// disconnect ends the socket on the server's initiative.
 func (x *Session) disconnect(reason string, reconnect bool) {
 	if !x.told.Swap(true) {
 		x.conn.Disconnect(reason, reconnect)
 	}
 }
 
-// End ends the session when its socket has ended; own says that the client closed it in order. The last subscription of
-// an endpoint that ends otherwise opens a gap.
+// End ends the session after its socket has ended; own says that the client closed it in good order. Otherwise, if
+// nothing else is subscribed to an endpoint, a gap opens there.
 func (x *Session) End(own bool) {
 	now := x.s.db.Now()
 	x.cancel()
@@ -247,7 +247,7 @@ func (x *Session) End(own bool) {
 	x.s.Log.Debug("tunnel closed", "session", x.record.ID, "own", own)
 }
 
-// ending is a session, or one subscription of it, that has ended and is to be written down.
+// ending is the end of a session, or of one subscription, that is to be stored.
 type ending struct {
 	session      int64 // or
 	subscription int64
@@ -256,8 +256,8 @@ type ending struct {
 	received     map[int64]int64
 }
 
-// end writes an ending down. Where the storage cannot take it now, the keeper does so later; where the node dies
-// before, the others do.
+// end stores an ending. If the storage is unavailable, the keeper retries; if the node dies before that, other nodes
+// end the session.
 func (s *Service) end(e ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
 	defer cancel()
@@ -279,7 +279,7 @@ func (s *Service) writeEnding(ctx context.Context, e ending) error {
 	})
 }
 
-// settle writes down the endings that could not be before.
+// settle stores the endings that could not be stored before.
 func (s *Service) settle(ctx context.Context) {
 	s.mu.Lock()
 	waiting := s.ended
@@ -295,7 +295,7 @@ func (s *Service) settle(ctx context.Context) {
 	}
 }
 
-// Report stores what the client says of a delivery on one of its subscriptions; the report need not name the endpoint.
+// Report stores a client's report on a delivery for one of its subscriptions; the report need not name the endpoint.
 // See [Service.Report].
 func (x *Session) Report(key string, r api.DeliveryReport) error {
 	if r.EndpointID == "" {

@@ -10,13 +10,13 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxWord bounds what a client says of itself, in bytes.
+// maxWord bounds each text in which a client describes itself, in bytes.
 const maxWord = 255
 
-// maxCapabilities bounds how many it names.
+// maxCapabilities bounds how many capabilities a client names.
 const maxCapabilities = 32
 
-// Grant is a ticket with the secrets that exist in this answer alone.
+// Grant is a ticket with its secrets, which are shown only in this answer.
 type Grant struct {
 	Ticket     string
 	Endpoint   hookglass.Endpoint
@@ -24,9 +24,9 @@ type Grant struct {
 	Credential string
 }
 
-// Connect makes a ticket for a socket. An authenticated one is for every endpoint that the principal has, and asks for
-// one of them to begin with; that of a temporary endpoint's key is for that endpoint alone. It answers not_found,
-// forbidden for an email endpoint, and validation_failed.
+// Connect creates a ticket for a socket. A ticket of an authenticated principal is valid for all of its endpoints, and
+// is requested for one of them; a ticket of a temporary endpoint's key is valid for that endpoint only. It answers
+// not_found, forbidden for an email endpoint, and validation_failed.
 func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref string, client hookglass.TunnelClient) (g Grant, err error) {
 	if err := checkClient(&client); err != nil {
 		return g, err
@@ -45,7 +45,7 @@ func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref stri
 			return err
 		}
 		if g.Endpoint.Kind != hookglass.KindWebhook {
-			return hookglass.Errorf(hookglass.CodeForbidden, "A tunnel is asked for by a webhook endpoint; an email endpoint is subscribed to on its socket.")
+			return hookglass.Errorf(hookglass.CodeForbidden, "A tunnel is opened for a webhook endpoint; subscribe to an email endpoint on that tunnel's socket.")
 		}
 		return tx.CreateTunnelTicket(hookglass.TunnelTicket{
 			EndpointNum: g.Endpoint.Num, Who: who, Client: client, ExpiresAt: tx.Now.Add(s.life),
@@ -73,14 +73,14 @@ func checkClient(c *hookglass.TunnelClient) error {
 	return nil
 }
 
-// word reports whether a client may say it of itself.
+// word reports whether a client may use a text to describe itself.
 func word(s string) bool {
 	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// redeem takes a ticket, stores the session that it opens, and returns as whom its bearer acts. It answers unauthorized
-// for one that is none, was used, or has expired, and where the right that it was made by has ended; and unavailable
-// while the node has no lease.
+// redeem uses up a ticket, stores the session that it opens, and returns the principal that its bearer acts as. It
+// answers unauthorized for a ticket that does not exist, was used, or has expired, and when the right that it is based
+// on has ended; and unavailable while the node has no lease.
 func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.TunnelSession) (t hookglass.TunnelTicket, err error) {
 	none := hookglass.Errorf(hookglass.CodeUnauthorized, "The ticket is not valid.")
 	if len(ticket) > maxWord {
@@ -104,7 +104,7 @@ func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.
 		}
 		e, err := tx.EndpointByNum(t.EndpointNum)
 		if err != nil || !tx.Now.Before(t.ExpiresAt) {
-			known = false // it is used up all the same
+			known = false // the ticket is used up nevertheless
 			return nil
 		}
 		t.Who.Scopes = []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeTunnel}
@@ -123,7 +123,7 @@ func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.
 		}
 		if held, err := tx.HoldsTunnelLease(session.Node); err != nil {
 			return err
-		} else if !held { // the node stood still for so long that others think it dead; the ticket stays
+		} else if !held { // the node was suspended and counts as dead; the ticket stays valid
 			return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The service is starting."}
 		}
 		session.Client = t.Client

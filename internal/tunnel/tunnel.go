@@ -1,21 +1,20 @@
-// Package tunnel carries captured events to connected local machines, the last mile: tickets, sessions, fan-out,
-// delivery reports, outages and their recovery, replays and answers that come back the same way. It sees a [Conn], not
-// a socket.
+// Package tunnel delivers captured events to connected local machines: tickets, sessions, fan-out, delivery reports,
+// outages and their recovery, and the replays and answers that use the same connection. It sees a [Conn], not a socket.
 //
-// # What is true is in the table
+// # The table is the truth
 //
-// A session holds a cursor for each endpoint that it is subscribed to, and is sent what is captured behind it, in order
-// of capture. An announcement only says that it is time to read; a slow poll backs that up. So any node serves any
-// client, and nothing waits in memory: a client that reads slowly reads later from the table, and one that does not
-// read at all is given up and recovers by its gap.
+// A session has a cursor for each endpoint that it is subscribed to, and is sent the events after it, in order of
+// capture. An announcement only says that it is time to read, and a slow poll backs it up. So any node can serve any
+// client, and nothing is queued in memory: a client that reads slowly is sent later events from the table when it is
+// ready, and one that does not read at all is disconnected and recovers through its gap.
 //
-// A node holds a lease. Subscriptions of a node whose lease has ended are ended by the others as lost, so an outage is
-// noticed whoever dies.
+// A node holds a lease. When it ends, other nodes end the node's subscriptions as lost, so an outage is noticed
+// whichever node dies.
 //
 // # Concurrency
 //
 // A Service is safe for concurrent use. The methods of a [Session] are called by the one goroutine that reads from its
-// Conn; another, which is there while there is something to send, writes to it.
+// Conn; another goroutine, which exists only while there is something to send, writes to it.
 package tunnel
 
 import (
@@ -35,45 +34,45 @@ import (
 const (
 	// TicketLife is how long a ticket is valid (spec, "Tunnel ticket").
 	TicketLife = 30 * time.Second
-	// beatEvery is how often a client is shown that the server is there (decisions, section 10).
+	// beatEvery is how often the server sends a client a sign of life (decisions, section 10).
 	beatEvery = 3 * time.Second
-	// pingEvery is how often a client is asked whether it is; with the 10 s that it has to answer, one that vanished is
-	// noticed within 20 s.
+	// pingEvery is how often the server pings a client. A client has 10 s to answer, so one that vanished is noticed
+	// within 20 s.
 	pingEvery = 10 * time.Second
-	// confirmEvery bounds how often it is asked while many events go out, to know how far it has received them.
+	// confirmEvery bounds how often a client is pinged while many events are sent, to learn how many it has received.
 	confirmEvery = 25 * time.Millisecond
-	// confirmBurst is how many times it may be asked without a pause, when few did go out before.
+	// confirmBurst is how many such pings may follow one another without a pause after a quiet time.
 	confirmBurst = 20
-	// leaseFor is how long the sessions of a node live without a word of it. It is renewed five times in that time.
+	// leaseFor is how long a node's lease lasts. It is renewed five times in that time.
 	leaseFor = 15 * time.Second
-	// lookEvery is the slow poll: for announcements that were lost, and for rights that ended without one. A token's
-	// revocation must end its sockets within 5 s (decisions, section 14).
+	// lookEvery is the slow poll, for announcements that were lost and for rights that end without one. Revoking a
+	// token must close its sockets within 5 s (decisions, section 14).
 	lookEvery  = 2 * time.Second
 	purgeEvery = time.Minute
-	// stopFor is for clients to be told that the server stops.
+	// stopFor is how long clients have to disconnect when the server stops.
 	stopFor = 5 * time.Second
 )
 
-// window bounds what a client has been sent and has not acknowledged: the queue of its socket. One that stands still
-// behind it is closed (decisions, section 10; reliability, row 85).
+// windowEvents and windowBytes bound what a client has been sent and has not acknowledged. A client that makes no
+// progress with a full window is disconnected (decisions, section 10; reliability, row 85).
 const (
 	windowEvents = 1000
 	windowBytes  = 4 << 20
 )
 
 const (
-	// largeBytes bounds the large events that are being sent, each to one client for as long as that takes. What is
-	// read together and has no more than unboundBytes is within what a socket may hold.
+	// largeBytes bounds the large events that are being sent, each held for as long as sending it to one client takes.
+	// A batch of at most unboundBytes is not counted: a socket may hold that much.
 	largeBytes   = 160 << 20
 	unboundBytes = 1 << 20
-	// messageTimes is how many times its size an event takes while it is sent, as a message that is being written, and
-	// listTimes on a page of several.
+	// messageTimes is how much memory an event takes while it is sent, in multiples of its size, and listTimes on a
+	// page of several.
 	messageTimes = 2
 	listTimes    = 4
-	// While others wait for room a client has the time for 2 MiB a second and 5 s.
+	// While others wait for memory, a client must take 2 MiB a second, after 5 s of grace.
 	recallAfter = 5 * time.Second
 	recallPace  = 2 << 20
-	// roomTime is how long a session waits for room before it looks again at what else there is to do.
+	// roomTime is how long a session waits for memory before it does what else there is to do.
 	roomTime = 3 * time.Second
 )
 
@@ -83,33 +82,33 @@ const (
 	ReasonRestart      = "server_restart"
 )
 
-// Conn is a client's socket as a session needs it. Deliver, Confirm, Reject and Beat fail when the socket has taken
+// Conn is a client's socket as a session needs it. Deliver, Confirm, Reject and Beat fail when the socket has accepted
 // nothing for 10 s.
 type Conn interface {
-	// Confirm tells that a subscription is there.
+	// Confirm confirms a subscription.
 	Confirm(ctx context.Context, key string) error
-	// Reject tells that one is not, or is no longer.
+	// Reject refuses or ends a subscription.
 	Reject(ctx context.Context, key string) error
 	// Deliver sends a message on a subscription.
 	Deliver(ctx context.Context, key string, message []byte) error
-	// Beat shows that the server is there, and what its clock shows.
+	// Beat sends a sign of life with the server's time.
 	Beat(ctx context.Context, now time.Time) error
-	// Ping returns when the other side has received what was sent before; it fails when that takes too long.
+	// Ping returns when the client has received everything sent before; it fails when that takes too long.
 	Ping(ctx context.Context) error
-	// Disconnect says why the socket ends, and ends it. It does not wait.
+	// Disconnect tells the client the reason and closes the socket. It does not wait.
 	Disconnect(reason string, reconnect bool)
-	// Abort ends the socket without a word.
+	// Abort closes the socket without a reason.
 	Abort()
 }
 
 // Config is what a Service is made of.
 type Config struct {
-	// Mail is a captured mail as local machines get it.
+	// Mail returns a captured mail as local machines get it.
 	Mail func(*hookglass.Event) []byte
-	// HoldAll reads events as there is room for so many times their size until ctx is done, as the capability that
-	// captures can; nil: there is always room. It answers unavailable.
+	// HoldAll reads events once there is memory for that many times their size, and keeps it reserved until ctx is
+	// done. The capture capability provides it; nil: there is always room. It answers unavailable.
 	HoldAll func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error)
-	// Retention is the age at which events are purged where an account sets none.
+	// Retention is the age at which events are purged if their account sets none.
 	Retention time.Duration
 	// Draining is closed when the server stops.
 	Draining <-chan struct{}
@@ -120,7 +119,7 @@ type Config struct {
 type Service struct {
 	Config
 	db *store.DB
-	// bodies are the large events that are being sent to clients.
+	// bodies bounds the large events that are being sent to clients.
 	bodies *fair.Bodies
 	node   string
 	lease  time.Duration
@@ -132,7 +131,7 @@ type Service struct {
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
 	closed   bool
-	ended    []ending // what could not be written down yet
+	ended    []ending // endings that could not be stored yet
 	open     sync.WaitGroup
 }
 
@@ -149,9 +148,9 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 }
 
-// Run keeps the node's lease, ends what other nodes left behind, and closes sockets whose rights have ended, until ctx
-// ends or the server drains. Then it tells every client that it may come back, and returns when no session is left and
-// ctx has ended.
+// Run keeps the node's lease, ends the sessions of dead nodes, and closes sockets whose rights have ended, until ctx
+// ends or the server drains. Then it tells all clients to reconnect, and returns when no session is left and ctx has
+// ended.
 func (s *Service) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
@@ -171,7 +170,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// disconnectAll tells all clients that the server stops, and takes no new ones.
+// disconnectAll disconnects all clients, and accepts no new ones.
 func (s *Service) disconnectAll() {
 	s.mu.Lock()
 	s.closed = true
@@ -189,8 +188,8 @@ func (s *Service) disconnectAll() {
 	})
 }
 
-// Hold runs fn on a goroutine of its own, for which Run waits: a socket is served there from before its session begins
-// until after it has ended. It reports false, and runs nothing, when the server stops.
+// Hold runs fn on a goroutine of its own, for which Run waits. It serves a socket, from before its session begins until
+// after it has ended. When the server stops it returns false and runs nothing.
 func (s *Service) Hold(fn func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +207,8 @@ func (s *Service) Hold(fn func()) bool {
 	return true
 }
 
-// aside runs fn on another goroutine and waits for it. What asks a database needs a deep stack, and a goroutine that
-// lives as long as a socket would keep it for nothing.
+// aside runs fn on another goroutine and waits for it. Queries need a deep stack, which a goroutine as long-lived as a
+// socket would keep.
 func aside[T any](fn func() (T, error)) (T, error) {
 	type outcome struct {
 		v     T
@@ -232,7 +231,7 @@ func aside[T any](fn func() (T, error)) (T, error) {
 	return o.v, o.err
 }
 
-// leave forgets the node, so that nobody waits for its lease to end.
+// leave removes the node, so that nobody waits for its lease to end.
 func (s *Service) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopFor)
 	defer cancel()
@@ -243,7 +242,7 @@ func (s *Service) leave(ctx context.Context) {
 	}
 }
 
-// digest is how secrets of 128 random bits are stored.
+// digest hashes a secret for storage. Its 128 random bits need no salt.
 func digest(secret string) []byte {
 	h := sha256.Sum256([]byte(secret))
 	return h[:]

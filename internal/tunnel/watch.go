@@ -8,7 +8,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// watch is the slow poll, and hears of rights that end.
+// watch is the slow poll, and closes sockets whose rights end.
 func (s *Service) watch(ctx context.Context) {
 	tokens := s.db.Listen(store.TopicTokens)
 	defer tokens.Close()
@@ -24,12 +24,12 @@ func (s *Service) watch(ctx context.Context) {
 			return
 		}
 		if err := s.checkRights(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("the rights of tunnels could not be looked at", "error", err)
+			s.Log.Warn("the rights of tunnels could not be checked", "error", err)
 		}
 	}
 }
 
-// look wakes the sessions of endpoints with events that came since the last look.
+// look wakes the sessions of endpoints that have events since the last look.
 func (s *Service) look(ctx context.Context, since int64) int64 {
 	var endpoints []int64
 	newest := since
@@ -68,8 +68,8 @@ func (s *Service) all() []*Session {
 	return all
 }
 
-// checkRights ends sockets whose token was revoked or has expired, and those whose endpoint is gone. A socket that has
-// other endpoints left is told that the one is.
+// checkRights closes sockets whose token was revoked or has expired, and those whose endpoint is gone. A socket with
+// other endpoints left only has that subscription rejected.
 func (s *Service) checkRights(ctx context.Context) error {
 	sessions := s.all()
 	if len(sessions) == 0 {
@@ -134,8 +134,8 @@ func (x *Session) checkRights(usable map[int64]bool, kept map[int64]hookglass.En
 		if x.remove(sub.key) == nil {
 			continue
 		}
-		x.s.Hold(func() { // a socket that is stuck must not hold up the others; where the server stops, all of them end
-			_ = x.conn.Reject(x.ctx, sub.key) // its end is noticed elsewhere
+		x.s.Hold(func() { // in the background: a stuck socket must not hold up others
+			_ = x.conn.Reject(x.ctx, sub.key) // if the socket is broken, its reader notices
 			x.s.end(ending{subscription: sub.Num})
 		})
 	}
