@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Chaos makes deliveries what at-least-once delivery allows them to be: twice, late, out of order, or not at all. What
-// happens to the n-th event follows from the seed and n alone.
+// Chaos delivers events in the ways that at-least-once delivery allows: twice, late, out of order, or not at all. What
+// happens to the n-th event depends on the seed and n only.
 type Chaos struct {
 	Duplicate float64       // share of events that are delivered a second time
-	Drop      float64       // share that is not delivered; they stay undelivered at the server
+	Drop      float64       // share that is not delivered; the server keeps them as undelivered
 	Reorder   time.Duration // each event is held for up to this long, so that others overtake it
-	MinDelay  time.Duration // each event is late by at least this
-	MaxDelay  time.Duration // and at most this; what is delayed keeps its order
+	MinDelay  time.Duration // each event is delayed by at least this
+	MaxDelay  time.Duration // and at most this, keeping the order
 	Seed      uint64
 }
 
-// maxChaos bounds how late an event may be made.
+// maxChaos bounds the delay of an event.
 const maxChaos = time.Hour
 
 // ParseChaos reads a list such as duplicate=20%,reorder=5s,drop=5%,delay=0-3s,seed=7. Without a seed it is 1.
@@ -95,22 +95,23 @@ func lateness(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// earliestRepeat is for a handler that has a thread for each request to begin with the first of two deliveries.
+// earliestRepeat is the least time before a second delivery, so that a handler with a thread for each request begins
+// with the first.
 const earliestRepeat = 20 * time.Millisecond
 
 // fate is what happens to one event.
 type fate struct {
 	drop   bool
 	twice  bool
-	hold   time.Duration // others may overtake it
-	delay  time.Duration // others may not
+	hold   time.Duration // delay in which others may overtake it
+	delay  time.Duration // delay in which they may not
 	second time.Duration // from the first delivery to the second
 }
 
-// fate tells what happens to the n-th event.
+// fate returns what happens to the n-th event.
 func (c Chaos) fate(n uint64) fate {
 	r := rand.New(rand.NewPCG(c.Seed, n))
-	// All is drawn whatever is used, so that changing one setting leaves the others' draws alone.
+	// Draw all values in any case, so that changing one setting does not change the draws of the others.
 	drop, twice, hold, delay, second := r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64()
 	f := fate{drop: drop < c.Drop, twice: twice < c.Duplicate}
 	f.hold = time.Duration(hold * float64(c.Reorder))
@@ -119,32 +120,32 @@ func (c Chaos) fate(n uint64) fate {
 	return f
 }
 
-// ChaosReport is what a handler made of it.
+// ChaosReport says how a handler coped with chaos.
 type ChaosReport struct {
 	Seed       uint64 `json:"seed"`
 	Events     int    `json:"events"`
 	Dropped    int    `json:"dropped"`
 	Duplicated int    `json:"duplicated"`
-	Overtaken  int    `json:"overtaken"` // delivered behind one that came after it
-	// Differing are the events whose two deliveries were answered differently, and RefusedAgain those whose second was
-	// answered with no 2xx though the first was: a handler that expects each event once.
+	Overtaken  int    `json:"overtaken"` // delivered after a later event
+	// Differing are the events whose two deliveries were answered differently, and RefusedAgain those with a 2xx for
+	// the first and not for the second delivery: the handler expects each event only once.
 	Differing    []string `json:"differing"`
 	RefusedAgain []string `json:"refused_again"`
 }
 
-// trial keeps what is needed for a ChaosReport.
+// trial collects the figures of a ChaosReport.
 type trial struct {
 	mu     sync.Mutex
 	report ChaosReport
 	latest uint64
-	first  map[string]int // status of the first delivery of those delivered twice
+	first  map[string]int // of events delivered twice: the status of the first delivery
 }
 
 func newTrial(seed uint64) *trial {
 	return &trial{report: ChaosReport{Seed: seed}, first: make(map[string]int)}
 }
 
-// met notes the fate of an event.
+// met records the fate of an event.
 func (t *trial) met(f fate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +155,7 @@ func (t *trial) met(f fate) {
 	}
 }
 
-// begin notes that the n-th event is on its way to the handler.
+// begin records that the n-th event is being sent to the handler.
 func (t *trial) begin(n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,7 +165,7 @@ func (t *trial) begin(n uint64) {
 	t.latest = max(t.latest, n)
 }
 
-// answered notes an answer to an event that is delivered twice.
+// answered records an answer to an event that is delivered twice.
 func (t *trial) answered(id string, a answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

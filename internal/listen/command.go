@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// commandAddress stands for a command where the server wants an address. What the command is stays on this machine.
+	// commandAddress is the address that the server is told for a command. The command itself never leaves this
+	// machine.
 	commandAddress = "exec:command"
-	// lastWords is how long a command has from being told to end to being killed, and what it left running from its end
-	// to that of what it printed.
+	// lastWords is how long a command has to end after it was told to, before it is killed, and how long its output is
+	// still read when processes that it started outlive it.
 	lastWords  = time.Second
 	keepErrors = 2 << 10 // bytes of the end of stderr
 )
 
-// RunCommand returns the target that is a command.
+// RunCommand returns a target that is a command.
 func RunCommand(text string) (Target, error) {
 	if strings.TrimSpace(text) == "" || strings.Contains(text, "\x00") {
 		return Target{}, errors.New("exec names no command, such as ./handle.sh")
@@ -35,8 +36,8 @@ func RunCommand(text string) (Target, error) {
 	return Target{Command: text}, nil
 }
 
-// facts are what a command is told of an event or of a replay, each as HOOKGLASS_ and its name. Every one is there each
-// time, if only as an empty text: the listener may have been started by a command of another.
+// facts are what a command is told about an event or a replay, in variables named HOOKGLASS_… All of them are set each
+// time, if need be to an empty text: the listener itself may run inside a command of another listener.
 type facts struct{ request, endpoint, method, path, query, provider, event, ip, replay string }
 
 func (f facts) list(media string) (all []string) {
@@ -49,8 +50,8 @@ func (f facts) list(media string) (all []string) {
 	return all
 }
 
-// errand makes a request for a command. Header fields go as they came, for there is no connection that some of them
-// would belong to; those of set take the place of others of the same name.
+// errand builds a request for a command. Header fields are passed on as they came, including those that belong to a
+// connection; those of set replace others of the same name.
 func errand(to Target, f facts, fields, set hookglass.Headers, body []byte) outgoing {
 	o := outgoing{method: f.method, to: to, body: body}
 	for _, h := range fields {
@@ -63,8 +64,8 @@ func errand(to Target, f facts, fields, set hookglass.Headers, body []byte) outg
 	return o
 }
 
-// invoke runs the command of a request. A lane runs one at a time: they end in the order of their events, and a script
-// is rarely made to be run beside itself.
+// invoke runs the command of a request. A lane runs one command at a time, so that they end in the order of their
+// events; scripts are rarely made to run concurrently with themselves.
 func (a *lane) invoke(ctx context.Context, o outgoing, limit time.Duration, keep int, begun func()) answer {
 	defer begun()
 	select {
@@ -82,9 +83,9 @@ func (a *lane) invoke(ctx context.Context, o outgoing, limit time.Duration, keep
 	return execute(ctx, o, a.l.cfg.Environment, keep)
 }
 
-// execute runs a command by the shell. No text of the event is part of the command line: the body is its stdin, and all
-// else stands in its environment and in a file. What it prints is the body of the answer, of which at most keep bytes
-// are kept.
+// execute runs a command with the shell. No text of the event is part of the command line: the body is its stdin,
+// everything else is in its environment and in a file. The answer's body is its output, of which at most keep bytes are
+// kept.
 func execute(ctx context.Context, o outgoing, environment []string, keep int) (a answer) {
 	started := time.Now()
 	defer func() { a.took = time.Since(started) }()
@@ -104,7 +105,7 @@ func execute(ctx context.Context, o outgoing, environment []string, keep int) (a
 	err = cmd.Wait()
 	stopped := err != nil && ctx.Err() != nil && !errors.Is(err, exec.ErrWaitDelay)
 	if stopped {
-		kill(cmd) // what the shell had started, too
+		kill(cmd) // including what the shell had started
 	}
 	a = answer{declared: -1, maySent: true, exit: cmd.ProcessState.ExitCode(), complaint: complaints.text()}
 	switch {
@@ -136,7 +137,7 @@ func execute(ctx context.Context, o outgoing, environment []string, keep int) (a
 	return a
 }
 
-// headerFile writes header fields, one a line, as they came.
+// headerFile writes header fields to a file, one per line, as they came.
 func headerFile(fields hookglass.Headers) (name string, err error) {
 	f, err := os.CreateTemp("", "hookglass-headers-*")
 	if err != nil {
@@ -144,7 +145,7 @@ func headerFile(fields hookglass.Headers) (name string, err error) {
 	}
 	var b bytes.Buffer
 	for _, h := range fields {
-		if ValidField(h) { // else it would be several lines
+		if ValidField(h) { // an invalid one could span several lines
 			b.WriteString(h.Name + ": " + h.Value + "\n")
 		}
 	}
@@ -156,7 +157,7 @@ func headerFile(fields hookglass.Headers) (name string, err error) {
 	return f.Name(), nil
 }
 
-// mediaOf is the type of what a command printed, for a sender that waits for it.
+// mediaOf returns the media type of a command's output, for a sender that waits for it.
 func mediaOf(body []byte, whole bool) string {
 	text := bytes.TrimSpace(body)
 	for i := 0; !whole && i < utf8.UTFMax-1 && !utf8.Valid(text); i++ { // it may end within a character
@@ -171,7 +172,7 @@ func mediaOf(body []byte, whole bool) string {
 	return "application/octet-stream"
 }
 
-// beginning keeps the first bytes of what is written, and counts all.
+// beginning keeps the first bytes of what is written, and counts all bytes.
 type beginning struct {
 	keep int
 	kept []byte
@@ -199,7 +200,7 @@ func (e *ending) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is what was kept without the blanks around it, and without a character of which a part is missing.
+// text returns the kept bytes, trimmed, without an incomplete character at the beginning.
 func (e *ending) text() string {
 	kept := e.kept
 	for i := 0; e.cut && i < utf8.UTFMax-1 && len(kept) > 0 && !utf8.RuneStart(kept[0]); i++ {

@@ -20,31 +20,31 @@ import (
 
 const (
 	connectLimit = 5 * time.Second // to connect and, with TLS, to shake hands
-	// idleLimit is how long a connection waits for its next use. Servers drop idle ones after 2 s (gunicorn) and more;
-	// who leaves before them never sends a request into a connection that is just being closed.
+	// idleLimit is how long an idle connection is kept. Servers close idle ones after 2 s (gunicorn) or more; closing
+	// earlier avoids sending a request into a connection that is just being closed.
 	idleLimit = time.Second
-	maxIdle   = 64       // connections that wait, for all targets
-	inline    = 64 << 10 // a body up to this goes out before the answer is read; a larger one beside it
-	maxAnswer = 64 << 20 // bytes of an answer that are read; what is longer ends with its connection
+	maxIdle   = 64       // idle connections, for all targets
+	inline    = 64 << 10 // a body up to this is sent before the answer is read; a larger one concurrently
+	maxAnswer = 64 << 20 // bytes of an answer that are read; then the connection is closed
 	maxHead   = 1 << 20  // bytes of an answer before its body, as net/http's servers take of a request
-	maxInform = 32       // answers 1xx before the one that counts
+	maxInform = 32       // 1xx responses before the final one
 )
 
-// answer is what came of a request.
+// answer is the result of a request.
 type answer struct {
 	status   int // 0: none came
 	reason   string
 	header   http.Header
-	body     []byte // as much as was to be kept
+	body     []byte // the part that is kept
 	observed int64  // bytes of the body that came
 	declared int64  // Content-Length; -1: none
 	whole    bool   // body holds all of it
-	cut      string // why it does not
-	lost     error  // what ended the body before its end; the status counts for a delivery all the same
+	cut      string // why it is not whole
+	lost     error  // what broke off the body; for a delivery the status still counts
 	took     time.Duration
 
-	failure string // category, where no answer came
-	problem string // and why, for a person; also why a command failed
+	failure string // category, if there was no answer
+	problem string // and the reason, for people; also why a command failed
 	maySent bool   // bytes of the request may have reached the target
 
 	exit      int    // code of a command; -1: it was ended
@@ -54,7 +54,7 @@ type answer struct {
 // ok reports whether the event counts as delivered (decisions, section 10).
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
-// carrier sends requests over connections that it keeps. It is safe for concurrent use.
+// carrier sends requests over pooled connections. It is safe for concurrent use.
 type carrier struct {
 	insecure bool
 	mu       sync.Mutex
@@ -67,15 +67,15 @@ type link struct {
 	net.Conn
 	raw    net.Conn
 	in     *bufio.Reader
-	head   *headBound // of what in reads
+	head   *headBound // bounds what in reads
 	to     string
 	parked time.Time
 }
 
-// headBound bounds what is read of a connection while the head of an answer is: a target may never end it.
+// headBound bounds the bytes of an answer's head: a target may never end it.
 type headBound struct {
 	from io.Reader
-	left int // bytes that may come; negative: what comes is a body
+	left int // bytes allowed; negative: no bound, the body is read
 }
 
 func (b *headBound) Read(p []byte) (int, error) {
@@ -92,8 +92,8 @@ func (b *headBound) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send sends a request once and reads its answer, of whose body it keeps at most keep bytes. begun is called, once,
-// when the request is on its way, or will never be. The time that the exchange may take is ctx's.
+// send sends a request once and reads its answer, of whose body it keeps at most keep bytes. begun is called once, when
+// the request was sent or will never be. ctx bounds the exchange.
 func (c *carrier) send(ctx context.Context, o outgoing, keep int, begun func()) (a answer) {
 	started := time.Now()
 	var once sync.Once
@@ -131,7 +131,7 @@ func (c *carrier) send(ctx context.Context, o outgoing, keep int, begun func()) 
 			err = werr
 		}
 		wrote <- nil
-	default: // answered before the request was read to its end
+	default: // answered before the request was written completely
 		reusable = false
 	}
 	if reusable {
@@ -164,7 +164,7 @@ func read(conn *link, method string, keep int) (a answer, reusable bool, err err
 	}
 	defer res.Body.Close()
 	conn.head.left = -1
-	if res.StatusCode > 599 { // RFC 9110, section 15: it cannot be told as it is
+	if res.StatusCode > 599 { // RFC 9110, section 15: there is no such status
 		return a, false, fmt.Errorf("malformed HTTP response: %w of %d", errStatus, res.StatusCode)
 	}
 	_, reason, _ := strings.Cut(res.Status, " ")
@@ -187,7 +187,7 @@ func read(conn *link, method string, keep int) (a answer, reusable bool, err err
 	return a, !res.Close && a.observed < maxAnswer && res.StatusCode != http.StatusSwitchingProtocols && conn.in.Buffered() == 0, nil
 }
 
-// connect takes a connection that waits, or makes one.
+// connect takes an idle connection, or makes one.
 func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 	key := t.Scheme + " " + t.address()
 	for {
@@ -219,8 +219,8 @@ func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 	return &link{Conn: conn, raw: raw, in: bufio.NewReader(head), head: head, to: key}, nil
 }
 
-// dial connects to a target. A name of this machine means both of its addresses: a handler may listen on one of them
-// alone, and where the name is looked up it may lead to the other, or nowhere.
+// dial connects to a target. For a name of this machine it tries both loopback addresses: a handler may listen on only
+// one of them, and a resolver may return the other, or nothing.
 func dial(ctx context.Context, t Target) (net.Conn, error) {
 	d := new(net.Dialer)
 	conn, err := d.DialContext(ctx, "tcp", t.address())
@@ -234,19 +234,19 @@ func dial(ctx context.Context, t Target) (net.Conn, error) {
 			return conn, nil
 		}
 		if unknown := new(net.DNSError); host == "127.0.0.1" && errors.As(err, &unknown) {
-			err = other // the name is known: it is this machine's
+			err = other // not a DNS error: the name does mean this machine
 		}
 	}
 	return nil, err
 }
 
-// errTLS marks what went wrong between connecting and the request.
+// errTLS marks a failed TLS handshake.
 var errTLS = errors.New("TLS")
 
-// errHead marks an answer that is all head.
+// errHead marks an answer whose head is too long.
 var errHead = errors.New("the head of the answer is too long")
 
-// errStatus marks an answer whose status is none of HTTP.
+// errStatus marks an answer with a status that HTTP does not have.
 var errStatus = errors.New("status")
 
 func (c *carrier) take(key string) *link {
@@ -270,8 +270,8 @@ func (c *carrier) park(l *link) {
 	c.expire()
 }
 
-// expire closes what waited too long, or is one too many, and sees to it that the others are closed in time, whether or
-// not there is another request: a server that serves one connection at a time has nothing for those that come after it.
+// expire closes connections that were idle too long or are too many, and schedules the closing of the others: a server
+// that serves one connection at a time is blocked by an idle one.
 func (c *carrier) expire() {
 	for len(c.idle) > 0 && (len(c.idle) > maxIdle || time.Since(c.idle[0].parked) >= idleLimit) {
 		c.idle[0].Close()
@@ -292,7 +292,7 @@ func (c *carrier) expire() {
 	}
 }
 
-// close drops the connections that wait.
+// close closes the idle connections.
 func (c *carrier) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,7 +302,7 @@ func (c *carrier) close() {
 	c.idle = nil
 }
 
-// failed says why no answer came.
+// failed returns the answer for a request without one.
 func failed(ctx context.Context, err error, sent bool) answer {
 	a := answer{declared: -1, maySent: sent, failure: api.FailureUnknown, problem: plain(err)}
 	var dns *net.DNSError
@@ -334,12 +334,12 @@ func failed(ctx context.Context, err error, sent bool) answer {
 	return a
 }
 
-// closed reports whether the other end broke a connection off.
+// closed reports whether the other end closed the connection.
 func closed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// entire is the answer as one to a replay, for which only a complete one counts (decisions, section 13).
+// entire returns the answer for a replay, where only a complete one counts (decisions, section 13).
 func (a answer) entire(ctx context.Context) answer {
 	if a.lost == nil {
 		return a
@@ -352,7 +352,7 @@ func (a answer) entire(ctx context.Context) answer {
 	return broken
 }
 
-// plain is the text of an error without the addresses that net puts before it.
+// plain returns the text of an error without the addresses that net puts before it.
 func plain(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {

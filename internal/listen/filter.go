@@ -5,10 +5,10 @@ import (
 	"hookglass/api"
 )
 
-// told is an event as far as a listener is told of it, which is less than a server knows.
+// told returns an event with the fields that a listener is sent, which are fewer than the server has.
 func told(r *api.TunnelRequest) *hookglass.Event {
 	path, rawQuery, list := r.Received()
-	body, _ := r.Bytes() // one that can not be read fails when it is to be sent
+	body, _ := r.Bytes() // an unreadable body fails later, when it is sent
 	e := &hookglass.Event{
 		ID: hookglass.EventID(r.ID), Type: hookglass.EventWebhook, Method: r.Method, Path: path, RawQuery: rawQuery, Size: r.BodySize, Provider: r.DetectedProvider,
 		Payload: &hookglass.Payload{Headers: fieldsOf(list, r.Headers), Body: body},

@@ -23,8 +23,8 @@ type parcel struct {
 	sight     *sight
 	recovered bool
 	number    uint64        // of arrival, for chaos
-	twice     time.Duration // chaos: it is delivered twice, the second time so long after the first; 0: once
-	again     bool          // and this is the second time
+	twice     time.Duration // chaos: deliver it again after this time; 0: do not
+	again     bool          // chaos: this is the second delivery
 }
 
 // lane delivers the events of one endpoint.
@@ -34,15 +34,16 @@ type lane struct {
 	queue    chan parcel
 	slots    chan struct{}
 	turn     chan struct{} // holds a value while a command runs
-	last     time.Time     // chaos: when the latest of those delayed is due; under the listener's mu
+	last     time.Time     // chaos: when the latest delayed event is due; guarded by the listener's mu
 }
 
 func newLane(l *Listener, e Endpoint) *lane {
 	return &lane{l: l, endpoint: e, queue: make(chan parcel, laneLength), slots: make(chan struct{}, laneWidth), turn: make(chan struct{}, 1)}
 }
 
-// offer takes an event in. What was seen before is not taken again: its sight is returned all the same, nil for what
-// concerns nobody. A live event that finds too many before it is left for later; one that is caught up on waits.
+// offer accepts an event for delivery. An event that was seen before is not accepted again, but its sight is returned;
+// for one that the filters leave out it returns nil. When too many events wait, a live one is left for later, and a
+// recovered one waits here.
 func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) *sight {
 	l := a.l
 	to, ok := a.endpoint.route(r)
@@ -97,15 +98,15 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 	return s
 }
 
-// leave notes that an event which came at a time is left for later. Events come in the order of their capture, and one
-// whose sender was slow came long before others that were captured before it. The caller holds the lock.
+// leave records that an event is left for later. It keeps the earliest time: events come in the order of their capture,
+// but one with a slow sender was received long before others that were captured first. The caller holds the lock.
 func (l *Listener) leave(at time.Time) {
 	if l.behind.IsZero() || at.Before(l.behind) {
 		l.behind = at
 	}
 }
 
-// abandon takes back an event that was taken in and cannot be delivered any more.
+// abandon takes back an accepted event that can no longer be delivered.
 func (a *lane) abandon(p parcel) {
 	l := a.l
 	l.mu.Lock()
@@ -117,7 +118,7 @@ func (a *lane) abandon(p parcel) {
 	close(p.sight.done)
 }
 
-// tempt lets chaos decide about an event.
+// tempt applies chaos to an event.
 func (a *lane) tempt(p parcel) {
 	f := a.l.cfg.Chaos.fate(p.number)
 	a.l.trial.met(f)
@@ -129,11 +130,11 @@ func (a *lane) tempt(p parcel) {
 	due := now.Add(f.delay)
 	a.l.mu.Lock()
 	if due.Before(a.last) {
-		due = a.last // what is delayed keeps its order
+		due = a.last // delayed events keep their order
 	}
 	a.last = due
 	if f.twice {
-		a.l.extra++ // before the first delivery can be the last that is waited for
+		a.l.extra++ // before the first delivery settles, which might end the listener
 	}
 	a.l.mu.Unlock()
 	if f.twice {
@@ -142,8 +143,8 @@ func (a *lane) tempt(p parcel) {
 	a.after(due.Add(f.hold).Sub(now), p)
 }
 
-// repeat has chaos deliver an event a second time, once the first is on its way. It does not overtake the first, whose
-// answer is the one that is reported.
+// repeat schedules the second delivery of an event once the first was sent, so that it does not overtake that one,
+// whose answer is reported.
 func (a *lane) repeat(p parcel) {
 	if p.twice > 0 && !p.again {
 		p.again = true
@@ -151,7 +152,7 @@ func (a *lane) repeat(p parcel) {
 	}
 }
 
-// after puts an event into the queue when it is due.
+// after queues an event when it is due.
 func (a *lane) after(wait time.Duration, p parcel) {
 	a.l.work.Go(func() {
 		select {
@@ -166,8 +167,8 @@ func (a *lane) after(wait time.Duration, p parcel) {
 	})
 }
 
-// run begins deliveries in order until ctx ends. A server that has a thread for each connection takes two requests that
-// were written one right after the other in any order; so what is written has a head start, too.
+// run starts deliveries in order until ctx ends. A server with a thread for each connection may handle two requests
+// that arrive together in either order; so each gets a head start.
 func (a *lane) run(ctx context.Context) {
 	for {
 		select {
@@ -194,14 +195,14 @@ func (a *lane) run(ctx context.Context) {
 	}
 }
 
-// headStart is how long the next delivery waits for the answer to the one before, where others wait behind it. What is
-// answered sooner is taken in order whatever the server is like. The more that wait, the less each is given: before
-// there is no more room for them, two thousand a second are begun.
+// headStart is how long the next delivery waits for the answer to the one before. A request that is answered within
+// that time is handled in order by any server. The more events wait, the shorter it is: before the queue is full, two
+// thousand are started a second.
 func headStart(waiting int) time.Duration {
 	return min(5*time.Millisecond, 250*time.Millisecond/time.Duration(max(waiting, 1)))
 }
 
-// within waits for done for so long at most, and reports whether it came.
+// within waits for done, at most for d, and reports whether it came.
 func within(d time.Duration, done <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -213,8 +214,8 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// deliver sends an event to its target and reports what came of it. begun is called when it is on its way, answered
-// when it no longer is.
+// deliver sends an event to its target and reports the result. begun is called when it was sent, answered when it is
+// over.
 func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	l := a.l
 	if !p.again {
@@ -234,7 +235,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	answered()
 	select {
 	case <-l.ended:
-		if got.status == 0 { // cut off by the end: what became of it is not known, and not said
+		if got.status == 0 { // interrupted by the end of the listener: the outcome is unknown and not reported
 			return
 		}
 	default:
@@ -261,8 +262,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	}
 	report := a.report(p.event, p.to.String(), out.url(), got)
 	if p.recovered {
-		// The recovery says afterwards that it is done, and the server believes reports alone: so they are there by
-		// then.
+		// A recovery is reported as done afterwards, and the server counts only reports: they must be there by then.
 		l.reports.deliver(ctx, report)
 	} else {
 		l.reports.report(report)
@@ -270,8 +270,8 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	a.settle(p, d, got.ok())
 }
 
-// carry sends a request to its address or runs its command. begun is called once, when it is on its way or will never
-// be. A command has its time from when its turn comes.
+// carry sends a request to its address or runs its command. begun is called once, when it was sent or will never be.
+// The time limit of a command starts when its turn comes.
 func (a *lane) carry(ctx context.Context, o outgoing, limit time.Duration, keep int, begun func()) answer {
 	if o.to.Command != "" {
 		return a.invoke(ctx, o, limit, keep, begun)
@@ -281,7 +281,7 @@ func (a *lane) carry(ctx context.Context, o outgoing, limit time.Duration, keep 
 	return a.l.carrier.send(ctx, o, keep, begun)
 }
 
-// settle notes that an event is done with.
+// settle records that an event is done with.
 func (a *lane) settle(p parcel, d Delivered, ok bool) {
 	l := a.l
 	l.mu.Lock()
@@ -303,19 +303,19 @@ func (a *lane) settle(p parcel, d Delivered, ok bool) {
 	l.endIfEnough()
 }
 
-// full reports whether no more events are taken. The caller holds the lock.
+// full reports whether no more events are accepted. The caller holds the lock.
 func (l *Listener) full() bool {
 	return l.stopping || l.cfg.ExitAfter > 0 && l.admitted >= l.cfg.ExitAfter
 }
 
-// endIfEnough ends the listener when the last of so many events is done with.
+// endIfEnough ends the listener once ExitAfter events are settled.
 func (l *Listener) endIfEnough() {
 	if l.reached() {
 		l.enough()
 	}
 }
 
-// reached reports whether the last of so many events is done with.
+// reached reports whether ExitAfter events are settled.
 func (l *Listener) reached() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -328,7 +328,7 @@ func (l *Listener) evidenceLimit() int {
 	return l.evidence
 }
 
-// noticed warns when an address stops answering, once, and tells when it is back.
+// noticed warns once when an address stops answering, and once when it answers again.
 func (l *Listener) noticed(to Target, got answer) {
 	if to.Command != "" {
 		return
@@ -349,7 +349,7 @@ func (l *Listener) noticed(to Target, got answer) {
 	}
 }
 
-// Probe reports whether something takes connections at a target.
+// Probe reports whether a target accepts connections.
 func (l *Listener) Probe(ctx context.Context, to Target) bool {
 	conn, err := l.carrier.connect(ctx, to)
 	if err != nil && !strings.Contains(err.Error(), errTLS.Error()) {
@@ -362,7 +362,7 @@ func (l *Listener) Probe(ctx context.Context, to Target) bool {
 	return true
 }
 
-// report puts what came of an event into the server's words.
+// report converts the result of a delivery to a report.
 func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer) api.DeliveryReport {
 	took := got.took.Milliseconds()
 	message := got.reason
@@ -402,8 +402,8 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 	return e
 }
 
-// object joins repeated fields, except for those that cannot be joined (RFC 9110, section 5.3). Of more than a report
-// takes it leaves the longest out: for the sake of what they say it would be refused whole.
+// object joins repeated fields, except for those that cannot be joined (RFC 9110, section 5.3). It leaves out the
+// longest fields beyond the bounds of a report, which would otherwise be refused as a whole.
 func object(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	size := 0
@@ -425,7 +425,7 @@ func object(h http.Header) map[string]string {
 	return out
 }
 
-// cut shortens a text that is for people.
+// cut shortens a text for people.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -1,16 +1,15 @@
 // Package listen is the local end of the tunnel: it keeps a socket open to the server, sends each captured event to an
-// address on this machine as its sender sent it, or runs a command for it, and reports what came of it. It hides
-// reconnecting, catching up on what was missed, the order and number of deliveries, the writing of HTTP/1.1 that
-// changes no byte of a header, and how a command is started, bounded and ended.
+// address on this machine as its sender sent it, or runs a command for it, and reports the result. It hides
+// reconnecting, catching up on missed events, the order and concurrency of deliveries, the writing of HTTP/1.1 without
+// changing a byte of a header, and how a command is started, bounded and stopped.
 //
-// Nothing is lost between the two ends. A report is kept until the server has it; what arrived while there was no
-// connection, or faster than the handler answers, is asked for afterwards; and an event that was seen is not delivered
+// Nothing is lost between the two ends. A report is kept until the server has it. Events that arrived while there was
+// no connection, or faster than the handler answers, are fetched afterwards. An event that was seen is not delivered
 // again, however often it comes.
 //
-// The events of an endpoint are begun in the order of their capture, and each has a few milliseconds to be answered
-// before the next is begun. Up to 16 of them are on their way at once, as they are when a sender calls by itself; so a
-// handler that takes longer for one may end behind its successor. Commands run one after another. Endpoints do not wait
-// for one another.
+// Deliveries of an endpoint start in the order of capture, each a few milliseconds after the one before unless that is
+// answered sooner. Up to 16 are under way at once, as with a sender's own calls, so a slow one may end after its
+// successor. Commands run one after another. Endpoints do not wait for one another.
 package listen
 
 import (
@@ -25,11 +24,11 @@ import (
 	"hookglass/client"
 )
 
-// Recovery says what is done about events that were missed.
+// Recovery says what to do about missed events.
 type Recovery string
 
-// The ways of recovery (decisions, section 10). An outage of this listener's own life is caught up on by every way but
-// none; they differ in what is done about outages before it began.
+// The ways of recovery (decisions, section 10). Outages during this listener's life are caught up on by all of them but
+// none; they differ in how they treat earlier outages.
 const (
 	RecoverAll    Recovery = "all"
 	RecoverAsk    Recovery = "ask"
@@ -37,53 +36,54 @@ const (
 	RecoverNone   Recovery = "none"
 )
 
-// recentWindow is what RecoverRecent looks back (decisions, section 14).
+// recentWindow is how far RecoverRecent looks back (decisions, section 14).
 const recentWindow = 120 * time.Minute
 
-// Endpoint is one whose events are wanted.
+// Endpoint is an endpoint to listen to.
 type Endpoint struct {
 	ID       string
 	Name     string
 	Email    bool
-	Target   *Target // nil: what no route takes is only shown
+	Target   *Target // nil: events that no route takes are only shown
 	Routes   []Route // the first that matches takes an event
 	Events   []string
 	Provider string
-	When     func(*hookglass.Event) bool // whether it is wanted, by what a listener is told of it; nil: all are
-	Headers  hookglass.Headers           // added to each request, in the place of fields of the same name
+	When     func(*hookglass.Event) bool // a filter on what the listener is sent of an event; nil: all pass
+	Headers  hookglass.Headers           // set on each request, replacing fields of the same name
 }
 
-// Config is what a listener is to do.
+// Config configures a listener.
 type Config struct {
 	Client    *client.Client
 	Endpoints []Endpoint
-	// Door is the webhook endpoint that tickets are asked for where only mailboxes are listened to, which give none.
+	// Door is a webhook endpoint to request tickets for when only mailboxes are listened to, which have no tickets.
 	Door    string
 	Recover Recovery
-	// Ask decides about n events that were missed before the listener began; nil declines. It is for RecoverAsk.
+	// Ask decides whether to deliver n events that were missed before the listener began; nil declines. It is used with
+	// RecoverAsk.
 	Ask      func(ctx context.Context, n int) bool
 	Chaos    *Chaos // nil: none
-	Insecure bool   // certificates of targets are not checked
-	// Environment is what commands are run with, beside the facts of their events.
+	Insecure bool   // do not verify certificates of targets
+	// Environment is the environment of commands, to which the facts of their events are added.
 	Environment []string
 	ExitAfter   int // events after which the listener ends; 0: never
 	Machine     api.TunnelMetadata
-	// Tell is told what happens, one note at a time. It must not block for long.
+	// Tell receives notes about what happens, one at a time. It must not block for long.
 	Tell func(Note)
 
-	ahead func(waiting int) time.Duration // headStart; a test sets another
-	looks []time.Duration                 // takeover; a test sets others
+	ahead func(waiting int) time.Duration // headStart; set in tests
+	looks []time.Duration                 // takeover; set in tests
 }
 
 const (
 	laneWidth   = 16                    // deliveries of one endpoint at once
-	laneLength  = 1_000                 // events of one endpoint that wait, as many as a server queues for a session
-	laneBytes   = 64 << 20              // and what they may weigh, for all endpoints
-	orderGrace  = 50 * time.Millisecond // a delivery that is not written by then no longer holds up the next
+	laneLength  = 1_000                 // waiting events of one endpoint, as many as a server queues for a session
+	laneBytes   = 64 << 20              // bytes of waiting events, for all endpoints
+	orderGrace  = 50 * time.Millisecond // a delivery that is not sent by then no longer holds up the next
 	localLimit  = 30 * time.Second      // for a target to answer
-	drainLimit  = 5 * time.Second       // for what is under way when the listener ends
+	drainLimit  = 5 * time.Second       // for deliveries under way when the listener ends
 	keepPreview = 2 << 10               // bytes of an answer that a note shows
-	rememberFor = 100_000               // events that are known to have been seen, and so with gaps and replays
+	rememberFor = 100_000               // events, and gaps and replays, that are remembered as seen
 )
 
 // Listener is the local end of a tunnel.
@@ -96,17 +96,17 @@ type Listener struct {
 	started time.Time
 
 	telling sync.Mutex
-	replays chan struct{} // holds a value for each that is made
+	replays chan struct{} // holds a value for each replay under way
 
 	mu       sync.Mutex
 	seen     *memory
 	weight   int64 // bytes of bodies that wait
 	admitted int   // events taken for delivery
-	settled  int   // of those, the finished
+	settled  int   // of those, the finished ones
 	extra    int   // chaos: second deliveries to come
 	arrivals uint64
 	summary  Summary
-	behind   time.Time       // since when events were left for later because too many wait; zero: none were
+	behind   time.Time       // since when events were left for later because too many waited; zero: none were
 	quiet    map[string]bool // targets that did not answer
 	heard    time.Time       // when the server's last message came
 	pinged   time.Time       // when its last ping came
@@ -114,22 +114,22 @@ type Listener struct {
 	evidence int             // bytes of an answer that a report may carry
 	enough   context.CancelFunc
 	stopping bool
-	leaveBy  time.Time       // when what is under way is no longer waited for; zero: the listener goes on
-	online   bool            // it has been, so that the next time is a reconnection
-	lost     time.Time       // since when events may be missed that were not caught up on; zero: none are
-	from     time.Time       // and by the server's clock
-	opened   time.Time       // when the first connection that came about was begun; zero: none did
-	gone     map[string]bool // endpoints that the server does not give
-	outage   *outage         // what is known of it; nil: none is being caught up on
+	leaveBy  time.Time       // when to stop waiting for what is under way; zero: the listener goes on
+	online   bool            // it has been connected, so the next time is a reconnection
+	lost     time.Time       // since when events may have been missed; zero: all are caught up on
+	from     time.Time       // the same by the server's clock
+	opened   time.Time       // when the first successful connection was begun; zero: there was none
+	gone     map[string]bool // endpoints that the server refuses
+	outage   *outage         // the one that is being caught up on, or nil
 	gaps     *memory         // that were seen
-	declined map[string]bool // gaps whose events a person did not want
-	commands *memory         // replays that were taken
+	declined map[string]bool // gaps that the user declined to recover
+	commands *memory         // replays that were accepted
 
-	ordered      int   // replays that wait or are made
-	orderedBytes int64 // and what they weigh
+	ordered      int   // replays that wait or are under way
+	orderedBytes int64 // and their bytes
 
 	work  sync.WaitGroup // deliveries, replays and recoveries under way
-	ended chan struct{}  // closed when none of it is waited for any longer
+	ended chan struct{}  // closed when they are no longer waited for
 }
 
 // New returns a listener. Its endpoints must be at least one.
@@ -158,8 +158,8 @@ func New(cfg Config) *Listener {
 	return l
 }
 
-// Run listens until ctx ends or ExitAfter events are settled, which is no error, or until the server refuses for good.
-// It never gives up otherwise: when the connection is lost it connects again.
+// Run listens until ctx ends, until ExitAfter events are settled, which is no error, or until the server refuses for
+// good. A lost connection is opened again, however often.
 func (l *Listener) Run(ctx context.Context) (Summary, error) {
 	ctx, l.enough = context.WithCancel(ctx)
 	defer l.enough()
@@ -182,7 +182,7 @@ func (l *Listener) Run(ctx context.Context) (Summary, error) {
 // stay keeps a session open.
 func (l *Listener) stay(ctx context.Context) error {
 	pause := newBackoff()
-	said := "" // of what keeps it from connecting, told once
+	said := "" // the last error, so that a repeated one is told once
 	for {
 		began := time.Now()
 		online, err := l.session(ctx)
@@ -195,7 +195,7 @@ func (l *Listener) stay(ctx context.Context) error {
 		if online {
 			l.mu.Lock()
 			if l.lost.IsZero() {
-				l.lost = l.heard // it may have been gone long before that was noticed
+				l.lost = l.heard // the connection may have been dead long before that was noticed
 			}
 			l.mu.Unlock()
 		}
@@ -212,7 +212,7 @@ func (l *Listener) stay(ctx context.Context) error {
 	}
 }
 
-// final is the error if trying again is of no use.
+// final returns the error if retrying is useless.
 func (l *Listener) final(err error) error {
 	var refused *client.Error
 	switch {
@@ -247,7 +247,7 @@ func (l *Listener) total() Summary {
 	return s
 }
 
-// wanted are the endpoints that the server has not refused.
+// wanted returns the endpoints that the server has not refused.
 func (l *Listener) wanted() []Endpoint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,15 +261,15 @@ func (l *Listener) ids() (all []string) {
 	return all
 }
 
-// forsake leaves an endpoint out from now on.
+// forsake drops an endpoint that the server refuses.
 func (l *Listener) forsake(id string) {
 	l.mu.Lock()
 	l.gone[id] = true
 	l.mu.Unlock()
-	l.tell(Warning{"the server does not give the events of " + id})
+	l.tell(Warning{"the server refuses to send the events of " + id})
 }
 
-// route finds where an event goes; ok is false where the endpoint's filters leave it out.
+// route finds the target of an event; ok is false when the endpoint's filters leave it out.
 func (e *Endpoint) route(r *api.TunnelRequest) (to *Target, ok bool) {
 	event := ""
 	if d := r.ProviderEventData; d != nil && d.EventType != nil {

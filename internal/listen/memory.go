@@ -13,10 +13,10 @@ import (
 type sight struct {
 	done  chan struct{} // closed when it is settled
 	ok    bool          // it was delivered
-	shown bool          // it has no target, and was not to be
+	shown bool          // it was only shown, having no target
 }
 
-// memory holds what was seen last, such as events, by id. What is not settled stays.
+// memory remembers what was seen last, such as events, by id. Unsettled entries are never dropped.
 type memory struct {
 	limit int
 	order []string
@@ -26,12 +26,12 @@ type memory struct {
 // maxID bounds the ids that are remembered.
 const maxID = 255
 
-// nameable reports whether a server's id of something can be remembered.
+// nameable reports whether an id from the server is fit to be remembered.
 func nameable(id string) bool { return id != "" && len(id) <= maxID }
 
 func newMemory(limit int) *memory { return &memory{limit: limit, byID: make(map[string]*sight)} }
 
-// note returns what is known of an event, and whether it is new.
+// note returns the entry of an event, and whether it is new.
 func (m *memory) note(id string) (s *sight, fresh bool) {
 	if s := m.byID[id]; s != nil {
 		return s, false
@@ -52,7 +52,7 @@ func (m *memory) note(id string) (s *sight, fresh bool) {
 	return s, true
 }
 
-// see notes what is settled at once, and reports whether it is new.
+// see records something that needs no settling, and reports whether it is new.
 func (m *memory) see(id string) (fresh bool) {
 	s, fresh := m.note(id)
 	if fresh {
@@ -61,7 +61,7 @@ func (m *memory) see(id string) (fresh bool) {
 	return fresh
 }
 
-// forget makes an event new again: it was seen, and left for later.
+// forget removes an event that is left for later, so that it counts as new again.
 func (m *memory) forget(id string) {
 	if m.byID[id] == nil {
 		return
@@ -77,9 +77,9 @@ func (m *memory) forget(id string) {
 
 const (
 	firstPause = 500 * time.Millisecond
-	lastPause  = 10 * time.Second // the tightest limit of the server lets in 10 connects a minute
-	steady     = 20 * time.Second // a session that held this long was a good one
-	patience   = 5 * time.Minute  // with a server that asks for some
+	lastPause  = 10 * time.Second // the server's tightest limit allows 10 connects a minute
+	steady     = 20 * time.Second // a session that lasted this long resets the backoff
+	patience   = 5 * time.Minute  // the longest Retry-After that is heeded
 )
 
 // backoff spaces attempts to connect.
@@ -87,7 +87,7 @@ type backoff struct{ pause time.Duration }
 
 func newBackoff() *backoff { return &backoff{firstPause} }
 
-// asked is how long to wait where a server says for how long, and it may say for ever.
+// asked extends a wait to the server's Retry-After, within bounds.
 func asked(wait time.Duration, err error) time.Duration {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -96,8 +96,8 @@ func asked(wait time.Duration, err error) time.Duration {
 	return wait
 }
 
-// next is how long to wait now: a random time between half of a pause and the whole, so that clients do not come back
-// all at once, and the pause doubles each time.
+// next returns the next wait: a random time between half of the pause and all of it, so that clients do not return all
+// at once. The pause doubles each time.
 func (b *backoff) next(good bool) time.Duration {
 	if good {
 		b.pause = firstPause

@@ -9,11 +9,11 @@ import (
 	"hookglass/api"
 )
 
-// outcome counts what became of events that were caught up on.
+// outcome counts the results of events that were fetched after an outage.
 type outcome struct {
 	attempted, succeeded, failed, shown, left int
 
-	cut bool // there are more: it ended before each was settled, or was taken at all
+	cut bool // it ended early: some events were not settled, or not even accepted
 }
 
 func (o *outcome) add(more outcome) {
@@ -25,11 +25,11 @@ func (o *outcome) add(more outcome) {
 	o.cut = o.cut || more.cut
 }
 
-// missed is how many events there were.
+// missed returns how many events there were.
 func (o outcome) missed() int { return o.attempted + o.shown + o.left }
 
-// settled waits for an event and counts it. ok is false if ctx ended before: the last of as many events as are wanted
-// ends it, and that one is settled.
+// settled waits for an event and counts it. ok is false if ctx ended before. An event that is already settled counts
+// even then: it may be the one that ended ctx, as the last of ExitAfter.
 func (o *outcome) settled(ctx context.Context, s *sight) (ok bool) {
 	select {
 	case <-s.done:
@@ -54,21 +54,20 @@ func (o *outcome) settled(ctx context.Context, s *sight) (ok bool) {
 	return true
 }
 
-// outage is a time without a connection until all of it is caught up on, which may take more than one connection. An
-// event counts once, however often the server gives it, and also where its delivery ended after the connection that
-// had brought it.
+// outage is a time without a connection until all its events are caught up on, which may take several connections. Each
+// event counts once, however often the server sends it, even if its delivery ends after the connection that brought it.
 type outage struct {
 	mu    sync.Mutex
-	gaps  map[string]api.Gap // that ended with it, as they were seen last
+	gaps  map[string]api.Gap // gaps that belong to it, as last seen
 	taken map[string]*sight  // events, by id
-	left  map[string]int     // events that are not wanted, by gap
+	left  map[string]int     // unwanted events, by gap
 }
 
 func newOutage() *outage {
 	return &outage{gaps: make(map[string]api.Gap), taken: make(map[string]*sight), left: make(map[string]int)}
 }
 
-// found notes the gaps that the server tells; those that are fresh belong to this outage.
+// found records the server's gaps; the fresh ones belong to this outage.
 func (o *outage) found(gaps, fresh []api.Gap) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,7 +81,7 @@ func (o *outage) found(gaps, fresh []api.Gap) {
 	}
 }
 
-// take notes an event that is caught up on. There may be no outage.
+// take records an event that is being caught up on. There may be no outage.
 func (o *outage) take(id string, s *sight) {
 	if o == nil {
 		return
@@ -92,7 +91,7 @@ func (o *outage) take(id string, s *sight) {
 	o.taken[id] = s
 }
 
-// leave notes how many events of a gap are not wanted. Those of another gap were left before.
+// leave records how many events of a gap are not wanted. Gaps of earlier outages do not count here.
 func (o *outage) leave(g api.Gap, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,15 +100,15 @@ func (o *outage) leave(g api.Gap, n int) {
 	}
 }
 
-// ended are its gaps.
+// ended returns its gaps.
 func (o *outage) ended() []api.Gap {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Values(o.gaps))
 }
 
-// total is what became of its events, once each that was taken is settled or ctx ends. Where nothing is caught up on,
-// all of them are left.
+// total returns the outcome of its events once all accepted ones are settled or ctx ends. With nothing, none were
+// caught up on, so all are left.
 func (o *outage) total(ctx context.Context, nothing bool) (all outcome) {
 	o.mu.Lock()
 	taken := slices.Collect(maps.Values(o.taken))

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	overlap  = 30 * time.Second // that a look back reaches behind the last sign of life: what was on its way then may be lost
+	overlap  = 30 * time.Second // how far to look back beyond the last sign of life: events in transit may be lost
 	pageSize = 100
-	maxNamed = 100 // endpoints in one question, as the server has it
+	maxNamed = 100 // endpoints in one query, the server's bound
 )
 
-// recover catches up on what was missed: before the listener began, as its Recovery says, and while it had no
-// connection.
+// recover catches up on missed events: those from before the listener began, as its Recovery says, and those from while
+// it had no connection.
 func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	lost := l.lost
 	if l.from.IsZero() && !lost.IsZero() {
-		// What came before this listener began was never on its way to it.
+		// Events from before this listener began were never in transit to it.
 		l.from = l.lastSign(lost).Add(-min(overlap, between(l.opened, lost)))
 	}
 	from, o := l.from, l.outage
@@ -60,12 +60,12 @@ func (l *Listener) recover(ctx context.Context) {
 				cut = cut || got.cut
 			}
 		}
-		// What was on its way when the connection broke fell into no gap, if the server thought that it had arrived.
+		// Events in transit when the connection broke are in no gap if the server believed that they had arrived.
 		l.since(ctx, from, o)
 	}
 	all := o.total(ctx, l.cfg.Recover == RecoverNone)
 	if ctx.Err() != nil && (cut || all.cut || !l.reached()) {
-		return // the next session goes on with it
+		return // the next session continues
 	}
 	l.mu.Lock()
 	l.lost, l.from, l.outage = time.Time{}, time.Time{}, nil
@@ -73,9 +73,9 @@ func (l *Listener) recover(ctx context.Context) {
 	l.tell(Offline{For: away(lost, o.ended()), Missed: all.missed(), Delivered: all.succeeded, Failed: all.failed, Shown: all.shown})
 }
 
-// away is how long a listener was without a connection. The clock of a process may stand still while its machine
-// sleeps, and the wall clock may be set back; what the network had kept is read after that. So the longest counts, of
-// both and of the server's word on the gaps that have ended now.
+// away returns how long a listener was without a connection: the longest of several measures. The monotonic clock may
+// stand still while the machine sleeps, the wall clock may be set back, and buffered data is read only after that; so
+// the server's times of the gaps count, too.
 func away(lost time.Time, gaps []api.Gap) time.Duration {
 	away := between(lost, time.Now())
 	var from, to time.Time
@@ -93,12 +93,12 @@ func away(lost time.Time, gaps []api.Gap) time.Duration {
 	return max(away, to.Sub(from), 0)
 }
 
-// between is the time between two times of this machine, by the one of its clocks that shows more.
+// between returns the time from a to b by this machine's monotonic or wall clock, whichever shows more.
 func between(a, b time.Time) time.Duration {
 	return max(b.Sub(a), b.Round(0).Sub(a.Round(0)), 0)
 }
 
-// recoverEarlier sees to outages before this listener began.
+// recoverEarlier handles outages from before this listener began.
 func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 	missed := 0
 	for _, g := range gaps {
@@ -112,7 +112,7 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 		l.mu.Unlock()
 		for _, g := range gaps {
 			if ctx.Err() == nil && g.Counts.Pending > 0 {
-				_, _ = l.cfg.Client.RecoverGap(ctx, g.ID, api.RecoverGap{Outcome: "skipped"}) // a note for others to read, nothing more
+				_, _ = l.cfg.Client.RecoverGap(ctx, g.ID, api.RecoverGap{Outcome: "skipped"}) // informational only
 			}
 		}
 		return
@@ -132,15 +132,15 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 	}
 }
 
-// refused reports whether a person did not want the events of a gap.
+// refused reports whether the user declined to recover a gap.
 func (l *Listener) refused(g api.Gap) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.declined[g.ID]
 }
 
-// recoverLate catches up on gaps that the server found out about only now: a node that died holds its sessions for a
-// while, and until then the server does not know that nobody was connected.
+// recoverLate catches up on gaps that the server found only later: until a dead node's lease ends, the server does not
+// know that its clients were disconnected.
 func (l *Listener) recoverLate(ctx context.Context) {
 	var gaps []api.Gap
 	err := l.persist(ctx, func() (err error) {
@@ -156,7 +156,7 @@ func (l *Listener) recoverLate(ctx context.Context) {
 	}
 }
 
-// outages are the gaps of all endpoints, oldest first.
+// outages returns the gaps of all endpoints, oldest first.
 func (l *Listener) outages(ctx context.Context) (all []api.Gap, err error) {
 	for ids := range slices.Chunk(l.ids(), maxNamed) {
 		some, err := l.cfg.Client.Gaps(ctx, ids)
@@ -169,7 +169,7 @@ func (l *Listener) outages(ctx context.Context) (all []api.Gap, err error) {
 	return all, nil
 }
 
-// fresh are the gaps that were not seen before.
+// fresh returns the gaps that were not seen before.
 func (l *Listener) fresh(gaps []api.Gap) (some []api.Gap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *Listener) fresh(gaps []api.Gap) (some []api.Gap) {
 	return some
 }
 
-// oldest is how far back events are wanted.
+// oldest returns how far back events are wanted.
 func (l *Listener) oldest() time.Time {
 	if l.cfg.Recover == RecoverRecent {
 		return l.now().Add(-recentWindow)
@@ -189,22 +189,22 @@ func (l *Listener) oldest() time.Time {
 	return time.Time{}
 }
 
-// lastSign is the server's time of its last sign of life before a connection was lost. The caller holds the lock.
+// lastSign returns the server's time of its last sign of life before a connection was lost. The caller holds the lock.
 func (l *Listener) lastSign(lost time.Time) time.Time {
 	if l.ping.IsZero() || l.pinged.After(lost) {
-		return lost.Add(l.ping.Sub(l.pinged)) // a ping of the new connection tells how the clocks differ
+		return lost.Add(l.ping.Sub(l.pinged)) // the new connection's ping gives the difference of the clocks
 	}
 	return l.ping
 }
 
-// recoverGap delivers the events of a gap, from a time on, and tells the server.
+// recoverGap delivers the events of a gap that are not older than oldest, and reports the recovery to the server.
 func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, of *outage) outcome {
 	lane := l.lanes[g.EndpointID]
 	switch {
 	case lane == nil:
 		return outcome{}
-	case g.Counts.Pending == 0 && g.Counts.Failed > 0 && l.cfg.Recover != RecoverAll: // what failed was tried, and is for a person to see
-		if g.State == string(hookglass.GapReconnected) { // who tried it did not come to say so
+	case g.Counts.Pending == 0 && g.Counts.Failed > 0 && l.cfg.Recover != RecoverAll: // only failed ones are left, which were tried before
+		if g.State == string(hookglass.GapReconnected) { // whoever tried did not report it
 			l.recovered(ctx, g, api.RecoverGap{Outcome: "partial"}, nil)
 		}
 		return outcome{}
@@ -238,7 +238,7 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, 
 	return total
 }
 
-// recovered tells the server how a recovery went, and the person where something of it failed.
+// recovered reports a recovery to the server, and warns the user if something failed.
 func (l *Listener) recovered(ctx context.Context, g api.Gap, said api.RecoverGap, err error) {
 	saying, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
@@ -250,7 +250,7 @@ func (l *Listener) recovered(ctx context.Context, g api.Gap, said api.RecoverGap
 	}
 }
 
-// deliverAll delivers events and returns when each is settled.
+// deliverAll delivers events and returns when all are settled.
 func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldest time.Time, of *outage) (o outcome) {
 	var sights []*sight
 	for i := range events {
@@ -265,7 +265,7 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 		if s := a.offer(ctx, r, true); s != nil {
 			sights = append(sights, s)
 			of.take(r.ID, s)
-		} else if _, wanted := a.endpoint.route(r); wanted { // the listener ends, or has as many as it is to take
+		} else if _, wanted := a.endpoint.route(r); wanted { // the listener ends, or has ExitAfter events
 			o.cut = true
 			break
 		}
@@ -278,29 +278,29 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 	return o
 }
 
-// since delivers what was captured since a time and not delivered yet.
+// since delivers events that were captured since a time and not delivered yet.
 func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 	if oldest := l.oldest(); t.Before(oldest) {
-		t = oldest // what is not wanted would be listed each time
+		t = oldest // unwanted events would be listed each time
 	}
 	for ids := range slices.Chunk(l.ids(), maxNamed) {
 		l.sinceOf(ctx, ids, t, of)
 	}
 }
 
-// sinceOf is since for some endpoints: it asks again and again until nothing new is there.
+// sinceOf is since for some endpoints. It repeats the query until there is nothing new.
 func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *outage) {
 	for fresh := true; fresh && ctx.Err() == nil; {
 		fresh = false
 		newest := t
-		// Page by page to the end: what was tried and failed is listed too, and may stand before what was never tried.
+		// Read all pages: failed deliveries are listed too, possibly before events that were never tried.
 		for cursor, more := "", true; more && ctx.Err() == nil; {
 			var page api.Undelivered
 			err := l.persist(ctx, func() (err error) {
 				page, err = l.cfg.Client.UndeliveredSince(ctx, ids, t, client.Page{Limit: pageSize, Cursor: cursor})
 				return err
 			})
-			if tooOld(err) { // also on a later page: what is kept moves on while a slow handler works
+			if tooOld(err) { // on any page: retention moves on while a slow handler works
 				if t = l.retained(ctx, ids, t); t.IsZero() {
 					return
 				}
@@ -328,22 +328,22 @@ func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *o
 				cursor = *page.Meta.NextCursor
 			}
 		}
-		// What came meanwhile is behind all that was listed. That may be more than is remembered, and what failed or
-		// nobody asked for would be new once more, each time.
+		// Continue near the end of the list, where new events are. Failed and filtered events may be more than is
+		// remembered, and from the start they would count as new each time.
 		if later := newest.Add(-overlap); later.After(t) {
 			t = later
 		}
 	}
 }
 
-// tooOld reports whether a server refuses to look back as far as it was asked, because it keeps nothing of that time.
+// tooOld reports whether the server refused to look back that far because it retains nothing from that time.
 func tooOld(err error) bool {
 	var refused *client.Error
 	return errors.As(err, &refused) && refused.Status == 422
 }
 
-// retained finds, to a second, the earliest time behind a refused one that the server looks back to; zero: there is
-// none. The refusal does not tell it, and halving what is left takes some twenty questions for a month.
+// retained finds, to a second, the earliest time after a refused one from which the server lists events; zero: there is
+// none. The refusal does not say it, so this is a binary search, of some twenty calls for a month.
 func (l *Listener) retained(ctx context.Context, ids []string, refused time.Time) (earliest time.Time) {
 	for end := l.now(); end.Sub(refused) > time.Second; {
 		middle := refused.Add(end.Sub(refused) / 2)
@@ -364,7 +364,7 @@ func (l *Listener) retained(ctx context.Context, ids []string, refused time.Time
 	return earliest
 }
 
-// unseen are those of some events that were not seen yet, by endpoint.
+// unseen returns the events that were not seen yet, by endpoint.
 func (l *Listener) unseen(events []api.TunnelRequest) map[string][]api.TunnelRequest {
 	unseen := make(map[string][]api.TunnelRequest)
 	l.mu.Lock()
@@ -377,13 +377,13 @@ func (l *Listener) unseen(events []api.TunnelRequest) map[string][]api.TunnelReq
 	return unseen
 }
 
-// catchUp fetches what was left for later because too many events waited.
+// catchUp fetches events that were left for later because too many waited.
 func (l *Listener) catchUp(ctx context.Context, since time.Time) {
 	l.mu.Lock()
 	l.behind = time.Time{}
 	l.mu.Unlock()
 	l.since(ctx, since.Add(-time.Second), nil)
-	if ctx.Err() != nil { // the next session goes on with it: a look back at its outage need not reach so far
+	if ctx.Err() != nil { // for the next session: its own look back may not reach this far
 		l.mu.Lock()
 		l.leave(since)
 		l.mu.Unlock()
@@ -392,11 +392,11 @@ func (l *Listener) catchUp(ctx context.Context, since time.Time) {
 
 func (l *Listener) failedToRecover(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		l.tell(Warning{"what was missed could not all be fetched: " + err.Error()})
+		l.tell(Warning{"some missed events could not be fetched: " + err.Error()})
 	}
 }
 
-// persist repeats a call until it is answered, or will never be.
+// persist repeats a call until it succeeds, is refused for good, or ctx ends.
 func (l *Listener) persist(ctx context.Context, call func() error) error {
 	pause := newBackoff()
 	for {

@@ -17,13 +17,13 @@ import (
 
 // Bounds of replays: a server may ask for any number of them.
 const (
-	replayWidth  = 64        // that are made at once, for all endpoints
-	replayLength = 1_000     // that are taken, with those that wait
-	replayBytes  = 256 << 20 // and what those may weigh, beyond the first
+	replayWidth  = 64        // under way at once, for all endpoints
+	replayLength = 1_000     // under way or waiting
+	replayBytes  = 256 << 20 // and their bytes, beyond the first
 )
 
-// order takes a replay command in, and has it made beside all else. One that is too many is left: the server hears
-// nothing of it, and says so in the end.
+// order accepts a replay command and carries it out in the background. If there are too many it is dropped: the server
+// gets no result and reports that in the end.
 func (a *lane) order(ctx context.Context, text json.RawMessage) {
 	l := a.l
 	var c api.TunnelReplayCommand
@@ -40,7 +40,7 @@ func (a *lane) order(ctx context.Context, text json.RawMessage) {
 	}
 	l.mu.Unlock()
 	if !room {
-		l.tell(Warning{"the server asks for more replays than can wait; one was left"})
+		l.tell(Warning{"the server asks for more replays than can wait; one was dropped"})
 	}
 	if !fresh {
 		return
@@ -61,13 +61,13 @@ func (a *lane) order(ctx context.Context, text json.RawMessage) {
 	})
 }
 
-// replay sends what a replay command holds to the endpoint's target, and nowhere else: the server chooses path, fields
-// and body, not the machine. Where the target is a command it is run: it has to expect anything as it is, for events
-// come from strangers.
+// replay sends the request of a replay command to the endpoint's target and nowhere else: the server chooses path,
+// fields and body, not the machine. A target that is a command is run; it must expect any input in any case, because
+// events come from strangers.
 func (a *lane) replay(ctx context.Context, c api.TunnelReplayCommand) {
 	l := a.l
 	out, err := a.command(c)
-	resolved, shown := "", c.URL // of one that is not sent
+	resolved, shown := "", c.URL // if it is not sent
 	var got answer
 	switch {
 	case err != nil:
@@ -83,11 +83,11 @@ func (a *lane) replay(ctx context.Context, c api.TunnelReplayCommand) {
 	result := resultOf(c, resolved, got)
 	l.tell(Replayed{Method: c.Method, URL: shown, StatusCode: got.status, Took: got.took, Problem: got.problem})
 	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {
-		l.tell(Warning{"the result of a replay was not taken: " + err.Error()})
+		l.tell(Warning{"the server refused the result of a replay: " + err.Error()})
 	}
 }
 
-// carryReplay makes the request of a replay, within what the command says.
+// carryReplay makes the request of a replay, within the limits of the command.
 func (a *lane) carryReplay(ctx context.Context, out outgoing, c api.TunnelReplayCommand) answer {
 	limit, keep := localLimit, a.l.evidenceLimit()
 	if c.TimeoutMS > 0 {
@@ -103,7 +103,7 @@ func (a *lane) carryReplay(ctx context.Context, out outgoing, c api.TunnelReplay
 	return got.entire(ctx)
 }
 
-// resultOf puts what came of a replay into the server's words.
+// resultOf converts the result of a replay.
 func resultOf(c api.TunnelReplayCommand, resolved string, got answer) api.TunnelReplayResult {
 	took, maySent := got.took.Milliseconds(), got.status != 0 || got.maySent
 	return api.TunnelReplayResult{
@@ -113,7 +113,7 @@ func resultOf(c api.TunnelReplayCommand, resolved string, got answer) api.Tunnel
 	}
 }
 
-// command makes the request of a replay.
+// command builds the request of a replay.
 func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 	body, err := base64.StdEncoding.DecodeString(c.BodyBase64)
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 	return outgoing{method: c.Method, to: *to, target: target, fields: fields, body: body}.write(a.endpoint.Headers, nil)
 }
 
-// insist repeats a call that failed for want of a connection or of the server, a few times.
+// insist repeats a call a few times while the connection or the server fails.
 func insist(ctx context.Context, call func() error) (err error) {
 	pause := newBackoff()
 	for range 5 {
@@ -165,7 +165,7 @@ func insist(ctx context.Context, call func() error) (err error) {
 	return err
 }
 
-// hopeless reports whether a call will be refused however often it is made.
+// hopeless reports whether a call is refused however often it is repeated.
 func hopeless(err error) bool {
 	refused, ok := err.(*client.Error)
 	return ok && refused.Code != "" && refused.Status < 500 && refused.Status != http.StatusTooManyRequests

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	maxReports = 10_000           // that are kept for later
-	maxKept    = 64 << 20         // bytes of the answers in them, beyond the newest
-	ackLimit   = 10 * time.Second // for the server to say that it has a report of the socket
+	maxReports = 10_000           // kept for later
+	maxKept    = 64 << 20         // bytes of the answers in them, except the newest's
+	ackLimit   = 10 * time.Second // for the server to acknowledge a report sent over the socket
 	reportCall = 15 * time.Second
 )
 
-// reporter brings reports to the server: over the socket while there is one, else by REST, and again until the server
-// has them. A report counts once however often it comes, for it has an id of its own.
+// reporter sends reports to the server: over the socket while there is one, otherwise by REST, repeatedly until the
+// server has them. Each report has an id, so repetitions count once.
 type reporter struct {
 	client *client.Client
 	warn   func(string)
@@ -28,14 +28,14 @@ type reporter struct {
 	link  *session
 	order []string
 	kept  map[string]*kept
-	bytes int // of the answers in them
-	bare  int // of order, so many from the first have no answer any more
+	bytes int // of the answers in the kept reports
+	bare  int // the first this many in order have lost their answers
 }
 
-// kept is a report that the server is not known to have.
+// kept is a report that the server may not have yet.
 type kept struct {
 	report api.DeliveryReport
-	sent   time.Time // over the socket; zero: to be sent by REST
+	sent   time.Time // when it was sent over the socket; zero: send it by REST
 }
 
 func newReporter(c *client.Client, warn func(string)) *reporter {
@@ -44,7 +44,7 @@ func newReporter(c *client.Client, warn func(string)) *reporter {
 
 func newAttempt() string { return rand.Text() }
 
-// attach makes a socket the way of reports.
+// attach sends reports over a socket from now on.
 func (r *reporter) attach(s *session) {
 	r.mu.Lock()
 	r.link = s
@@ -52,7 +52,7 @@ func (r *reporter) attach(s *session) {
 	r.stir()
 }
 
-// detach leaves a socket. What it took and did not confirm goes by REST.
+// detach stops using the socket. Reports that it has not confirmed are sent by REST.
 func (r *reporter) detach() {
 	r.mu.Lock()
 	r.link = nil
@@ -70,7 +70,7 @@ func (r *reporter) stir() {
 	}
 }
 
-// report takes a report and returns as soon as the network has it, or it is kept for later.
+// report sends a report over the socket, without waiting for the acknowledgement, or leaves it to be sent by REST.
 func (r *reporter) report(report api.DeliveryReport) {
 	r.mu.Lock()
 	link := r.link
@@ -90,11 +90,12 @@ func (r *reporter) report(report api.DeliveryReport) {
 	r.stir()
 }
 
-// deliver reports by REST and returns when the server has the report, or it is kept for later.
+// deliver sends a report by REST, and returns when the server has it or the attempt has failed; then it is retried
+// later.
 func (r *reporter) deliver(ctx context.Context, report api.DeliveryReport) {
 	r.mu.Lock()
 	k := r.keep(report)
-	k.sent = time.Now().Add(reportCall) // nobody else sends it meanwhile
+	k.sent = time.Now().Add(reportCall) // so that run does not send it meanwhile
 	if r.link != nil {
 		r.link.sign(&k.report)
 	}
@@ -116,7 +117,7 @@ func (r *reporter) keep(report api.DeliveryReport) *kept {
 	r.bytes += len(report.Body)
 	for len(r.order) > maxReports {
 		if _, there := r.kept[r.order[0]]; there {
-			r.warn("more than 10000 results could not be reported; the oldest is given up")
+			r.warn("more than 10000 results could not be reported; the oldest was dropped")
 			r.drop(r.order[0])
 		}
 		r.shift()
@@ -130,7 +131,7 @@ func (r *reporter) keep(report api.DeliveryReport) *kept {
 	return k
 }
 
-// drop forgets a report. The caller holds the lock.
+// drop removes a report. The caller holds the lock.
 func (r *reporter) drop(attempt string) {
 	if k := r.kept[attempt]; k != nil {
 		r.bytes -= len(k.report.Body)
@@ -138,12 +139,12 @@ func (r *reporter) drop(attempt string) {
 	}
 }
 
-// shift takes the first report out of the order. The caller holds the lock.
+// shift removes the first entry of order. The caller holds the lock.
 func (r *reporter) shift() {
 	r.order, r.bare = r.order[1:], max(r.bare-1, 0)
 }
 
-// withoutBody is what is known of an answer whose body takes too much memory to be kept.
+// withoutBody returns evidence without its body, to save memory.
 func withoutBody(e api.TunnelEvidence) api.TunnelEvidence {
 	if e.Body == "" {
 		return e
@@ -153,7 +154,7 @@ func withoutBody(e api.TunnelEvidence) api.TunnelEvidence {
 	return e
 }
 
-// acked notes what the server said of a report.
+// acked handles the server's acknowledgement of a report.
 func (r *reporter) acked(a api.DeliveryReportAck) {
 	r.mu.Lock()
 	_, there := r.kept[a.DeliveryAttemptID]
@@ -164,13 +165,13 @@ func (r *reporter) acked(a api.DeliveryReportAck) {
 	}
 }
 
-// send reports by REST. It returns false where it should be tried again.
+// send sends a report by REST. It returns false if that should be retried.
 func (r *reporter) send(ctx context.Context, report api.DeliveryReport) bool {
 	ctx, cancel := context.WithTimeout(ctx, reportCall)
 	defer cancel()
 	err := r.client.ReportDelivery(ctx, report)
 	if refused, ok := err.(*client.Error); ok && refused.Status == 403 && report.TunnelClientCredential != "" {
-		// The pair is of a client that the server no longer knows. Without it the report is as good.
+		// The server no longer knows this client. The report is valid without naming it.
 		report.TunnelClientID, report.TunnelClientCredential = "", ""
 		err = r.client.ReportDelivery(ctx, report)
 	}
@@ -186,7 +187,7 @@ func (r *reporter) send(ctx context.Context, report api.DeliveryReport) bool {
 	return true
 }
 
-// run sends what is kept, until ctx ends.
+// run sends kept reports until ctx ends.
 func (r *reporter) run(ctx context.Context) {
 	pause := newBackoff()
 	look := time.NewTicker(ackLimit)
@@ -216,7 +217,7 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-// next is the oldest report that is due by REST.
+// next returns the oldest report that is due by REST.
 func (r *reporter) next() (api.DeliveryReport, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +232,7 @@ func (r *reporter) next() (api.DeliveryReport, bool) {
 	return api.DeliveryReport{}, false
 }
 
-// waiting is how many reports the server is not known to have.
+// waiting returns how many reports the server may not have yet.
 func (r *reporter) waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"hookglass/api"
 )
 
-// Names of the fields that forwarded requests gain (decisions, section 10).
+// Names of the fields that are added to forwarded requests (decisions, section 10).
 const (
 	forwardedFor  = "X-Forwarded-For"
 	serviceTunnel = "X-Service-Tunnel"
 	serviceID     = "X-Service-Request-Id"
 )
 
-// perConnection are the fields that belong to one connection and not to the message (RFC 9110, section 7.6.1; those
-// that begin with Proxy- besides), and Expect, which is settled between two neighbours. Lower case.
+// perConnection are the fields that belong to a connection and not to the message (RFC 9110, section 7.6.1), besides
+// those that begin with Proxy-; and Expect, which concerns only two neighbours. Lower case.
 var perConnection = map[string]bool{
 	"connection": true, "keep-alive": true, "te": true, "trailer": true, "trailers": true, "transfer-encoding": true,
 	"upgrade": true, "http2-settings": true, "expect": true,
@@ -29,13 +29,13 @@ type outgoing struct {
 	method string
 	to     Target
 	target string            // path and query
-	fields hookglass.Headers // as they came, until they are in head
-	head   []byte            // none for a command
+	fields hookglass.Headers // as received, until written into head
+	head   []byte            // empty for a command
 	body   []byte
 	facts  []string // for a command: NAME=value
 }
 
-// url is the whole address that the request goes to, as text.
+// url returns the complete URL of the request, as text.
 func (o outgoing) url() string {
 	if o.to.Command != "" {
 		return o.to.String()
@@ -43,8 +43,8 @@ func (o outgoing) url() string {
 	return api.Text(o.to.Scheme + "://" + o.to.Host + o.target)
 }
 
-// compose makes the request for a captured event: its method, its header fields in their order and spelling, the bytes
-// of its body. Host and Content-Length are the target's and the body's, at the places where they stood.
+// compose builds the request for a captured event: its method, its header fields in their order and spelling, and its
+// exact body. Host and Content-Length become those of the target and the body, in their original places.
 func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, error) {
 	body, err := r.Bytes()
 	if err != nil {
@@ -76,9 +76,9 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 	return o.write(set, added)
 }
 
-// write lays the head out of a request whose fields are as they came. Those of set take the place of those of the same
-// name; so do those added, except for X-Forwarded-For, which is a list. What no field can hold is left out: the server
-// chooses what comes, and would write more than one request.
+// write writes the request head from the received fields. Fields of set replace those of the same name; so do those of
+// added, except for X-Forwarded-For, which is a list. Fields that HTTP does not allow are left out: the server chooses
+// them, and could smuggle in another request.
 func (o outgoing) write(set, added hookglass.Headers) (outgoing, error) {
 	if !hookglass.IsToken(o.method) || o.method == "CONNECT" {
 		return outgoing{}, fmt.Errorf("the method %q can not be sent", o.method)
@@ -93,7 +93,7 @@ func (o outgoing) write(set, added hookglass.Headers) (outgoing, error) {
 			h.pass(f)
 		}
 	}
-	h.host("Host") // what came as one could not be sent
+	h.host("Host") // if the captured one was not valid
 	for _, f := range slices.Concat(set, added) {
 		if ValidField(f) {
 			h.field(f.Name, f.Value)
@@ -111,15 +111,15 @@ func (o outgoing) write(set, added hookglass.Headers) (outgoing, error) {
 type headWriter struct {
 	outgoing
 	set           hookglass.Headers
-	drop          map[string]bool // fields that do not go on as they came, in lower case
-	hosted, sized bool            // Host and Content-Length are settled: each is written once
+	drop          map[string]bool // received fields to leave out, in lower case
+	hosted, sized bool            // Host and Content-Length are written, which happens once each
 }
 
 func (h *headWriter) field(name, value string) {
 	h.head = append(append(append(append(h.head, name...), ": "...), value...), "\r\n"...)
 }
 
-// pass writes a field that came, or what takes its place.
+// pass writes a received field, or what replaces it.
 func (h *headWriter) pass(f hookglass.Header) {
 	switch name := strings.ToLower(f.Name); {
 	case name == "host":
@@ -134,7 +134,7 @@ func (h *headWriter) pass(f hookglass.Header) {
 	}
 }
 
-// host writes the target's Host, unless a flag sets another.
+// host writes the target's Host, unless set has one.
 func (h *headWriter) host(name string) {
 	if !h.hosted && !h.set.Has("Host") {
 		h.field(name, h.to.Host)
@@ -150,8 +150,8 @@ func (h *headWriter) length(name string) {
 	h.sized = true
 }
 
-// replaced names the fields that do not go on as they came, in lower case: those that the sender said are for its
-// connection alone, and those that others take the place of. What Host and Content-Length become is seen to by itself.
+// replaced returns the received fields to leave out, in lower case: those that Connection names as belonging to the
+// sender's connection, and those that are replaced. Host and Content-Length are handled elsewhere.
 func replaced(fields, set hookglass.Headers) map[string]bool {
 	drop := make(map[string]bool)
 	for _, v := range fields.Values("Connection") {
@@ -168,7 +168,7 @@ func replaced(fields, set hookglass.Headers) map[string]bool {
 	return drop
 }
 
-// fieldsOf takes the list, which is in order, or else the object.
+// fieldsOf returns the fields of the list, which is ordered, or else of the object.
 func fieldsOf(list [][2]string, object map[string]string) hookglass.Headers {
 	var fields hookglass.Headers
 	for _, h := range list {

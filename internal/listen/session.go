@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	heartbeat    = time.Minute            // between signs of life of ours (decisions, section 10)
+	heartbeat    = time.Minute            // between our signs of life (decisions, section 10)
 	greeting     = 15 * time.Second       // for the welcome and the answers to all subscriptions
-	backlogCheck = 100 * time.Millisecond // between looks whether what was left for later can come now
-	lookAgain    = time.Second            // until gaps are looked for where a recovery was under way when it was time
-	ticketTime   = 30 * time.Second       // for a ticket: an answer that was begun may never end
-	maxEvidence  = 1 << 20                // bytes of an answer, however many the server says that it takes
-	lastSecond   = 253402300799           // of the year 9999, the last that a time can be written with
+	backlogCheck = 100 * time.Millisecond // between checks whether there is room for events left for later
+	lookAgain    = time.Second            // until gaps are looked for again if a recovery was under way
+	ticketTime   = 30 * time.Second       // to get a ticket: an answer may begin and never end
+	maxEvidence  = 1 << 20                // bytes of an answer in a report, even if the server accepts more
+	lastSecond   = 253402300799           // the end of 9999, the last year that RFC 3339 can express
 )
 
-// takeover is when, after connecting, gaps are looked for that were not known before: what a dead node held is taken
-// over within 60 s (decisions, section 14).
+// takeover lists the times after connecting at which to look for new gaps: a dead node's sessions are taken over within
+// 60 s (decisions, section 14).
 var takeover = []time.Duration{15 * time.Second, 30 * time.Second, 65 * time.Second}
 
 // session is one socket with its subscriptions.
@@ -33,27 +33,27 @@ type session struct {
 	opened      time.Time // when it was begun
 	ticket      api.TunnelTicket
 	identifiers map[string]string // of the subscription, by endpoint
-	endpoints   map[string]string // the other way round
-	pending     int               // subscriptions without an answer
+	endpoints   map[string]string // the reverse: endpoints by identifier
+	pending     int               // subscriptions not answered yet
 	confirmed   int
-	online      bool          // every subscription was answered, and one at least confirmed
+	online      bool          // all subscriptions are answered, at least one confirmed
 	catching    chan struct{} // holds a value while a recovery is under way
 }
 
-// disconnected is the server's end of a socket.
+// disconnected is the error when the server ends a socket.
 type disconnected struct{ reason string }
 
 func (d disconnected) Error() string { return "the server ended the connection: " + d.reason }
 
-// session opens a socket and stays with it until it ends. online tells whether every subscription was answered and one
-// at least confirmed.
+// session opens a socket and stays with it until it ends. online reports whether all subscriptions were answered and at
+// least one was confirmed.
 func (l *Listener) session(ctx context.Context) (online bool, err error) {
 	s, err := l.open(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer s.socket.Close()
-	// The socket outlives ctx by the time that what is under way takes.
+	// The socket outlives ctx, so that deliveries under way can end.
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	recovery, done := context.WithCancel(life)
@@ -124,7 +124,7 @@ func (l *Listener) open(ctx context.Context) (s *session, err error) {
 	return s, err
 }
 
-// read reads messages until life or the socket ends, and says then why.
+// read reads messages until life or the socket ends, and then sends the reason.
 func (s *session) read(life context.Context) (<-chan api.CableMessage, <-chan error) {
 	messages, ended := make(chan api.CableMessage), make(chan error, 1)
 	s.l.work.Go(func() {
@@ -145,7 +145,7 @@ func (s *session) read(life context.Context) (<-chan api.CableMessage, <-chan er
 	return messages, ended
 }
 
-// ready begins with what waits for every subscription to be answered.
+// ready does what has to wait until all subscriptions are answered.
 func (s *session) ready(recovery context.Context) {
 	l := s.l
 	s.online = true
@@ -163,8 +163,7 @@ func (s *session) ready(recovery context.Context) {
 	s.catch(func() { l.recover(recovery) })
 }
 
-// catch has missed events fetched beside all else, by one recovery at a time. It reports false where another is under
-// way, and then does nothing.
+// catch runs fetch in the background, unless another recovery is under way; then it returns false.
 func (s *session) catch(fetch func()) bool {
 	select {
 	case s.catching <- struct{}{}:
@@ -187,7 +186,8 @@ func (s *session) heartbeat() error {
 	return nil
 }
 
-// connect gets a ticket for one of the endpoints; it opens a socket for all of them. A mailbox takes no ticket.
+// connect gets a ticket for one of the endpoints; a socket opened with it serves all of them. There are no tickets for
+// mailboxes.
 func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err error) {
 	err = errNoneLeft
 	all := l.wanted()
@@ -212,7 +212,7 @@ func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err er
 	return ticket, err
 }
 
-// take works on one message. up tells that every subscription was answered.
+// take handles one message. up reports that all subscriptions are answered.
 func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err error) {
 	l := s.l
 	l.mu.Lock()
@@ -271,7 +271,7 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 	return false, nil
 }
 
-// message works on what came for a subscription.
+// message handles a message for a subscription.
 func (a *lane) message(ctx context.Context, text json.RawMessage) {
 	l := a.l
 	var kind struct {
@@ -302,7 +302,7 @@ func (a *lane) message(ctx context.Context, text json.RawMessage) {
 	}
 }
 
-// perform calls an action of an endpoint's subscription.
+// perform performs an action on an endpoint's subscription.
 func (s *session) perform(action, endpoint string, data any) error {
 	identifier, ok := s.identifiers[endpoint]
 	if !ok {
@@ -311,23 +311,24 @@ func (s *session) perform(action, endpoint string, data any) error {
 	return s.socket.Perform(identifier, action, data)
 }
 
-// sign says in a report whose it is.
+// sign adds the client's credential to a report.
 func (s *session) sign(r *api.DeliveryReport) {
 	r.TunnelClientID, r.TunnelClientCredential = s.ticket.TunnelClientID, s.ticket.TunnelClientCredential
 }
 
-// leave ends a session in good order: nothing new, what is under way to its end and reported, goodbye.
+// leave ends a session in good order: it accepts nothing new, lets deliveries under way end and be reported, and closes
+// the socket.
 func (s *session) leave(cut context.CancelFunc) {
 	defer cut()
 	for _, identifier := range s.identifiers {
-		_ = s.socket.Unsubscribe(identifier) // a socket that is gone has no subscription either
+		_ = s.socket.Unsubscribe(identifier) // if the socket is gone, so are its subscriptions
 	}
 	s.l.reports.detach()
 	s.l.finish()
 	s.socket.Close()
 }
 
-// finish returns when what was taken in is settled and reported, or has had its time.
+// finish waits until all accepted events are settled and reported, or the time for that is over.
 func (l *Listener) finish() {
 	l.mu.Lock()
 	l.stopping = true
@@ -349,7 +350,7 @@ func (l *Listener) finish() {
 	}
 }
 
-// backlog returns since when events were left for later, if they can come now.
+// backlog returns since when events were left for later, if there is room for them now.
 func (l *Listener) backlog() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -361,7 +362,7 @@ func (l *Listener) backlog() time.Time {
 	return l.behind
 }
 
-// now is the server's time, as far as it is known.
+// now returns the server's time, as far as it is known.
 func (l *Listener) now() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

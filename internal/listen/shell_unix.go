@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// shell is a command as a line of a Makefile is run. It has a process group of its own: a Ctrl-C is for the listener,
-// which waits for it, and what it starts ends with it. When ctx ends all of them are asked to.
+// shell returns a command that is run as make runs a recipe line. It has a process group of its own: Ctrl-C reaches
+// only the listener, which waits for the command, and processes that the command starts are stopped with it. When ctx
+// ends, all of them get SIGTERM.
 func shell(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -23,7 +24,7 @@ func shell(ctx context.Context, text string) *exec.Cmd {
 	return cmd
 }
 
-// kill ends what is left of a command.
+// kill kills what is left of a command.
 func kill(cmd *exec.Cmd) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error says that nothing is
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that nothing is left
 }

@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// shell is a command as typed at a prompt. A Ctrl-C is for the listener, which waits for it. When ctx ends it is ended
-// with what it started.
+// shell returns a command as if typed at a prompt. Ctrl-C reaches only the listener, which waits for the command. When
+// ctx ends, it is stopped with the processes that it started.
 func shell(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "cmd.exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /D /S /C "` + text + `"`, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 	cmd.Cancel = func() error {
-		// Without its parent a process is not found any more: so the tree goes before the shell does.
+		// Stop the tree first: its processes can not be found any more once the shell is gone.
 		_ = exec.Command("taskkill.exe", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run()
 		return cmd.Process.Kill()
 	}
 	return cmd
 }
 
-// kill has nothing to do: Cancel ended all of it.
+// kill does nothing: Cancel has stopped everything.
 func kill(*exec.Cmd) {}

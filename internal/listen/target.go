@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// Target is an address on this machine, or near it, that events are sent to, or a command of this machine's shell that
-// is run for each.
+// Target is where events are sent: an address on this machine or near it, or a shell command that is run for each.
 type Target struct {
 	Scheme string // http or https
 	Host   string // with the port, where it is not the scheme's own
 	Path   string // percent-encoded; empty: none
 	Query  string // without the question mark
 
-	Command string // where it is not empty, the others are
+	Command string // if set, all other fields are empty
 }
 
-// ParseTarget reads a port, a port with a path, host:port, host:port/path or a whole URL.
+// ParseTarget parses a port, a port with a path, host:port, host:port/path or a whole URL.
 func ParseTarget(s string) (Target, error) {
 	text := s
 	number := text
@@ -57,7 +56,7 @@ func ParseTarget(s string) (Target, error) {
 	return Target{Scheme: u.Scheme, Host: u.Host, Path: u.EscapedPath(), Query: u.RawQuery}, nil
 }
 
-// String is the address as a URL, and of a command what the server is told of it.
+// String returns the address as a URL, or for a command what the server is told instead.
 func (t Target) String() string {
 	if t.Command != "" {
 		return commandAddress
@@ -69,7 +68,7 @@ func (t Target) String() string {
 	return s
 }
 
-// address is host and port to connect to.
+// address returns the host and port to connect to.
 func (t Target) address() string {
 	host, port := t.Host, ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
@@ -81,7 +80,7 @@ func (t Target) address() string {
 	return host + ":" + port
 }
 
-// hostname is the host without its port, and without the brackets of an IPv6 address.
+// hostname returns the host without its port and without the brackets of an IPv6 address.
 func (t Target) hostname() string {
 	u := url.URL{Host: t.Host}
 	return u.Hostname()
@@ -93,8 +92,8 @@ func (t Target) thisMachine() bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// requestTarget puts an event's path and query behind the target's own. What was captured stays as it was spelled; "/"
-// is what an event has when nothing followed the endpoint in its path, and adds nothing to a target that has a path.
+// requestTarget appends an event's path and query to the target's own, as they were spelled. An event's path is "/"
+// when nothing followed the endpoint; that adds nothing to a target with a path.
 func (t Target) requestTarget(path, query string) string {
 	base := t.Path
 	switch {
@@ -119,8 +118,8 @@ func (t Target) requestTarget(path, query string) string {
 	return fit(base)
 }
 
-// fit encodes what would end a request line: a path is as its sender spelled it, and only what could never have come in
-// a request line is changed.
+// fit encodes the characters that would break a request line and so cannot have come in one. Everything else stays as
+// its sender spelled it.
 func fit(target string) string {
 	if strings.IndexFunc(target, unfit) < 0 {
 		return target
@@ -144,7 +143,7 @@ type Route struct {
 	Target Target
 }
 
-// ParseRoute reads EVENT=URL, the event being a pattern such as invoice.* or stripe.invoice.*.
+// ParseRoute parses EVENT=URL, where EVENT is a pattern such as invoice.* or stripe.invoice.*.
 func ParseRoute(s string) (Route, error) {
 	event, address, ok := strings.Cut(s, "=")
 	if event = strings.TrimSpace(event); !ok || event == "" {
@@ -154,8 +153,8 @@ func ParseRoute(s string) (Route, error) {
 	return Route{event, t}, err
 }
 
-// Matches reports whether a pattern means an event of a provider. A * in it stands for any text; the provider and a dot
-// may stand before the event's type, as in the names of samples.
+// Matches reports whether a pattern matches an event of a provider. A * matches any text; the provider and a dot may
+// precede the event's type, as in the names of samples.
 func Matches(pattern, provider, event string) bool {
 	return wildcard(pattern, event) || wildcard(pattern, provider+"."+event)
 }

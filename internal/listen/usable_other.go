@@ -4,5 +4,5 @@ package listen
 
 import "net"
 
-// usable has no way to look here without reading: a connection is used once.
+// usable can not check a connection here without reading from it, so none is reused.
 func usable(net.Conn) bool { return false }

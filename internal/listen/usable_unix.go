@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// usable reports whether a connection that waited is still open and has nothing to say: its other end may have left,
-// and a request written then would be lost without anyone knowing.
+// usable reports whether an idle connection is still open and has no data. If its other end has closed it, a request
+// written to it would be lost unnoticed.
 func usable(conn net.Conn) bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
