@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -352,7 +353,7 @@ func (l *Listener) noticed(to Target, got answer) {
 // Probe reports whether a target accepts connections.
 func (l *Listener) Probe(ctx context.Context, to Target) bool {
 	conn, err := l.carrier.connect(ctx, to)
-	if err != nil && !strings.Contains(err.Error(), errTLS.Error()) {
+	if err != nil && !errors.Is(err, errTLS) {
 		l.noticed(to, failed(ctx, err, false))
 		return false
 	}

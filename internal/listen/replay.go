@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -167,6 +168,6 @@ func insist(ctx context.Context, call func() error) (err error) {
 
 // hopeless reports whether a call is refused however often it is repeated.
 func hopeless(err error) bool {
-	refused, ok := err.(*client.Error)
-	return ok && refused.Code != "" && refused.Status < 500 && refused.Status != http.StatusTooManyRequests
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Code != "" && refused.Status < 500 && refused.Status != http.StatusTooManyRequests
 }

@@ -3,6 +3,7 @@ package listen
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
@@ -170,7 +171,8 @@ func (r *reporter) send(ctx context.Context, report api.DeliveryReport) bool {
 	ctx, cancel := context.WithTimeout(ctx, reportCall)
 	defer cancel()
 	err := r.client.ReportDelivery(ctx, report)
-	if refused, ok := err.(*client.Error); ok && refused.Status == 403 && report.TunnelClientCredential != "" {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status == 403 && report.TunnelClientCredential != "" {
 		// The server no longer knows this client. The report is valid without naming it.
 		report.TunnelClientID, report.TunnelClientCredential = "", ""
 		err = r.client.ReportDelivery(ctx, report)
