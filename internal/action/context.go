@@ -262,15 +262,19 @@ func (r *readings) email() (jsondoc.Value, error) {
 	), nil
 }
 
-// headers returns the headers as an object: names in lower case, the values of a repeated name joined, as in the
-// answers of the API.
 func (r *readings) headers() jsondoc.Value {
 	if r.ev.Payload == nil {
 		return jsondoc.Members()
 	}
-	places := make(map[string]int, len(r.ev.Headers))
-	members := make([]jsondoc.Member, 0, len(r.ev.Headers))
-	for _, h := range r.ev.Headers {
+	return headerObject(r.ev.Headers)
+}
+
+// headerObject returns headers as an object: names in lower case, the values of a repeated name joined, as in the
+// answers of the API.
+func headerObject(fields hookglass.Headers) jsondoc.Value {
+	places := make(map[string]int, len(fields))
+	members := make([]jsondoc.Member, 0, len(fields))
+	for _, h := range fields {
 		name, value := strings.ToLower(hookglass.Readable(h.Name)), hookglass.Readable(h.Value)
 		i, repeated := places[name]
 		if repeated {

@@ -377,17 +377,6 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 
 // answered is the output of a request: what later steps see (decisions, section 13, "Forward").
 func answered(res *hookglass.TargetResponse) jsondoc.Value {
-	places := map[string]int{}
-	var headers []jsondoc.Member
-	for _, h := range res.Headers {
-		name, value := strings.ToLower(h.Name), hookglass.Readable(h.Value)
-		if i, repeated := places[name]; repeated {
-			headers[i].Value = jsondoc.Text(headers[i].Value.Text() + ", " + value)
-			continue
-		}
-		places[name] = len(headers)
-		headers = append(headers, named(name, jsondoc.Text(value)))
-	}
 	text, truncated := decoded(res.Body, res.Headers), res.Truncated
 	if len(text) > jsondoc.MaxBytes {
 		text, truncated = text[:jsondoc.MaxBytes], true
@@ -398,7 +387,7 @@ func answered(res *hookglass.TargetResponse) jsondoc.Value {
 	} else if v, err := jsondoc.Parse(text, jsondoc.Wide()); err == nil && looksJSON(res.Headers.Get("Content-Type"), text) {
 		body = v
 	}
-	return jsondoc.Members(named("status_code", jsondoc.Int(int64(res.Status))), named("headers", jsondoc.Members(headers...)),
+	return jsondoc.Members(named("status_code", jsondoc.Int(int64(res.Status))), named("headers", headerObject(res.Headers)),
 		named("body", body), named("truncated", jsondoc.Bool(truncated)))
 }
 
