@@ -34,7 +34,8 @@ func (c *Client) DeleteAction(ctx context.Context, endpoint, id string) error {
 	return err
 }
 
-// ActionRuns returns a page of the runs of an action, newest first; action "" is all that the endpoint has or had.
+// ActionRuns returns a page of the runs of an action, newest first; action "" means all runs on the endpoint, also of
+// deleted actions.
 func (c *Client) ActionRuns(ctx context.Context, endpoint, action string, page Page) (api.List[api.ActionRun], error) {
 	path := join("endpoints", endpoint, "action_runs")
 	if action != "" {
@@ -48,8 +49,8 @@ func (c *Client) ActionRun(ctx context.Context, endpoint, run string) (api.Actio
 	return data[api.ActionRun](ctx, c, http.MethodGet, join("endpoints", endpoint, "action_runs", run), nil, nil)
 }
 
-// RerunAction has an action run on an event, whatever its conditions say. It runs in the background; [Client.ActionRun]
-// tells how it went.
+// RerunAction runs an action on an event, whatever its conditions say. It runs in the background; see
+// [Client.ActionRun] for the result.
 func (c *Client) RerunAction(ctx context.Context, endpoint, action, event string) (api.ActionRun, error) {
 	return data[api.ActionRun](ctx, c, http.MethodPost, join("endpoints", endpoint, "actions", action, "runs"), nil,
 		api.RerunAction{Run: &api.NewRerun{EventID: api.Some(event)}})

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// cableSilence is how long a socket may be read without a byte. The server pings every 3 s, and a client of Action
-	// Cable takes two pings that do not come for the end; a slow network is given one more.
+	// cableSilence is how long a socket may be silent. The server pings every 3 s, and clients of Action Cable give up
+	// after two missing pings; this allows one more for a slow network.
 	cableSilence = 12 * time.Second
-	// maxCableMessage bounds one message: the largest body that a server takes by default, 25 MiB, in base64, and room
-	// for one twice as large.
+	// maxCableMessage bounds one message: a server's largest body by default, 25 MiB, in base64, and twice that for
+	// servers with a larger bound.
 	maxCableMessage = 80 << 20
 
 	cableOpening = 20 * time.Second // for the handshake
@@ -41,13 +41,13 @@ type Cable struct {
 	once  sync.Once
 }
 
-// Why a socket ended: the server left it without a ping, or broke it off.
+// Why a socket ended: no ping came in time, or the server closed the connection.
 var (
 	errSilent = errors.New("the server fell silent")
-	errBroken = errors.New("the server broke the connection off")
+	errBroken = errors.New("the server closed the connection")
 )
 
-// OpenCable opens the socket of a ticket, at the address where this client has its server or else at the ticket's own.
+// OpenCable opens the socket of a ticket, at this client's server address or, if that fails, at the ticket's own.
 func (c *Client) OpenCable(ctx context.Context, ticket api.TunnelTicket) (*Cable, error) {
 	base, err := url.Parse(strings.TrimSuffix(c.base, "/api/v1") + "/cable")
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Client) dialCable(ctx context.Context, address *url.URL) (*websocket.Co
 		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
 			return nil, fmt.Errorf("the socket was answered %s", res.Status)
 		}
-		// The library's text names the address, and that holds the ticket.
+		// The library's error contains the URL, and with it the ticket.
 		var wrong *url.Error
 		if errors.As(err, &wrong) {
 			return nil, errors.New("open the socket: " + reason(wrong.Err))
@@ -91,8 +91,8 @@ func (c *Client) dialCable(ctx context.Context, address *url.URL) (*websocket.Co
 	return conn, nil
 }
 
-// Read returns the next message. It fails when the server closes the socket, when nothing comes for 12 seconds, and
-// when ctx ends, and then the socket is of no more use. Between two calls the caller may take its time.
+// Read returns the next message. It fails when the server closes the socket, when nothing arrives for 12 seconds, and
+// when ctx ends; then the socket is unusable. The time between two calls does not count.
 func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
 	stop := context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
 	defer stop()
@@ -118,7 +118,7 @@ func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
 	return m, nil
 }
 
-// alive reads and takes each byte for a sign of life: a large message on a slow network is none of silence.
+// alive is a reader that counts each byte as a sign of life: a large message on a slow network is not silence.
 type alive struct {
 	alarm *time.Timer
 	r     io.Reader
@@ -129,7 +129,7 @@ func (a alive) Read(p []byte) (int, error) {
 	return a.r.Read(p)
 }
 
-// Subscribe asks for the events of an endpoint. Whether it is confirmed or rejected comes by Read, under the identifier
+// Subscribe asks for the events of an endpoint. Read later returns the confirmation or rejection, with the identifier
 // that Subscribe returns.
 func (s *Cable) Subscribe(sub api.TunnelSubscription) (identifier string, err error) {
 	text, err := json.Marshal(sub)
@@ -144,7 +144,7 @@ func (s *Cable) Unsubscribe(identifier string) error {
 	return s.write(api.CableMessage{Command: "unsubscribe", Identifier: identifier})
 }
 
-// Perform calls an action of a subscription. data is an object, or nil for none.
+// Perform performs an action on a subscription. data is an object, or nil for none.
 func (s *Cable) Perform(identifier, action string, data any) error {
 	members := []byte("{}")
 	if data != nil {
@@ -179,7 +179,7 @@ func (s *Cable) write(m api.CableMessage) error {
 func (s *Cable) Close() {
 	s.once.Do(func() {
 		if s.ctx.Err() == nil {
-			_ = s.conn.Close(websocket.StatusNormalClosure, "") // the other end may be gone: then there is nothing to agree on
+			_ = s.conn.Close(websocket.StatusNormalClosure, "") // the server may be gone already
 		}
 		s.close(io.ErrClosedPipe)
 		_ = s.conn.CloseNow()

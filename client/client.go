@@ -1,10 +1,10 @@
-// Package client is the Go client of the hookglass REST API. It knows the contract alone, package api, and
-// hides HTTP: paths, headers, envelopes, errors and the form of a stream.
+// Package client is the Go client of the hookglass REST API. It depends only on the contract, package api, and hides
+// HTTP: paths, headers, envelopes, errors and the form of a stream.
 //
-// A call waits for a minute for its answer to begin, [Client.WaitFlow] for a minute more than it was told, and
-// what may take the server longer (a share bundle, the deletion of many events) until its context ends. An
-// answer that has begun may take what time it takes, as long as it goes on. A Client is safe for concurrent use.
-// It does not repeat calls by itself, except for [Client.Stream], which connects again and goes on where it was.
+// A call waits a minute for its answer to begin, [Client.WaitFlow] a minute longer than the time it is given, and calls
+// that may take the server longer (a share bundle, the deletion of many events) until their context ends. An answer
+// that has begun may take any time, as long as data keeps coming. A Client is safe for concurrent use. It does not
+// retry calls, except for [Client.Stream], which reconnects and continues where it was.
 package client
 
 import (
@@ -33,7 +33,7 @@ type Client struct {
 	token   string
 	http    *http.Client
 	patient *http.Client // waits for an answer however long it takes
-	most    int64        // bytes of an answer that is read whole
+	most    int64        // bytes of an answer that is read into memory
 }
 
 // New returns a client of the server at an address such as https://hooks.example.com. The token is an API
@@ -44,12 +44,12 @@ func New(server, token string) (*Client, error) {
 		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
 	}
 	if strings.ContainsFunc(token, unicode.IsControl) {
-		return nil, errors.New("the token holds a line break or another control character") // which no header can carry
+		return nil, errors.New("the token holds a line break or another control character") // not allowed in a header
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerTime
 	patient := http.DefaultTransport.(*http.Transport).Clone()
-	// The API never redirects. What does is something else, which gets no token.
+	// The API never redirects. A server that does is not hookglass and must not get the token.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		base: u.String() + "/api/v1", token: token, most: maxAnswer,
@@ -59,13 +59,13 @@ func New(server, token string) (*Client, error) {
 }
 
 const (
-	// answerTime is how long a call waits for its answer to begin, and for each further piece of one that has begun.
+	// answerTime is how long a call waits for its answer to begin, and then for each next piece of it.
 	answerTime = time.Minute
-	// maxAnswer bounds an answer that is read whole: several times the largest page, of large bodies in base64.
+	// maxAnswer bounds an answer that is read into memory: several times the largest page, with large bodies in base64.
 	maxAnswer = 256 << 20
 )
 
-// unhurried is the client for calls whose answer begins when their work is done, which has no bound in time.
+// unhurried returns a client for calls whose work, and so the time until they are answered, is unbounded.
 func (c *Client) unhurried() *Client {
 	other := *c
 	other.http = c.patient
@@ -82,15 +82,15 @@ func (c *Client) As(token string) *Client {
 // SignedIn reports whether the client has a token at all.
 func (c *Client) SignedIn() bool { return c.token != "" }
 
-// Error is an answer of the server that is not a success, or a success that is not of this API.
+// Error is an answer that is not a success, or a success that does not come from this API.
 type Error struct {
 	Status     int
-	Code       hookglass.Code // "" where what answered is no hookglass server
+	Code       hookglass.Code // "" if the answer is not from a hookglass server
 	Message    string
 	Details    []api.FieldError
-	References []api.Reference // of a conflict: the steps that refer to it
+	References []api.Reference // of a conflict: the steps that refer to the object
 	RetryAfter time.Duration   // 0: the answer does not say
-	RequestID  string          // under which the server's log has it
+	RequestID  string          // identifies the call in the server's log
 }
 
 func (e *Error) Error() string {
@@ -100,10 +100,10 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// maxErrorBody bounds what is read of an error's body: a proxy's page may be long.
+// maxErrorBody bounds what is read of an error's body: a proxy's error page may be long.
 const maxErrorBody = 1 << 20
 
-// send makes a call and returns the answer of a success, whose body the caller closes.
+// send makes a call and returns a successful response, whose body the caller closes.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
 	var payload io.Reader
 	if body != nil {
@@ -167,7 +167,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 	return answer[T](c, res)
 }
 
-// answer reads the answer of a success.
+// answer reads the body of a successful response.
 func answer[T any](c *Client, res *http.Response) (out T, err error) {
 	defer res.Body.Close()
 	var silent atomic.Bool
@@ -193,7 +193,7 @@ func answer[T any](c *Client, res *http.Response) (out T, err error) {
 	return out, nil
 }
 
-// pieces reads an answer and takes each piece for a sign of life: a large one on a slow network is none of silence.
+// pieces is a reader that counts each piece as a sign of life: a large answer on a slow network is not silence.
 type pieces struct {
 	silence *time.Timer
 	r       io.Reader
@@ -206,11 +206,11 @@ func (p pieces) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// whole reports whether an answer has what each of its kind has: data, and in that a name of what it is about.
+// whole reports whether an answer has data and, in it, the id of an object: otherwise it is not from this API.
 func whole(answer reflect.Value) bool {
 	data := answer.FieldByName("Data")
 	if !data.IsValid() {
-		return true // whoever asked for such an answer looks at it
+		return true // the caller checks answers of this kind
 	}
 	if data.Kind() == reflect.Slice || data.Kind() == reflect.Pointer {
 		if data.IsNil() {
@@ -233,13 +233,13 @@ func whole(answer reflect.Value) bool {
 	return named
 }
 
-// foreign is the error of an answer that is not of this API.
+// foreign returns the error for an answer that is not from this API.
 func foreign(status int, requestID string) *Error {
 	line := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
-	return &Error{Status: status, RequestID: requestID, Message: "The server answered " + line + ", and not as hookglass does; is this its address?"}
+	return &Error{Status: status, RequestID: requestID, Message: "The server answered " + line + ", but not like a hookglass server; is this its address?"}
 }
 
-// data makes a call and returns what its envelope holds.
+// data makes a call and returns the content of its envelope.
 func data[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, error) {
 	one, err := call[api.One[*T]](ctx, c, method, path, query, body)
 	if err != nil {
@@ -248,13 +248,13 @@ func data[T any](ctx context.Context, c *Client, method, path string, query url.
 	return *one.Data, nil
 }
 
-// all lists what the API answers in one piece.
+// all returns a list that the API does not paginate.
 func all[T any](ctx context.Context, c *Client, path string) ([]T, error) {
 	list, err := call[api.List[T]](ctx, c, http.MethodGet, path, nil, nil)
 	return list.Data, err
 }
 
-// join makes a path of segments, each of which may hold any text.
+// join builds a path from segments, each of which may be any text.
 func join(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {
@@ -264,7 +264,7 @@ func join(segments ...string) string {
 	return b.String()
 }
 
-// Verify says whose the token is.
+// Verify returns the owner of the token.
 func (c *Client) Verify(ctx context.Context) (api.Identity, error) {
 	who, err := data[api.Identity](ctx, c, http.MethodGet, "/auth/verify", nil, nil)
 	if err == nil && who.User.ID == 0 {

@@ -11,8 +11,8 @@ import (
 	"hookglass/api"
 )
 
-// CreateFlow begins the flow that a JSON object describes, as api.NewFlow has it. The same key gives the same flow
-// again; "" is none.
+// CreateFlow starts the flow that a JSON object describes, see api.NewFlow. The same idempotency key returns the same
+// flow; "" means none.
 func (c *Client) CreateFlow(ctx context.Context, flow json.RawMessage, key string) (f api.Flow, err error) {
 	header := http.Header{}
 	if key != "" {
@@ -38,10 +38,10 @@ func (c *Client) Flow(ctx context.Context, id string) (api.Flow, error) {
 	return data[api.Flow](ctx, c, http.MethodGet, join("flows", id), nil, nil)
 }
 
-// WaitFlow returns a flow as soon as its version is greater than after or, where that is 0, as soon as it has ended; at
-// the latest after so many seconds, 1 to 60.
+// WaitFlow returns a flow once its version is greater than after or, if after is 0, once it has ended, and in any case
+// after that many seconds, 1 to 60.
 func (c *Client) WaitFlow(ctx context.Context, id string, after int64, seconds int) (api.Flow, error) {
-	// The answer may begin when the time is over, and has the way to the server and back before it.
+	// The answer may begin only at the timeout, and takes time to arrive.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+answerTime)
 	defer cancel()
 	query := url.Values{"timeout": {strconv.Itoa(seconds)}}
@@ -52,7 +52,7 @@ func (c *Client) WaitFlow(ctx context.Context, id string, after int64, seconds i
 	return waited.Data, err
 }
 
-// DeleteFlow deletes a flow; one that goes on ends without a result.
+// DeleteFlow deletes a flow, which ends without a result if it was running.
 func (c *Client) DeleteFlow(ctx context.Context, id string) error {
 	_, err := data[api.Deleted](ctx, c, http.MethodDelete, join("flows", id), nil, nil)
 	return err

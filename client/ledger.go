@@ -8,8 +8,8 @@ import (
 	"hookglass/api"
 )
 
-// Ledger returns what became of all that arrived at an endpoint in a window, with a page of its events. from and to are
-// times or durations that count back from now; empty ones are an hour before to, and now.
+// Ledger returns what became of everything that arrived at an endpoint in a window, with a page of its events. from and
+// to are times, or durations back from now; empty, they are an hour before to, and now.
 func (c *Client) Ledger(ctx context.Context, endpoint, from, to string, page Page) (api.LedgerPage, error) {
 	query := page.of(url.Values{})
 	setText(query, "from", from)

@@ -11,12 +11,11 @@ import (
 	"hookglass"
 )
 
-// maxMessage bounds the answer to a message; tools bound what they return far below.
+// maxMessage bounds the answer to a message. Tools limit their results to far less.
 const maxMessage = 16 << 20
 
-// Message sends one JSON-RPC message to the server's interface for agents and returns what it answers, which is a
-// JSON-RPC message as well, or nothing for one that asks for nothing. What is answered otherwise, for example to a
-// token that is not valid, is an *[Error].
+// Message sends one JSON-RPC message to the server's MCP interface and returns the JSON-RPC answer, or nothing for a
+// notification. Any other answer, for example for an invalid token, is an *[Error].
 func (c *Client) Message(ctx context.Context, message []byte, header http.Header) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.base, "/api/v1")+"/mcp", bytes.NewReader(message))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"hookglass/api"
 )
 
-// ReleaseMail has a caught mail sent on, and returns what the relay made of it.
+// ReleaseMail sends a caught mail on, and returns the relay's answer.
 func (c *Client) ReleaseMail(ctx context.Context, endpoint, id string, to []string) (api.Release, error) {
 	made, err := data[api.Release](ctx, c, http.MethodPost, join("endpoints", endpoint, "requests", id, "releases"), nil, api.ReleaseMail{To: to})
 	if err == nil && made.Status == "" {

@@ -48,7 +48,7 @@ func (c *Client) ReplayCaseRun(ctx context.Context, endpoint, id string) (api.Re
 	return data[api.ReplayCaseRun](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_case_runs", id), nil, nil)
 }
 
-// CreateReplayBatch begins to replay many events; a dry run says how many they are.
+// CreateReplayBatch starts to replay many events; a dry run returns how many.
 func (c *Client) CreateReplayBatch(ctx context.Context, endpoint string, r api.CreateReplayBatch) (api.ReplayBatch, error) {
 	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches"), nil, r)
 }
@@ -63,17 +63,17 @@ func (c *Client) ReplayBatch(ctx context.Context, endpoint, id string) (api.Repl
 	return data[api.ReplayBatch](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches", id), nil, nil)
 }
 
-// ReplayBatchResults returns a page of the events of a bulk replay, in the order in which they are sent.
+// ReplayBatchResults returns a page of the events of a bulk replay, in the order of sending.
 func (c *Client) ReplayBatchResults(ctx context.Context, endpoint, id string, page Page) (api.List[api.BatchItem], error) {
 	return call[api.List[api.BatchItem]](ctx, c, http.MethodGet, join("endpoints", endpoint, "replay_batches", id, "results"), page.of(url.Values{}), nil)
 }
 
-// PauseReplayBatch keeps a bulk replay from sending more, until it is resumed.
+// PauseReplayBatch pauses a bulk replay.
 func (c *Client) PauseReplayBatch(ctx context.Context, endpoint, id string) (api.ReplayBatch, error) {
 	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches", id, "pause"), nil, nil)
 }
 
-// ResumeReplayBatch goes on with a bulk replay that was paused.
+// ResumeReplayBatch resumes a paused bulk replay.
 func (c *Client) ResumeReplayBatch(ctx context.Context, endpoint, id string) (api.ReplayBatch, error) {
 	return data[api.ReplayBatch](ctx, c, http.MethodPost, join("endpoints", endpoint, "replay_batches", id, "resume"), nil, nil)
 }

@@ -14,7 +14,7 @@ import (
 	"hookglass/api"
 )
 
-// Filter selects events; all that is set must hold. The fields are the query parameters of the API.
+// Filter selects events that match every field that is set. The fields are the query parameters of the API.
 type Filter struct {
 	Type, Method, Provider, EventType, SignatureStatus, Status, Tag, ContentType string
 	Ignored                                                                      string // false, true or any; "" is false
@@ -35,14 +35,14 @@ func (f Filter) values() url.Values {
 	return query
 }
 
-// Page says which part of a list is wanted. The zero Page is the server's first.
+// Page selects a part of a list. The zero Page is the server's first.
 type Page struct {
 	Limit  int
 	Offset int64
 	Cursor string // the NextCursor of the page before
 }
 
-// of adds to the query parameters of a list which part of it is wanted.
+// of adds the page to the query parameters of a list.
 func (p Page) of(query url.Values) url.Values {
 	setInt(query, "limit", p.Limit)
 	if p.Offset != 0 {
@@ -57,8 +57,8 @@ func (c *Client) Requests(ctx context.Context, endpoint string, filter Filter, p
 	return call[api.EventList](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests"), page.of(filter.values()), nil)
 }
 
-// isEvent answers not_found, as the server does, for what cannot be the id of an event. In the place of one stand
-// words of the API as well: destroy_all deletes every event of an endpoint.
+// isEvent answers not_found, as the server does, for what cannot be the id of an event. The API has words in the place
+// of ids, too: destroy_all would delete every event of an endpoint.
 func isEvent(id string) error {
 	_, err := hookglass.ParseEventID(id)
 	if fault := (*hookglass.Error)(nil); errors.As(err, &fault) {
@@ -67,7 +67,7 @@ func isEvent(id string) error {
 	return err
 }
 
-// Request returns an event with everything that was received and answered, as text; see [api.EventDetail.Exact].
+// Request returns an event with all that was received and answered, as text; see [api.EventDetail.Exact].
 func (c *Client) Request(ctx context.Context, endpoint, id string) (api.EventDetail, error) {
 	if err := isEvent(id); err != nil {
 		return api.EventDetail{}, err
@@ -105,8 +105,8 @@ func (c *Client) copy(ctx context.Context, path string, query url.Values, to io.
 	return save(res, to)
 }
 
-// save writes the file that is the answer of a success. Those of the API are attachments; what is none is the page of
-// another, as that of a network that wants a login first.
+// save writes a successful response to a file. The API sends files as attachments; anything else is the page of another
+// server, such as a network's login page.
 func save(res *http.Response, to io.Writer) error {
 	defer res.Body.Close()
 	if !strings.HasPrefix(res.Header.Get("Content-Disposition"), "attachment") {
@@ -134,19 +134,19 @@ func (c *Client) DeleteRequests(ctx context.Context, endpoint string, before, af
 	return gone.Deleted, err
 }
 
-// Tag gives an event a tag and returns all that it has.
+// Tag adds a tag to an event and returns all its tags.
 func (c *Client) Tag(ctx context.Context, endpoint, id, tag string) ([]string, error) {
 	tags, err := data[api.EventTags](ctx, c, http.MethodPut, join("endpoints", endpoint, "requests", id, "tags", tag), nil, nil)
 	return tags.Tags, err
 }
 
-// Untag takes a tag off an event and returns those that are left.
+// Untag removes a tag from an event and returns the remaining ones.
 func (c *Client) Untag(ctx context.Context, endpoint, id, tag string) ([]string, error) {
 	tags, err := data[api.EventTags](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id, "tags", tag), nil, nil)
 	return tags.Tags, err
 }
 
-// SetNote writes a note on an event in place of what was there, "" being none.
+// SetNote replaces the note on an event; "" removes it.
 func (c *Client) SetNote(ctx context.Context, endpoint, id, note string) (api.Event, error) {
 	body := api.NoteEvent{Note: api.Null[string]()}
 	if note != "" {
@@ -164,19 +164,19 @@ func (c *Client) Ignore(ctx context.Context, endpoint, id, reason string) (api.E
 	return data[api.Event](ctx, c, http.MethodPost, join("endpoints", endpoint, "requests", id, "ignore"), nil, body)
 }
 
-// Unignore takes Ignore back.
+// Unignore reverts Ignore.
 func (c *Client) Unignore(ctx context.Context, endpoint, id string) (api.Event, error) {
 	return data[api.Event](ctx, c, http.MethodDelete, join("endpoints", endpoint, "requests", id, "ignore"), nil, nil)
 }
 
-// SendTestRequest captures a sample event of a provider, or a request spelled out, as if it had come from outside, and
-// returns the id of the event.
+// SendTestRequest captures a provider's sample event, or a given request, as if it had come from outside, and returns
+// the id of the event.
 func (c *Client) SendTestRequest(ctx context.Context, endpoint string, r api.SendTestRequest) (string, error) {
 	sent, err := data[api.SentTestRequest](ctx, c, http.MethodPost, join("endpoints", endpoint, "test_requests"), nil, r)
 	return sent.RequestID, err
 }
 
-// Signature judges the signature of an event again and explains it.
+// Signature verifies the signature of an event again and explains the result.
 func (c *Client) Signature(ctx context.Context, endpoint, id string) (api.Signature, error) {
 	return data[api.Signature](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id, "signature"), nil, nil)
 }

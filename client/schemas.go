@@ -8,13 +8,13 @@ import (
 	"hookglass/api"
 )
 
-// Schemas returns what is known of the bodies of an endpoint's event types.
+// Schemas returns the schemas of an endpoint's event types.
 func (c *Client) Schemas(ctx context.Context, endpoint string) (api.SchemaList, error) {
 	return call[api.SchemaList](ctx, c, http.MethodGet, join("endpoints", endpoint, "schemas"), nil, nil)
 }
 
-// Schema returns the schema of an event type, "-" for events without one. provider is needed where several have events
-// of this type.
+// Schema returns the schema of an event type, "-" for events without one. provider is needed if several providers have
+// events of this type.
 func (c *Client) Schema(ctx context.Context, endpoint, eventType, provider string) (api.Schema, error) {
 	return data[api.Schema](ctx, c, http.MethodGet, join("endpoints", endpoint, "schemas", eventType), of(provider), nil)
 }
@@ -26,7 +26,7 @@ func (c *Client) SchemaTypes(ctx context.Context, endpoint, eventType, provider,
 	return data[api.SchemaCode](ctx, c, http.MethodGet, join("endpoints", endpoint, "schemas", eventType, "types"), query, nil)
 }
 
-// SchemaDrift returns how an event type departs from its baseline.
+// SchemaDrift returns how an event type differs from its baseline.
 func (c *Client) SchemaDrift(ctx context.Context, endpoint, eventType, provider string) (api.SchemaDrifts, error) {
 	return data[api.SchemaDrifts](ctx, c, http.MethodGet, join("endpoints", endpoint, "schemas", eventType, "drift"), of(provider), nil)
 }

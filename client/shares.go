@@ -9,14 +9,12 @@ import (
 	"hookglass/api"
 )
 
-// CreateShareLink creates a link by which anybody may read an event, without its secrets. Its URL is in the answer and
-// nowhere else.
+// CreateShareLink creates a link that lets anybody read an event, without its secrets. Only this answer has its URL.
 func (c *Client) CreateShareLink(ctx context.Context, endpoint, id string, l api.NewShareLink) (api.ShareLink, error) {
 	return data[api.ShareLink](ctx, c, http.MethodPost, join("endpoints", endpoint, "requests", id, "share_links"), nil, api.CreateShareLink{ShareLink: &l})
 }
 
-// ShareLinks returns a page of the links that lead to an event, or to events of the endpoint where id is "", newest
-// first.
+// ShareLinks returns a page of the links to an event, newest first; id "" means all links of the endpoint.
 func (c *Client) ShareLinks(ctx context.Context, endpoint, id string, page Page) (api.List[api.ShareLink], error) {
 	path := join("endpoints", endpoint, "share_links")
 	if id != "" {

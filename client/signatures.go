@@ -13,7 +13,7 @@ func (c *Client) SignatureConfigs(ctx context.Context, endpoint string) ([]api.S
 	return all[api.SignatureConfig](ctx, c, signatureConfigs(endpoint))
 }
 
-// CreateSignatureConfig creates a config. One that the provider has already is signature_config_exists.
+// CreateSignatureConfig creates a config. If the provider already has one, the error is signature_config_exists.
 func (c *Client) CreateSignatureConfig(ctx context.Context, endpoint string, s api.NewSignatureConfig) (api.SignatureConfig, error) {
 	return data[api.SignatureConfig](ctx, c, http.MethodPost, signatureConfigs(endpoint), nil, api.CreateSignatureConfig{SignatureConfig: &s})
 }
@@ -29,7 +29,7 @@ func (c *Client) DeleteSignatureConfig(ctx context.Context, endpoint string, id 
 	return err
 }
 
-// VerifySignatureConfig judges the newest events of the endpoint again.
+// VerifySignatureConfig verifies the newest events of the endpoint again.
 func (c *Client) VerifySignatureConfig(ctx context.Context, endpoint string, id int64) (api.Rejudged, error) {
 	return data[api.Rejudged](ctx, c.unhurried(), http.MethodPost, signatureConfigs(endpoint, strconv.FormatInt(id, 10), "verify"), nil, nil)
 }

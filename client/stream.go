@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// silence is how long a stream may be without a sign of life; the server gives one every 15 s.
+	// silence is how long a stream may be silent; the server sends a sign of life every 15 s.
 	silence = 45 * time.Second
-	// maxLine bounds one line of a stream: the list form of an event with the longest fields.
+	// maxLine bounds one line of a stream: an event's list form with the longest fields.
 	maxLine = 4 << 20
 
 	mediaStream = "text/event-stream"
@@ -28,12 +28,12 @@ const (
 	lastWait  = 30 * time.Second
 )
 
-// Stream returns events as they are captured, behind the event with the id after; "" begins with what comes next.
-// It connects again when the connection is lost and leaves nothing out. It ends when the context does, without an
-// error, and with the error of a call that will not work when repeated: no right, no such endpoint, a bad filter.
+// Stream returns events as they are captured, starting after the event with the id after; "" starts with the next one.
+// It reconnects when the connection is lost and misses nothing. It ends without an error when the context does, and
+// with the error of a call that is useless to repeat: no right, no such endpoint, a bad filter.
 //
-// away, which may be nil, hears why there is no connection, once until there is one again, and then nil. One that only
-// has to be made again is not worth a word.
+// away, which may be nil, is called with the reason when reconnecting fails, once until it succeeds, and then with nil.
+// A connection that is restored at once is not reported.
 func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, after string, away func(error)) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, last: after, away: away}
@@ -41,8 +41,8 @@ func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, aft
 	}
 }
 
-// Since is a Stream that begins with what came within that time before by the server's clock, newest first and 100 at
-// most. Nothing is lost between the two: it looks at what came when the stream has begun.
+// Since is a Stream that begins with the events of the given time before now, by the server's clock, newest first and
+// at most 100. It queries them after the stream has begun, so nothing is lost in between.
 func (c *Client) Since(ctx context.Context, endpoint string, filter Filter, since time.Duration, away func(error)) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, away: away}
@@ -62,13 +62,13 @@ type stream struct {
 	filter Filter
 	last   string                                     // id of the last event
 	alive  bool                                       // the connection gave a sign of life
-	before func(context.Context) ([]api.Event, error) // what comes first, until it is known
+	before func(context.Context) ([]api.Event, error) // queries the first events; nil once that is done
 
 	away func(error)
-	told bool // that there is no connection
+	told bool // away was told that there is no connection
 }
 
-// run connects until the reader wants no more.
+// run keeps connecting until the reader wants no more.
 func (s *stream) run(ctx context.Context, yield func(api.Event, error) bool) {
 	if s.away == nil {
 		s.away = func(error) {}
@@ -115,7 +115,7 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 		return true, err
 	}
 	defer res.Body.Close()
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), mediaStream) { // what else has lines has no events
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), mediaStream) { // not a stream of events
 		return true, foreign(res.StatusCode, res.Header.Get("X-Request-Id"))
 	}
 	alarm := time.AfterFunc(silence, func() { cancel(errors.New("the stream fell silent")) })
@@ -133,7 +133,7 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 			if place, ok := strings.CutPrefix(value, "begins behind "); ok && s.last == "" {
 				s.last = place
 			}
-			alarm.Stop() // the reader may take its time
+			alarm.Stop() // the time that the reader takes does not count
 			if more, err := s.giveBefore(ctx, yield); err != nil || !more {
 				return more, err
 			}
@@ -156,7 +156,7 @@ func (s *stream) follow(ctx context.Context, yield func(api.Event, error) bool) 
 	return true, io.ErrUnexpectedEOF
 }
 
-// connected notes a sign of life, and says that there is a connection again where it was said that there is none.
+// connected records a sign of life, and tells away if the connection was reported as lost.
 func (s *stream) connected() {
 	s.alive = true
 	if s.told {
@@ -165,7 +165,7 @@ func (s *stream) connected() {
 	}
 }
 
-// giveBefore gives the reader what comes first, once.
+// giveBefore yields the first events, once.
 func (s *stream) giveBefore(ctx context.Context, yield func(api.Event, error) bool) (more bool, err error) {
 	if s.before == nil {
 		return true, nil
@@ -183,7 +183,7 @@ func (s *stream) giveBefore(ctx context.Context, yield func(api.Event, error) bo
 	return true, nil
 }
 
-// give gives the reader an event as the stream spells it.
+// give yields an event of the stream.
 func give(text string, yield func(api.Event, error) bool) (more bool, err error) {
 	var e api.Event
 	if err := json.Unmarshal([]byte(text), &e); err != nil {

@@ -24,7 +24,7 @@ func (c *Client) ForwardingTarget(ctx context.Context, endpoint string, id int64
 	return data[api.ForwardingTarget](ctx, c, http.MethodGet, target(endpoint, id), nil, nil)
 }
 
-// UpdateForwardingTarget changes what is set in the change. Enabling a target that is paused resumes it.
+// UpdateForwardingTarget changes the fields that are set. Enabling a paused target resumes it.
 func (c *Client) UpdateForwardingTarget(ctx context.Context, endpoint string, id int64, change api.ForwardingTargetChange) (api.ForwardingTarget, error) {
 	return data[api.ForwardingTarget](ctx, c, http.MethodPatch, target(endpoint, id), nil, api.UpdateForwardingTarget{ForwardingTarget: &change})
 }
@@ -35,23 +35,24 @@ func (c *Client) DeleteForwardingTarget(ctx context.Context, endpoint string, id
 	return err
 }
 
-// TargetDeliveries returns a page of what was delivered to a target, newest first.
+// TargetDeliveries returns a page of the deliveries to a target, newest first.
 func (c *Client) TargetDeliveries(ctx context.Context, endpoint string, id int64, page Page) (api.List[api.Delivery], error) {
 	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{}), nil)
 }
 
-// FailedTargetDeliveries returns a page of what failed to be delivered to a target, newest first.
+// FailedTargetDeliveries returns a page of the failed deliveries to a target, newest first.
 func (c *Client) FailedTargetDeliveries(ctx context.Context, endpoint string, id int64, page Page) (api.List[api.Delivery], error) {
 	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{"status": {"failed"}}), nil)
 }
 
-// ResendDelivery has a failed delivery to a target sent again, and returns it. One that waits already stays as it is.
+// ResendDelivery sends a failed delivery to a target again, and returns it. One that is already waiting is left as it
+// is.
 func (c *Client) ResendDelivery(ctx context.Context, endpoint string, id int64, delivery string) (api.Delivery, error) {
 	return data[api.Delivery](ctx, c, http.MethodPost, target(endpoint, id)+join("deliveries", delivery, "resend"), nil, nil)
 }
 
-// ResendFailed has the failed deliveries to a target sent again that were made after one time and before another, each
-// a time or a duration that counts back from now; empty ones are no bound.
+// ResendFailed sends the failed deliveries to a target between two times again. Each is a time, or a duration back from
+// now; empty means no bound.
 func (c *Client) ResendFailed(ctx context.Context, endpoint string, id int64, after, before string) (api.ResentDeliveries, error) {
 	query := url.Values{}
 	setText(query, "after", after)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Unanswered is the error of a call that had no answer. It unwraps to what net/http says of it.
+// Unanswered is the error of a call that got no answer. It unwraps to the error of net/http.
 type Unanswered struct{ cause *url.Error }
 
 func unanswered(err error) error {
@@ -18,10 +18,10 @@ func unanswered(err error) error {
 	return &Unanswered{call}
 }
 
-// Error names the call, as net/http does, and its [Unanswered.Reason].
+// Error returns the call, as net/http does, with its [Unanswered.Reason].
 func (u *Unanswered) Error() string { return u.cause.Op + " " + u.cause.URL + ": " + u.Reason() }
 
-// Unwrap is for errors.As and errors.Is.
+// Unwrap returns the error of net/http.
 func (u *Unanswered) Unwrap() error { return u.cause }
 
 // Server is the scheme and host that were called.
@@ -33,19 +33,18 @@ func (u *Unanswered) Server() string {
 	return address.Scheme + "://" + address.Host
 }
 
-// Repeatable reports whether the call may be made again and is then made once: it changes nothing, or nobody took the
-// connection that it needed.
+// Repeatable reports whether repeating the call is safe: it changes nothing, or the connection was refused.
 func (u *Unanswered) Repeatable() bool {
 	return u.cause.Op == "Get" || errors.Is(u.cause, syscall.ECONNREFUSED)
 }
 
-// Proxy reports whether it was a proxy that was not reached.
+// Proxy reports whether it was a proxy that could not be reached.
 func (u *Unanswered) Proxy() bool {
 	var op *net.OpError
 	return errors.As(u.cause, &op) && op.Op == "proxyconnect"
 }
 
-// Reason says why no answer came, without the addresses of the connection, of which one is new at each attempt.
+// Reason says why there was no answer, without the addresses of the connection, which differ with each attempt.
 func (u *Unanswered) Reason() string { return reason(u.cause.Err) }
 
 func reason(err error) string {

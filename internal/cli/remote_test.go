@@ -346,7 +346,7 @@ func TestTailTellsThatTheServerIsAway(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("tail ended with %d", code)
 	}
-	want := "Waiting for the server: The server answered 502 Bad Gateway, and not as hookglass does; is this its address?\nThe server answers again; nothing that came meanwhile is left out.\n"
+	want := "Waiting for the server: The server answered 502 Bad Gateway, but not like a hookglass server; is this its address?\nThe server answers again; nothing that came meanwhile is left out.\n"
 	if notes.String() != want {
 		t.Errorf("told %q, want %q", notes.String(), want)
 	}

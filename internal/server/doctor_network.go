@@ -169,7 +169,7 @@ func (c *checked) examinePublic(ctx context.Context, f *findings) {
 		Servers []struct{ URL string }
 	}
 	if err := json.Unmarshal(a.body, &description); a.status != 200 || err != nil || len(description.Servers) == 0 {
-		f.wrong(name, "%s answers %d, and not as hookglass does: does the proxy lead here, with the whole path or that of --public-url cut from it?", &asked, a.status)
+		f.wrong(name, "%s answers %d, but not like a hookglass server: does the proxy lead here, with the whole path or that of --public-url cut from it?", &asked, a.status)
 		return
 	}
 	if told := strings.TrimSuffix(description.Servers[0].URL, "/api/v1"); told != at.String() {
