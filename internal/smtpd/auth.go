@@ -10,8 +10,8 @@ import (
 	"hookglass/internal/capture"
 )
 
-// inbox is the endpoint that a client has signed in to. It catches the mail that the client sends to addresses which
-// are not of this server: a program under test writes to its own users.
+// inbox is the endpoint that a client has signed in to. It catches all mail that the client sends to addresses of other
+// servers: a program under test writes to its own users.
 type inbox struct {
 	signedIn bool
 	local    string // the local part of its address, in lower case
@@ -19,7 +19,7 @@ type inbox struct {
 
 // Replies of the exchange (RFC 4954, sections 4 and 6).
 var (
-	replySignedIn      = reply{235, "2.7.0", "Signed in; what is for others is caught here"}
+	replySignedIn      = reply{235, "2.7.0", "Signed in; mail for other addresses is caught here"}
 	replyNoMechanism   = reply{504, "5.5.4", "The mechanism is not known; PLAIN and LOGIN are"}
 	replyNoInbox       = reply{535, "5.7.8", "The user name is no address of an inbox here"}
 	replyNoSignInNow   = reply{454, "4.7.0", "Nobody can be signed in now; try again later"}
@@ -30,14 +30,14 @@ var (
 	replyAuthMalformed = reply{501, "5.5.2", "The answer is malformed"}
 )
 
-// errAnswered ends an exchange after the client was told why.
+// errAnswered ends an exchange in which the client was already told why.
 var errAnswered = errors.New("the exchange has ended")
 
-// offersSignIn reports whether the client may sign in now. Where TLS is offered, it may only after STARTTLS.
+// offersSignIn reports whether the client may sign in now. If TLS is offered, that is only after STARTTLS.
 func (c *conn) offersSignIn() bool { return c.server.cfg.SignIn && !c.lmtp && !c.offersTLS() }
 
-// auth serves AUTH. The user name is the address of an inbox, or its local part. The password is read and not compared:
-// there is none, because anybody who knows the address can send to it without signing in.
+// auth serves AUTH. The user name is the address of an inbox, or its local part. The password is read and ignored:
+// inboxes have none, because anybody who knows the address can send to it without signing in.
 func (c *conn) auth(rest string) error {
 	switch {
 	case !c.server.cfg.SignIn || c.lmtp:
@@ -71,7 +71,7 @@ func (c *conn) auth(rest string) error {
 	return err
 }
 
-// endAuth answers a fault in the exchange.
+// endAuth replies to a fault in the exchange.
 func (c *conn) endAuth(r reply) error {
 	if err := c.fault(r); err != nil {
 		return err
@@ -101,8 +101,8 @@ func (c *conn) authLogin(initial string) (name string, err error) {
 	return name, err
 }
 
-// authAnswer decodes the answer to a challenge. It sends the challenge unless given, which came with the command, holds
-// the answer already.
+// authAnswer decodes the answer to a challenge. It sends the challenge unless the command already came with the answer,
+// given.
 func (c *conn) authAnswer(challenge, given string) (string, error) {
 	if given == "" {
 		c.say(reply{code: 334, text: base64.StdEncoding.EncodeToString([]byte(challenge))})
@@ -145,8 +145,8 @@ func (c *conn) signIn(name string) error {
 	}
 }
 
-// admit finds the endpoint that takes the mail for a recipient: the one with that address, or else the inbox that the
-// client has signed in to.
+// admit finds the endpoint for a recipient: the one with that address, or else the inbox that the client has signed in
+// to.
 func (c *conn) admit(ctx context.Context, p path) (capture.Target, error) {
 	if sameDomain(p.domain, c.server.cfg.Domain) {
 		target, err := c.server.capturer.AdmitMail(ctx, mailbox(p.local))

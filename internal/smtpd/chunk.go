@@ -10,7 +10,7 @@ import (
 	"hookglass"
 )
 
-// errGivenUp says that the client gave a message up between two chunks; the command with which it did is pending.
+// errGivenUp says that the client abandoned a message between two chunks; the command that did so is pending.
 var errGivenUp = errors.New("the message was given up")
 
 // parseChunk reads the arguments of BDAT (RFC 3030, section 2).
@@ -21,16 +21,16 @@ func parseChunk(rest string) (size int64, last, ok bool) {
 	return size, last, ok && (last || word == "")
 }
 
-// ampleChunk is the size of chunks that count as no commands: some servers send a large message in thousands of 8 KiB.
+// ampleChunk is the size from which a chunk does not count as a command: some servers send a large message in thousands
+// of chunks of 8 KiB.
 const ampleChunk = 1 << 10
 
-// chunkReader reads a message that comes in chunks. It answers each chunk but the last, and reads the command of the
-// next.
+// chunkReader reads a message that comes in chunks. It replies to each chunk but the last, and reads the next command.
 type chunkReader struct {
 	conn *conn
 	left int64
 	last bool
-	// rest is how long the client may still pause between chunks, in all: a message that is half there holds memory.
+	// rest is how long the client may still pause between chunks in total: an incomplete message holds memory.
 	rest time.Duration
 }
 
@@ -45,7 +45,7 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if r.conn.in.Buffered() == 0 { // who waits for the answer to the chunk before is not kept waiting for it
+	if r.conn.in.Buffered() == 0 { // about to block: the client may be waiting for the reply to the last chunk
 		if err := r.conn.out.Flush(); err != nil {
 			return 0, err
 		}

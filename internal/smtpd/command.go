@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxLine bounds a command line with its CR LF. RFC 5321, section 4.5.3.1.4, asks for 512 bytes and room for what
-// extensions add.
+// maxLine bounds a command line with its CR LF. RFC 5321, section 4.5.3.1.4, requires 512 bytes, and extensions add to
+// that.
 const maxLine = 2048
 
 // maxPath bounds an address (RFC 5321, section 4.5.3.1.3), with room for the UTF-8 of RFC 6531.
@@ -21,22 +21,22 @@ var (
 	errParam = errors.New("not a parameter")
 )
 
-// splitCommand cuts a line without its end into the verb in upper case and the rest.
+// splitCommand splits a line without its end into the verb, in upper case, and the rest.
 func splitCommand(line string) (verb, rest string) {
 	verb, rest, _ = strings.Cut(line, " ")
 	return strings.ToUpper(verb), strings.Trim(rest, " ")
 }
 
-// path is a forward or reverse path with the parameters behind it.
+// path is a forward or reverse path with its parameters.
 type path struct {
-	address string // local part and domain as written, without brackets, route and quotes that nothing needs; empty: the null sender
+	address string // as written, without brackets, route and superfluous quotes; empty: the null sender
 	local   string // without quotes
 	domain  string
 	params  map[string]string // names in upper case
 }
 
-// parsePath reads what follows MAIL or RCPT: the keyword, a path and parameters (RFC 5321, section 4.1.2). A path
-// without brackets, and blanks before it, are tolerated: people type them.
+// parsePath parses the arguments of MAIL or RCPT: the keyword, a path and parameters (RFC 5321, section 4.1.2). It
+// tolerates missing brackets and blanks before the path, as people type them.
 func parsePath(rest, keyword string) (p path, err error) {
 	if len(rest) < len(keyword) || !strings.EqualFold(rest[:len(keyword)], keyword) {
 		return p, errPath
@@ -64,7 +64,7 @@ func parsePath(rest, keyword string) (p path, err error) {
 	return p, err
 }
 
-// mailbox reads local part, at sign, domain and the closing bracket, and returns what follows.
+// mailbox parses local part, at sign, domain and the closing bracket, and returns what follows.
 func (p *path) mailbox(s string, bracketed bool) (rest string, err error) {
 	quoted := strings.HasPrefix(s, `"`)
 	if p.local, s, err = localPart(s); err != nil {
@@ -96,7 +96,7 @@ func (p *path) mailbox(s string, bracketed bool) (rest string, err error) {
 	return s, nil
 }
 
-// localPart reads a dot-string or a quoted string, and returns it without quoting.
+// localPart parses a dot-string or a quoted string, and returns it without quoting.
 func localPart(s string) (local, rest string, err error) {
 	if !strings.HasPrefix(s, `"`) {
 		end := strings.IndexAny(s, "@<>()[]:;\\,\" ")
@@ -136,11 +136,11 @@ func isDotString(local string) bool {
 // specials are the printable characters that no atom has (RFC 5322, section 3.2.3).
 const specials = `()<>[]:;@\,."`
 
-// quotedPairs writes what stands in quotes.
+// quotedPairs escapes the content of a quoted string.
 var quotedPairs = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// sameDomain reports whether a domain is the one that is given in ASCII, whichever form of its letters the client
-// writes (RFC 6531, section 3.2).
+// sameDomain reports whether a domain as the client writes it, in ASCII or in Unicode, is the given one in ASCII (RFC
+// 6531, section 3.2).
 func sameDomain(written, ascii string) bool {
 	if strings.EqualFold(written, ascii) {
 		return true
@@ -163,8 +163,8 @@ func parseParams(s string) (map[string]string, error) {
 	return params, nil
 }
 
-// parseSize reads the size of a message or of a chunk: at most 20 digits (RFC 1870, section 3). A size beyond all
-// that can be counted is the largest that can.
+// parseSize parses the size of a message or a chunk: at most 20 digits (RFC 1870, section 3). A size beyond int64
+// becomes the largest one.
 func parseSize(s string) (int64, bool) {
 	if s == "" || len(s) > 20 || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -176,9 +176,9 @@ func parseSize(s string) (int64, bool) {
 	return n, true
 }
 
-// mailbox is the local part under which an endpoint is looked for: in lower case, and without what follows a plus sign.
-// Letters beyond ASCII stay as they are: the lower case of some is an ASCII letter, which would make an address of
-// another.
+// mailbox returns the local part under which an endpoint is looked up: in lower case, and without a plus sign and what
+// follows. Only ASCII letters are folded: the lower case of some others is ASCII, which would make it another mailbox's
+// address.
 func mailbox(local string) string {
 	local, _, _ = strings.Cut(local, "+")
 	return strings.Map(func(r rune) rune {

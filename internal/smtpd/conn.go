@@ -16,17 +16,17 @@ import (
 	"hookglass/internal/intake"
 )
 
-// Bounds of what a connection may do between two messages that were stored.
+// Bounds of a connection between two messages that were stored.
 const (
-	maxErrors   = 20    // lines that are no command, or come in the wrong order
-	maxRefusals = 200   // recipients that are refused
+	maxErrors   = 20    // lines that are not a command, or are out of order
+	maxRefusals = 200   // refused recipients
 	maxCommands = 2_500 // of any kind; a message to 100 recipients takes 103
 )
 
-// handshakeTimeout is for STARTTLS.
+// handshakeTimeout bounds the TLS handshake after STARTTLS.
 const handshakeTimeout = 15 * time.Second
 
-// errEnd ends a connection about which there is nothing more to say.
+// errEnd ends a connection without another reply.
 var errEnd = errors.New("the connection ends")
 
 // conn is one connection. Its goroutine is run.
@@ -37,10 +37,10 @@ type conn struct {
 	in        *bufio.Reader
 	out       *bufio.Writer
 	peer      netip.Addr // the other end of the socket
-	client    netip.Addr // who that is, or whom a trusted proxy names
-	uncounted bool       // under its address
+	client    netip.Addr // the peer, or the client that a trusted proxy names
+	uncounted bool       // not counted under its address
 
-	paced bool // a message is being read, at its pace
+	paced bool // a message is being read, so its pace applies
 	pace  intake.Pace
 	lease intake.Lease
 
@@ -51,7 +51,7 @@ type conn struct {
 	envelope
 
 	errors, refusals, commands int
-	pending                    string // a command that was read among chunks
+	pending                    string // a command that was read between chunks
 	hasPending                 bool
 
 	mu      sync.Mutex
@@ -71,7 +71,7 @@ func newConn(s *Server, nc net.Conn, lmtp bool) *conn {
 	return c
 }
 
-// socket reads and writes the connection under the deadlines that apply at the time.
+// socket reads and writes the connection with the deadlines that apply at the time.
 type socket struct{ *conn }
 
 func (s socket) Read(p []byte) (int, error) {
@@ -93,7 +93,7 @@ func (s socket) Write(p []byte) (int, error) {
 // run serves the connection to its end.
 func (c *conn) run() {
 	defer c.server.forget(c)
-	defer func() { c.nc.Close() }() // which STARTTLS replaces
+	defer func() { c.nc.Close() }() // not c.nc.Close: STARTTLS replaces nc
 	defer func() {
 		c.lease.Release()
 		if v := recover(); v != nil {
@@ -122,7 +122,7 @@ func (c *conn) run() {
 	}
 }
 
-// meetProxy takes the word of a trusted proxy for who the client is, and reports whether the connection goes on.
+// meetProxy reads a trusted proxy's header with the client's address, and reports whether the connection goes on.
 func (c *conn) meetProxy() bool {
 	if !c.server.cfg.TrustedProxies.Trusts(c.peer) {
 		return true
@@ -148,7 +148,7 @@ func (c *conn) meetProxy() bool {
 	return true
 }
 
-// await runs a read of what the client says next, which a shutdown may interrupt.
+// await runs a read from the client that a shutdown may interrupt.
 func (c *conn) await(read func() error) error {
 	if err := c.flush(); err != nil {
 		return err
@@ -171,7 +171,8 @@ func (c *conn) await(read func() error) error {
 	return err
 }
 
-// flush sends the replies, unless a command is there that will have another: they go together (RFC 2920).
+// flush sends the queued replies, unless another complete command is already there: then its reply is sent with them
+// (RFC 2920).
 func (c *conn) flush() error {
 	if there, _ := c.in.Peek(c.in.Buffered()); bytes.IndexByte(there, '\n') >= 0 {
 		return nil
@@ -179,7 +180,7 @@ func (c *conn) flush() error {
 	return c.out.Flush()
 }
 
-// nudge ends a connection that waits for a command; one that is busy ends before its next.
+// nudge ends a connection that waits for a command; a busy one ends before its next command.
 func (c *conn) nudge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,17 +190,17 @@ func (c *conn) nudge() {
 	}
 }
 
-// kill ends a connection whatever it does.
+// kill closes a connection, whatever it is doing.
 func (c *conn) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nc.Close()
 }
 
-// Error makes a reply an error: one after which the connection ends.
+// Error makes a reply an error: the reply with which the connection ends.
 func (r reply) Error() string { return r.text }
 
-// readCommand reads a line without its end. One that is not as lines must be is answered, and the next is read.
+// readCommand reads a line without its end. It replies to malformed lines and reads on.
 func (c *conn) readCommand() (line string, err error) {
 	if c.hasPending {
 		c.hasPending = false
@@ -241,10 +242,10 @@ func wellFormed(line []byte) bool {
 
 // say queues a reply.
 func (c *conn) say(r reply) {
-	_, _ = c.out.Write(r.append(c.out.AvailableBuffer())) // the writer remembers a fault, and flush tells it
+	_, _ = c.out.Write(r.append(c.out.AvailableBuffer())) // the writer keeps an error, and flush returns it
 }
 
-// fault answers what the client should not have sent, and ends the connection when that is the habit.
+// fault replies to a client's error, and ends the connection after too many of them.
 func (c *conn) fault(r reply) error {
 	c.say(r)
 	if c.errors++; c.errors >= maxErrors {
@@ -253,7 +254,7 @@ func (c *conn) fault(r reply) error {
 	return nil
 }
 
-// farewell tells the client why the connection ends, where it can still be told.
+// farewell tells the client why the connection ends, if that is possible.
 func (c *conn) farewell(err error) {
 	var r reply
 	var ne net.Error
@@ -267,8 +268,8 @@ func (c *conn) farewell(err error) {
 	}
 }
 
-// last sends a reply after which the connection is closed. What the client sent meanwhile is read away for a moment: a
-// socket that is closed with unread bytes is reset, and a reset takes the reply away.
+// last sends a reply after which the connection is closed. It then discards input for a moment: closing a socket with
+// unread data resets the connection, and the client may lose the reply.
 func (c *conn) last(r reply) {
 	c.say(r)
 	if c.out.Flush() != nil {
@@ -288,8 +289,8 @@ const (
 	lingerBytes = 16 << 20
 )
 
-// startTLS answers STARTTLS. What was sent in the clear behind it is dropped: it could come from anyone (RFC 3207,
-// section 4.2).
+// startTLS serves STARTTLS. Data that was sent after it in the clear is dropped: anyone could have injected it (RFC
+// 3207, section 4.2).
 func (c *conn) startTLS() error {
 	c.say(reply{220, "2.0.0", "Ready to start TLS"})
 	c.in.Discard(c.in.Buffered())

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// dataReader reads the message that follows DATA: its end is CR LF . CR LF and nothing else, and the dot that was put
-// before a line that begins with one is taken off (RFC 5321, section 4.5.2). Every other byte is passed on as it came:
-// a CR or LF that stands alone ends no line, so it can neither end the message nor hide a dot.
+// dataReader reads the message that follows DATA. It ends at CR LF . CR LF and nothing else, and a dot that was added
+// to a line that begins with one is removed (RFC 5321, section 4.5.2). Every other byte is passed on. A lone CR or LF
+// ends no line, so it can neither end the message nor hide a dot.
 type dataReader struct {
 	r     *bufio.Reader
 	state dataState
@@ -17,11 +17,11 @@ type dataReader struct {
 type dataState int
 
 const (
-	lineStart dataState = iota // behind CR LF; DATA's own counts
+	lineStart dataState = iota // after CR LF, including that of DATA itself
 	inLine
 	afterCR    // in a line
-	afterDot   // a dot at the start of a line, not passed on
-	afterDotCR // that dot and a CR, not passed on
+	afterDot   // a dot at the start of a line, not passed on yet
+	afterDotCR // that dot and a CR, not passed on yet
 	atEnd
 )
 
@@ -37,7 +37,7 @@ func (d *dataReader) Read(p []byte) (n int, err error) {
 	used := 0
 	for used < len(in) && n < len(p) && d.state != atEnd {
 		if d.state == inLine {
-			// Up to the next CR nothing can happen.
+			// Nothing special happens before the next CR.
 			run := in[used:min(len(in), used+len(p)-n)]
 			if i := bytes.IndexByte(run, '\r'); i >= 0 {
 				run = run[:i+1]
@@ -63,7 +63,7 @@ func (d *dataReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// step looks at one byte. It returns the next byte of the message, -1 for none, and whether the byte was taken.
+// step processes one byte. It returns the next byte of the message, -1 for none, and whether the byte was consumed.
 func (d *dataReader) step(b byte) (out int, taken bool) {
 	switch {
 	case d.state == lineStart && b == '.':
@@ -76,7 +76,7 @@ func (d *dataReader) step(b byte) (out int, taken bool) {
 		d.state = atEnd
 		return -1, true
 	case d.state == afterDotCR:
-		d.state = afterCR // which ended no line, and so is the message's
+		d.state = afterCR // the CR ended no line, so it belongs to the message
 		return '\r', false
 	case d.state == afterCR && b == '\n':
 		d.state = lineStart

@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// The PROXY protocol, as its specification of 2020 has it (haproxy.org, proxy-protocol.txt). A proxy writes the header
-// before anything else; the client behind it can write only after that.
+// The PROXY protocol (haproxy.org, proxy-protocol.txt, 2020). A proxy writes the header before anything else; the
+// client behind it can write only after that.
 
 const (
 	proxyV1Max = 107  // with CR LF (section 2.1)
-	proxyV2Max = 4096 // of addresses and additions; those that are known need far less
+	proxyV2Max = 4096 // of addresses and extensions; the known ones need far less
 )
 
-// proxyV2Signature begins a header of version 2 (section 2.2).
+// proxyV2Signature is the start of a version 2 header (section 2.2).
 const proxyV2Signature = "\r\n\r\n\x00\r\nQUIT\n"
 
 var errProxy = errors.New("the PROXY header is malformed")
 
-// readProxy reads the header at the front of r, if one is there, and returns the client that it names: the zero Addr
-// where it names none, because the proxy speaks for itself or does not know. It reads nothing else.
+// readProxy reads the header at the front of r, if there is one, and returns the client that it names. That is the zero
+// Addr if it names none, because the proxy connects on its own behalf or does not know the client. It reads nothing
+// else.
 func readProxy(r *bufio.Reader) (client netip.Addr, found bool, err error) {
 	first, err := r.Peek(1)
 	if err != nil {
@@ -33,7 +34,7 @@ func readProxy(r *bufio.Reader) (client netip.Addr, found bool, err error) {
 	switch first[0] {
 	case 'P':
 		if start, err := r.Peek(len("PROXY ")); err != nil || string(start) != "PROXY " {
-			return client, false, nil // no command begins so; what reads it next says it
+			return client, false, nil // not a header; the command loop will refuse it
 		}
 		client, err = readProxyV1(r)
 		return client, true, err
@@ -89,7 +90,7 @@ func readProxyV2(r *bufio.Reader) (client netip.Addr, err error) {
 	if _, err := io.ReadFull(r, rest); err != nil {
 		return client, errProxy
 	}
-	if command == 0 { // LOCAL: the proxy itself, which looks whether we live
+	if command == 0 { // LOCAL: the proxy's own health check
 		return client, nil
 	}
 	switch family := head[13] >> 4; {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// logRate is how many refusals are logged a second. Whoever is refused writes the log otherwise.
+// logRate is how many refusals are logged per second; otherwise refused senders could flood the log.
 const logRate = 10
 
-// logText bounds what of a sender's words stands in the log.
+// logText bounds each text of a sender in the log.
 const logText = 200
 
 // refusalLog counts and logs mail that is refused.
@@ -23,7 +23,7 @@ type refusalLog struct {
 	silent int
 }
 
-// refused is called with the reason and what else a person needs to know; all texts may be the sender's.
+// refused counts and logs a refusal; the details may be texts of the sender.
 func (l *refusalLog) refused(reason string, details ...any) {
 	l.told(reason)
 	l.mu.Lock()

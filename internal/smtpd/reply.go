@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// reply is one answer: a code of RFC 5321, an enhanced code of RFC 3463 and a sentence.
+// reply is one reply: a code of RFC 5321, an enhanced code of RFC 3463 and a sentence.
 type reply struct {
 	code     int
 	enhanced string // empty: none
@@ -34,8 +34,8 @@ var (
 	replyNoAuth     = reply{502, "5.5.1", "No authentication is needed to send to this service's own addresses"}
 	replyGreetFirst = reply{503, "5.5.1", "Introduce yourself first"}
 	replyMailFirst  = reply{503, "5.5.1", "MAIL first"}
-	replyRcptFirst  = reply{503, "5.5.1", "RCPT first: there is no recipient that was accepted"}
-	replyNested     = reply{503, "5.5.1", "A message is under way already; RSET gives it up"}
+	replyRcptFirst  = reply{503, "5.5.1", "RCPT first: no recipient has been accepted"}
+	replyNested     = reply{503, "5.5.1", "A message is under way already; RSET abandons it"}
 	replyTLSAlready = reply{503, "5.5.1", "TLS is in use already"}
 	replyTooMany    = reply{452, "4.5.3", "There are too many recipients; send the message again for the rest"}
 	replyTooLarge   = reply{552, "5.3.4", "The message is larger than this service accepts"}
@@ -59,7 +59,7 @@ const (
 	reasonInternal    = "internal"
 )
 
-// replyOf says how the capturer's error is told to the sender, and under which reason it is counted.
+// replyOf returns the reply for an error of the capturer, and the reason under which it is counted.
 func replyOf(err error) (r reply, reason string) {
 	switch hookglass.CodeOf(err) {
 	case hookglass.CodeNotFound:
@@ -85,7 +85,7 @@ func (r reply) append(dst []byte) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// stored is the answer to a message that is on disk.
+// stored returns the reply to a message that is on disk.
 func stored(id hookglass.EventID, events int) reply {
 	if events == 1 {
 		return reply{250, "2.0.0", "Stored as " + string(id)}

@@ -1,10 +1,10 @@
-// Package smtpd receives mail for the email endpoints by SMTP and LMTP (RFC 5321, RFC 2033). It never relays: a
-// recipient that is no address of a live email endpoint is refused or, of a client that has signed in to an inbox, is
-// caught there.
+// Package smtpd receives mail for email endpoints by SMTP and LMTP (RFC 5321, RFC 2033). It never relays: a recipient
+// that is not an address of a live email endpoint is refused or, for a client that has signed in to an inbox, caught
+// there.
 //
 // It hides how a message is read from a socket: commands, transparency, chunks, TLS, proxies, limits, slow and hostile
-// senders. What it gives away is a capture.Mail with exactly the bytes that were sent, and the sender is told 250 only
-// after they are on disk.
+// senders. It produces a capture.Mail with exactly the bytes that were sent, and replies 250 only after they are on
+// disk.
 //
 // A connection has a goroutine of its own. Only CR LF ends a line, and only CR LF . CR LF ends a message.
 package smtpd
@@ -25,13 +25,13 @@ import (
 	"hookglass/internal/intake"
 )
 
-// Capturer is what stands behind reception. Its methods must return soon after their context ends.
+// Capturer stores the received mail. Its methods must return soon after their context ends.
 type Capturer interface {
 	// AdmitMail finds the endpoint of a local part in lower case, before the message is read. Errors: not_found, gone,
 	// rate_limited, unavailable.
 	AdmitMail(ctx context.Context, localPart string) (capture.Target, error)
-	// CaptureMail stores the mail durably, once for each endpoint, and says what became of it at each of the
-	// recipients. Errors of those: unavailable, rate_limited, not_found when the endpoint was deleted meanwhile.
+	// CaptureMail durably stores the mail, once for each endpoint, and returns the result for each recipient. Their
+	// errors: unavailable, rate_limited, and not_found if the endpoint was deleted meanwhile.
 	CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered
 	// Refuse counts an arrival that was refused for its size.
 	Refuse(ctx context.Context, t capture.Target)
@@ -42,21 +42,21 @@ type Config struct {
 	Domain         string      // of the addresses; the name in the greeting
 	TLS            *tls.Config // nil: no STARTTLS
 	TrustedProxies httpd.Proxies
-	SignIn         bool // clients may sign in to an inbox, which then catches whatever they send to others
+	SignIn         bool // clients may sign in to an inbox, which catches what they send to other addresses
 
 	MaxMessageBytes int64         // larger messages are 552; default 25 MiB (decisions, section 2)
 	MaxRecipients   int           // of one message, beyond it 452; default 100, the least that RFC 5321 allows (section 4.5.3.1.8)
 	MaxConns        int           // beyond it 421; default 1,024
 	MaxConnsPerAddr int           // open connections from one address, beyond it 421; default 128
 	CommandTimeout  time.Duration // for the next command; default 2 min
-	BodyGrace       time.Duration // how long a message may stay behind MinBodyRate; default 30 s
+	BodyGrace       time.Duration // how long a message may be slower than MinBodyRate; default 30 s
 	MinBodyRate     int64         // bytes a second, 16 times that once a message takes from the budget; default 1 KiB
 	WriteTimeout    time.Duration // for replies to be taken; default 30 s
 	InFlightBytes   int64         // memory for messages until they are stored; default 64 MiB
 	BudgetWait      time.Duration // for a share of InFlightBytes, then 451; default 30 s
-	CaptureTimeout  time.Duration // for each question to the capturer, then 451; more for what is large; default 10 s
+	CaptureTimeout  time.Duration // for each call of the capturer, then 451; more for large mail; default 10 s
 
-	// Refused is told of each refusal, for the metrics; nil is nobody.
+	// Refused is called for each refusal, for metrics; it may be nil.
 	Refused func(reason string)
 }
 
@@ -85,7 +85,7 @@ func or[T int | int64 | time.Duration](v, otherwise T) T {
 	return v
 }
 
-// ErrClosed is what Serve answers after Shutdown.
+// ErrClosed is the error of Serve after Shutdown.
 var ErrClosed = errors.New("the mail server is closed")
 
 // Server receives mail. Its methods may be called at any time from any goroutine.
@@ -103,7 +103,7 @@ type Server struct {
 	serving   sync.WaitGroup
 }
 
-// New returns a server that gives mail to the capturer.
+// New returns a server that passes mail to the capturer.
 func New(cfg Config, capturer Capturer, log *slog.Logger) *Server {
 	cfg = cfg.withDefaults()
 	return &Server{
@@ -148,8 +148,7 @@ func (s *Server) serve(ln net.Listener, lmtp bool) error {
 		accepting.Went()
 		c := newConn(s, nc, lmtp)
 		if reason := s.begin(c); reason != "" {
-			// The greeting fits in the socket's empty buffer: this does not hold up those who are waiting to be
-			// accepted.
+			// The greeting fits into the socket's empty buffer, so this does not delay accepting other connections.
 			nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 			_, _ = nc.Write([]byte("421 4.3.2 " + s.cfg.Domain + " " + reason + "\r\n"))
 			nc.Close()
@@ -158,8 +157,8 @@ func (s *Server) serve(ln net.Listener, lmtp bool) error {
 	}
 }
 
-// begin takes the connection on the books and serves it, or says why not. Both are one to Shutdown, which waits for
-// what is on the books.
+// begin registers the connection and serves it, or returns why not. The two are atomic, because Shutdown waits for all
+// registered connections.
 func (s *Server) begin(c *conn) (refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,8 +175,8 @@ func (s *Server) begin(c *conn) (refusal string) {
 	return ""
 }
 
-// countAddr counts a connection from an address, and reports whether it may be. What has no address, a Unix socket, is
-// not counted.
+// countAddr counts a connection from an address, and reports whether it is allowed. Unix sockets have no address and
+// are not counted.
 func (s *Server) countAddr(a netip.Addr) bool {
 	if !a.IsValid() {
 		return true
@@ -189,12 +188,12 @@ func (s *Server) countAddr(a netip.Addr) bool {
 	return true
 }
 
-// named notes the client that a trusted proxy names, and reports whether it may have another connection.
+// named records the client that a trusted proxy names, and reports whether it may have another connection.
 func (s *Server) named(c *conn, client netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.client = client
-	c.uncounted = !s.countAddr(client) // what was not counted is not given back
+	c.uncounted = !s.countAddr(client) // forget must not subtract what was not counted
 	return !c.uncounted
 }
 
@@ -210,8 +209,8 @@ func (s *Server) forget(c *conn) {
 	}
 }
 
-// Shutdown stops accepting, tells connections that wait for a command to come back (421), and lets messages that are
-// under way be stored and answered. When ctx ends first it closes what is left and returns the context's error.
+// Shutdown stops accepting, ends connections that wait for a command (421), and lets messages under way be stored and
+// answered. If ctx ends before that, it closes the rest and returns the context's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining.Store(true)

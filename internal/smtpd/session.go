@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/intake"
 )
 
-// envelope is what was said of a message before it comes.
+// envelope is what the client said about a message before sending it.
 type envelope struct {
 	begun     bool // MAIL was accepted
 	oversized bool // MAIL was refused for its SIZE
@@ -119,10 +119,10 @@ func (c *conn) greet(verb, name string) error {
 	return nil
 }
 
-// offersTLS reports whether STARTTLS is for the taking.
+// offersTLS reports whether STARTTLS is available.
 func (c *conn) offersTLS() bool { return c.server.cfg.TLS != nil && !c.secure }
 
-// protocol names how the message comes (RFC 3848).
+// protocol returns the name of the transport, such as ESMTPS (RFC 3848).
 func (c *conn) protocol() string {
 	name := c.greeted
 	if c.secure {
@@ -167,7 +167,7 @@ func (c *conn) mail(rest string) error {
 			if value != "" {
 				return c.fault(replySyntax)
 			}
-		case "AUTH": // who wrote the message, as the client believes (RFC 4954, section 5)
+		case "AUTH": // the author, according to the client (RFC 4954, section 5)
 			if !c.offersSignIn() {
 				return c.fault(replyBadParam)
 			}
@@ -213,7 +213,7 @@ func (c *conn) rcpt(rest string) error {
 		r, reason := replyOf(err)
 		return c.refuseRcpt(p.address, r, reason, err)
 	case c.oversized:
-		// A client that pipelines says here whom the message was for: its owner sees that something was refused.
+		// A pipelining client names the recipients of the message nevertheless: count the refusal for their endpoints.
 		c.server.capturer.Refuse(ctx, target)
 		return c.fault(replyMailFirst)
 	}
@@ -250,7 +250,7 @@ func (c *conn) data(rest string) error {
 		return c.fault(replyRcptFirst)
 	}
 	c.say(reply{code: 354, text: "Send the message; CR LF . CR LF ends it"})
-	// Nothing that is there already may be read before the client has seen this: flush keeps it back otherwise.
+	// Send the 354 before anything more is read: flush would hold it back if input is waiting.
 	if err := c.out.Flush(); err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (c *conn) bdat(rest string) error {
 	size, last, ok := parseChunk(rest)
 	if !ok {
 		_ = c.fault(replySyntax)
-		return errEnd // where the chunk ends is not known, so nothing that follows can be read as a command
+		return errEnd // the chunk's end is unknown, so nothing that follows can be read as a command
 	}
 	chunks := &chunkReader{conn: c, left: size, last: last, rest: c.server.cfg.CommandTimeout}
 	if !c.begun || len(c.to) == 0 {
@@ -269,7 +269,7 @@ func (c *conn) bdat(rest string) error {
 		if !c.begun {
 			r = replyMailFirst
 		}
-		chunks.last = true // of this command alone
+		chunks.last = true // read this chunk only
 		if err := c.discard(chunks); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (c *conn) bdat(rest string) error {
 	return c.receive(chunks)
 }
 
-// receive reads a message, has it stored and answers it.
+// receive reads a message, has it stored and replies.
 func (c *conn) receive(r io.Reader) error {
 	raw, err := c.read(r)
 	switch {
@@ -301,15 +301,15 @@ func (c *conn) receive(r io.Reader) error {
 	return nil
 }
 
-// storingRate is what a slow disk writes in a second, and maxStoring the most that a message is given besides. A client
-// waits ten minutes for the answer (RFC 5321, section 4.5.3.2.6), and one that is told to try again brings the message
-// again to all who have it.
+// storingRate is what a slow disk writes per second, and maxStoring bounds the extra time for a message. Clients wait
+// ten minutes for the reply (RFC 5321, section 4.5.3.2.6); one that is told to retry sends the message again to all
+// recipients, also those that have it.
 const (
 	storingRate = 8 << 20
 	maxStoring  = 5 * time.Minute
 )
 
-// storingTime is how long the capturer has for a message of a size: it is stored once for each endpoint.
+// storingTime returns how long the capturer may take for a message of a size, which it stores once for each endpoint.
 func (c *conn) storingTime(size int) time.Duration {
 	seconds := float64(size) * float64(len(c.targets())) / storingRate
 	return c.server.cfg.CaptureTimeout + min(time.Duration(seconds*float64(time.Second)), maxStoring)
@@ -323,14 +323,14 @@ func (c *conn) read(r io.Reader) ([]byte, error) {
 	return intake.Collect(r, -1, cfg.MaxMessageBytes, &c.lease, cfg.BudgetWait, func(d time.Duration) { c.pace.Stood(d, largeRate*cfg.MinBodyRate) })
 }
 
-// largeRate is how many times faster a message must come once it takes memory from others.
+// largeRate is how many times MinBodyRate a message must keep up once it takes memory from others.
 const largeRate = 16
 
-// discardFactor bounds what is read away of a message that is refused, in messages of the largest size. A client sends
-// it all before it reads the answer, so an answer that comes earlier is mostly not seen.
+// discardFactor bounds how much of a refused message is read and discarded, in multiples of the largest message.
+// Clients send all of a message before they read a reply, so most would miss an early one.
 const discardFactor = 4
 
-// refuseMessage answers a message that was not read to its end.
+// refuseMessage replies to a message that was not read completely.
 func (c *conn) refuseMessage(r io.Reader, err error) error {
 	c.lease.Release()
 	var answer reply
@@ -354,8 +354,7 @@ func (c *conn) refuseMessage(r io.Reader, err error) error {
 	}
 	recipients := len(c.to)
 	if chunks, ok := r.(*chunkReader); ok && !chunks.last {
-		// The chunk that failed is answered, by LMTP too once, and what follows it belongs to no message (RFC 3030,
-		// section 2).
+		// Reply to the failed chunk, once even for LMTP. What follows belongs to no message (RFC 3030, section 2).
 		chunks.last, recipients = true, 1
 	}
 	switch err := c.discard(r); {
@@ -363,7 +362,7 @@ func (c *conn) refuseMessage(r io.Reader, err error) error {
 		c.answer(answer, recipients)
 	case err == errGivenUp:
 	case isTimeout(err) || err == intake.ErrTooLarge:
-		return answer // and the end of the connection: where the message ends is not known
+		return answer // ends the connection, because the end of the message is unknown
 	default:
 		return err
 	}
@@ -371,7 +370,7 @@ func (c *conn) refuseMessage(r io.Reader, err error) error {
 	return nil
 }
 
-// discard reads a message away, as much as is bearable.
+// discard reads and discards a message, up to a bound.
 func (c *conn) discard(r io.Reader) error {
 	cfg := &c.server.cfg
 	c.pace, c.paced = intake.NewPace(time.Now(), cfg.BodyGrace, largeRate*cfg.MinBodyRate), true
@@ -386,7 +385,7 @@ func (c *conn) discard(r io.Reader) error {
 	return err
 }
 
-// targets are the endpoints of the message, each once.
+// targets returns the endpoints of the message, each once.
 func (c *conn) targets() []capture.Target {
 	var targets []capture.Target
 	for _, r := range c.to {
@@ -397,7 +396,7 @@ func (c *conn) targets() []capture.Target {
 	return targets
 }
 
-// answer gives the same reply for the whole message: once, or once a recipient by LMTP.
+// answer sends one reply for the whole message, by LMTP once for each recipient.
 func (c *conn) answer(r reply, recipients int) {
 	if !c.lmtp {
 		recipients = 1
@@ -407,9 +406,9 @@ func (c *conn) answer(r reply, recipients int) {
 	}
 }
 
-// settle answers a message that the capturer had. By SMTP there is one answer for all recipients: 250 when the mail is
-// stored for each whose endpoint is still there. Otherwise the sender is told to try again, and those that have it will
-// have it twice.
+// settle replies to a message that was given to the capturer. SMTP has one reply for all recipients: 250 if the mail is
+// stored at every endpoint that still exists. Otherwise the sender is told to retry, and endpoints that have the mail
+// will get it twice.
 func (c *conn) settle(results []capture.Delivered) {
 	replies := make([]reply, len(results))
 	var failed, gone *reply
