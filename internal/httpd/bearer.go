@@ -9,12 +9,12 @@ import (
 	"hookglass"
 )
 
-// Authenticator finds who a bearer token is. It answers unauthorized for one that is not valid.
+// Authenticator finds the principal of a bearer token. It answers unauthorized for an invalid one.
 type Authenticator func(ctx context.Context, bearer string) (hookglass.Principal, error)
 
-// Bearer returns the token of a request: one Authorization field, the scheme Bearer, one space and a token
-// (RFC 6750, section 2.1). It answers unauthorized for anything else, a second field and odd spacing included:
-// where two readers of one request might see two tokens, none is believed.
+// Bearer returns the token of a request: exactly one Authorization field with the scheme Bearer, one space and a token
+// (RFC 6750, section 2.1). It answers unauthorized for anything else, even a second field or odd spacing: if two
+// readers of a request might see different tokens, neither is trusted.
 func Bearer(r *http.Request) (string, error) {
 	fields := r.Header["Authorization"]
 	if len(fields) != 1 {
@@ -42,7 +42,7 @@ func token68(s string) bool {
 	return true
 }
 
-// Authenticate finds who asks and notes it in the request's context. It answers unauthorized.
+// Authenticate finds the principal of a request and stores it in the request's context. It answers unauthorized.
 func Authenticate(r *http.Request, find Authenticator) (hookglass.Principal, error) {
 	token, err := Bearer(r)
 	if err != nil {
@@ -56,8 +56,8 @@ func Authenticate(r *http.Request, find Authenticator) (hookglass.Principal, err
 	return who, nil
 }
 
-// StillPermitted answers unauthorized when the token of a request was revoked or has expired since it was shown.
-// Trouble in the storage is no answer, and is not waited for longer than patience.
+// StillPermitted answers unauthorized if the token of a request has been revoked or has expired since it was first
+// checked. An error of the storage, or an answer that takes longer than patience, counts as permitted.
 func StillPermitted(r *http.Request, find Authenticator, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()

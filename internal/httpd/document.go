@@ -11,11 +11,11 @@ import (
 	"sync"
 )
 
-// Document is what changes with the program alone and is no secret: a file of the web app, the description of the API.
-// It is compressed once, for those who read that, and who has it already is told so.
+// Document is public content that changes only with the program: a file of the web app, the description of the API. It
+// is compressed once, and answered with 304 if the client has it already.
 type Document struct {
 	media  string
-	tag    string // weak, since it names both of the forms
+	tag    string // weak, since it stands for both the plain and the compressed form
 	plain  []byte
 	zipped func() []byte
 }
@@ -37,7 +37,7 @@ func zipped(content []byte) []byte {
 	return b.Bytes()
 }
 
-// ServeHTTP answers with the document. For how long it may be kept is the caller's to say, in Cache-Control.
+// ServeHTTP serves the document. The caller sets Cache-Control.
 func (d Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("ETag", d.tag)
@@ -53,10 +53,10 @@ func (d Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content) // nobody is left to tell
+	_, _ = w.Write(content) // an error means that the client is gone
 }
 
-// lists reports whether a header's list has a word.
+// lists reports whether a list-valued header contains a word.
 func lists(header, word string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		if strings.EqualFold(strings.TrimSpace(item), word) {

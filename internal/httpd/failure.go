@@ -16,11 +16,11 @@ import (
 
 const (
 	internalMessage = "Something went wrong here; it has been recorded."
-	// defaultRetry is how long a caller should wait where the error does not say.
+	// defaultRetry is the Retry-After of errors that have none of their own.
 	defaultRetry = 5 * time.Second
 )
 
-// Status is the HTTP status of a code (spec, "Errors"; decisions, section 3).
+// Status returns the HTTP status of a code (spec, "Errors"; decisions, section 3).
 func Status(code hookglass.Code) int {
 	switch code {
 	case hookglass.CodeInvalidJSON:
@@ -56,8 +56,8 @@ func Status(code hookglass.Code) int {
 	return http.StatusInternalServerError
 }
 
-// Failure is an error as it is answered. It is an error itself, with the methods by which the REST framework
-// finds its status, headers and media type.
+// Failure is an error in the form in which it is answered. It is an error itself, with the methods by which the REST
+// framework finds its status, headers and media type.
 type Failure struct {
 	Status int
 	Header http.Header
@@ -65,9 +65,9 @@ type Failure struct {
 	extra  map[string]any
 }
 
-// Fail turns an error into its answer. What carries no code becomes "internal", and only that is logged, once,
-// here: its text never leaves. Unavailable is a warning. Neither is said of a request whose caller went away meanwhile,
-// where that is the error.
+// Fail converts an error to its answer. An error without a code becomes "internal"; only that is logged, here and once,
+// and its text is not answered. Unavailable is logged as a warning. Nothing is logged if the error is only that the
+// caller has gone.
 func Fail(ctx context.Context, err error) *Failure {
 	r := From(ctx)
 	var e *hookglass.Error
@@ -100,15 +100,15 @@ func Fail(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// BrokeOff logs, as [Fail] does, what ended an answer of which a part is out, so that it cannot be told any more.
-// Where the reader has gone there is nothing to log.
+// BrokeOff logs, as [Fail] does, an error after a part of the answer was sent, when it can no longer be answered. If
+// the reader has gone it logs nothing.
 func BrokeOff(ctx context.Context, err error) {
 	if ctx.Err() == nil && !From(ctx).unread.Load() && !errors.Is(err, http.ErrAbortHandler) {
 		Fail(ctx, err)
 	}
 }
 
-// seconds rounds up, so that who waits that long has waited long enough.
+// seconds rounds up, so that waiting that long is enough.
 func seconds(d time.Duration) int {
 	if d <= 0 {
 		d = defaultRetry
@@ -128,7 +128,7 @@ func (f *Failure) GetHeaders() http.Header { return f.Header }
 // ContentType tells the REST framework the media type, whatever was negotiated.
 func (f *Failure) ContentType(string) string { return "application/json" }
 
-// MarshalJSON writes the error's members, and after them those that its kind adds.
+// MarshalJSON writes the common members of an error, and then those of its kind.
 func (f *Failure) MarshalJSON() ([]byte, error) {
 	body, err := plainJSON(f.Body)
 	if err != nil || len(f.extra) == 0 {
@@ -141,7 +141,7 @@ func (f *Failure) MarshalJSON() ([]byte, error) {
 	return append(append(body[:len(body)-1], ','), extra[1:]...), nil
 }
 
-// plainJSON leaves <, > and & as people write them: what is said to be JSON, and not to be sniffed at, is no page.
+// plainJSON does not escape <, > and &. That is safe: answers are declared as JSON and must not be sniffed.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

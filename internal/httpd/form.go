@@ -2,8 +2,8 @@ package httpd
 
 import "reflect"
 
-// Form names the JSON that a Go type takes, behind "must be" for a caller who gave another. A type that reads itself
-// says so by a method of this name.
+// Form describes the JSON that a Go type accepts, to follow "must be" in an error. A type that unmarshals itself
+// describes itself with a method of this name.
 func Form(t reflect.Type) string {
 	const other = "of another type"
 	if t == nil {

@@ -1,8 +1,8 @@
-// Package httpd is what every HTTP edge stands on: who a request comes from, who asks by it, how an error is
-// answered, and what is noted of it. It hides the mapping of codes to statuses, the reading of bearer tokens
-// and of proxies' headers, and knows no resource.
+// Package httpd is the base of every HTTP edge: where a request comes from, who makes it, how errors are answered, and
+// what is logged. It hides the mapping of codes to statuses and the reading of bearer tokens and proxy headers, and
+// knows no resource.
 //
-// [Stack.Wrap] goes around all edges at once; behind it [From] finds what is known of a request.
+// [Stack.Wrap] wraps all edges at once; inside, [From] returns what is known about a request.
 package httpd
 
 import (
@@ -23,7 +23,7 @@ import (
 // Config says how requests reach the service.
 type Config struct {
 	Log     *slog.Logger
-	Proxies Proxies // whose word about senders is believed
+	Proxies Proxies // trusted to name the sender
 }
 
 // Stack is the middleware that all edges share.
@@ -36,9 +36,9 @@ type Stack struct {
 // New returns the stack.
 func New(cfg Config) *Stack { return &Stack{cfg.Log, cfg.Proxies, newZips()} }
 
-// Request is what is known of a request besides its bytes.
+// Request is what is known about a request besides its bytes.
 type Request struct {
-	ID     string // shown to the caller as X-Request-Id, noted in the log
+	ID     string // sent to the caller as X-Request-Id, and logged
 	Client netip.Addr
 	Host   string // the authority that the caller used
 	Scheme string // http or https, as the caller used it
@@ -46,12 +46,12 @@ type Request struct {
 
 	log    *slog.Logger
 	zips   *zips
-	unread atomic.Bool // a part of the answer was not taken
+	unread atomic.Bool // a part of the answer could not be sent
 }
 
 type requestKey struct{}
 
-// From returns what is known of the request of this context. Outside of [Stack.Wrap] it knows nothing.
+// From returns what is known about the request of this context. Outside of [Stack.Wrap] that is nothing.
 func From(ctx context.Context) *Request {
 	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
 		return r
@@ -59,8 +59,8 @@ func From(ctx context.Context) *Request {
 	return &Request{log: slog.New(slog.DiscardHandler)}
 }
 
-// Caller names who asks, for rate limits: the token or, where there is none, the address. A network that is
-// given to one customer, an IPv6 /64, counts as one address.
+// Caller identifies the caller for rate limits: by token or, without one, by address. An IPv6 /64, which is usually one
+// customer's, counts as one address.
 func (r *Request) Caller() string {
 	switch {
 	case r.Who.Token != 0:
@@ -77,16 +77,15 @@ func (r *Request) Caller() string {
 	return "addr:" + addr.String()
 }
 
-// Wrap gives each request an id and its caller's address, sets the headers that keep a browser from doing
-// harm with an answer, gives the reader of an answer time for each piece of it, answers a panic with 500, and notes the
-// request in the log at level debug: by its route, never by its path, query or headers, which hold ids that are
-// capabilities, tickets and tokens.
+// Wrap gives each request an id and its caller's address, sets security headers, bounds the time that the reader may
+// take for each piece of the answer, answers a panic with 500, and logs the request at level debug: by its route, not
+// by its path, query or headers, which hold ids that are capabilities, tickets and tokens.
 func (s *Stack) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		known := s.meet(r)
 		out := &response{ResponseWriter: w, control: http.NewResponseController(w), known: known}
-		out.allow(time.Time{}) // what an answer before set, on the same connection
+		out.allow(time.Time{}) // clear what the previous answer on the connection set
 		guard(out.Header(), known)
 		r = r.WithContext(fair.Recallable(context.WithValue(r.Context(), requestKey{}, known), func() bool {
 			broken := out.breakOff()
@@ -103,7 +102,7 @@ func (s *Stack) Wrap(next http.Handler) http.Handler {
 				}
 				s.log.Error("panic while answering", "panic", p, "request", known.ID, "route", r.Pattern, "stack", string(debug.Stack()))
 				if out.status != 0 {
-					panic(http.ErrAbortHandler) // half an answer is out: it must not look whole
+					panic(http.ErrAbortHandler) // an incomplete answer must not look complete
 				}
 				WriteError(out, r, hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage))
 			}
@@ -128,7 +127,7 @@ func (s *Stack) meet(r *http.Request) *Request {
 	return &Request{ID: hookglass.NewRandomID("rq"), Client: origin.Client, Host: origin.Host, Scheme: origin.Scheme, log: s.log, zips: s.zips}
 }
 
-// guard sets what an answer has unless its edge says otherwise: pages set a policy of their own.
+// guard sets the default headers of an answer; an edge may replace them, as pages do with the policy.
 func guard(h http.Header, r *Request) {
 	h.Set("X-Request-Id", r.ID)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -142,17 +141,17 @@ func guard(h http.Header, r *Request) {
 }
 
 const (
-	// readerTime is how long a reader may take to take a piece of an answer before it is given up. Linux has a writer
-	// wait until a third of the connection's buffer is free, which grows to 4 MiB (tcp(7), tcp_wmem): one that reads
-	// 64 kbit/s all the time takes 175 s for that.
+	// readerTime is how long a reader may take for a piece of an answer before the connection is closed. On Linux a
+	// blocked writer continues only when a third of the connection's buffer is free, and that grows to 4 MiB (tcp(7),
+	// tcp_wmem): a steady reader at 64 kbit/s takes 175 s for that.
 	readerTime = 3 * time.Minute
-	// pieceBytes is the length of a piece, so that the time is for this much and not for all of a long answer.
+	// pieceBytes is the size of a piece, so that readerTime applies to this much and not to all of a long answer.
 	pieceBytes = 64 << 10
 )
 
-// response notes what was answered. It gives the reader time for each piece, however much is written at once: a slow
-// one gets all of a long answer, and one that takes nothing does not keep it in memory. What else the connection can
-// do, http.ResponseController finds by Unwrap.
+// response records the answer. It gives the reader time for each piece, however much is written at once: a slow reader
+// gets all of a long answer, and one that takes nothing does not keep it in memory. http.ResponseController finds
+// everything else through Unwrap.
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -161,9 +160,9 @@ type response struct {
 	bytes   int64
 
 	mu     sync.Mutex // of what follows, and of the deadline
-	begun  bool       // something was written, and waits for the reader or was taken
-	ended  bool       // the handler is done with it
-	broken bool       // the rest is not to be written
+	begun  bool       // something was written
+	ended  bool       // the handler is done
+	broken bool       // the rest must not be written
 }
 
 func (w *response) WriteHeader(status int) {
@@ -177,8 +176,7 @@ func (w *response) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	// A handler may take its time until it writes more: over HTTP/2 a stream ends with its deadline, whether anything
-	// is to be written then or not.
+	// Clear the deadline between writes: over HTTP/2 it would end the stream even if nothing is being written.
 	defer w.allow(time.Time{})
 	for {
 		w.allow(time.Now().Add(readerTime))
@@ -194,14 +192,14 @@ func (w *response) Write(p []byte) (written int, err error) {
 	}
 }
 
-// allow sets when what is written must be taken.
+// allow sets the deadline for writes.
 func (w *response) allow(until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken {
 		until = time.Unix(1, 0)
 	}
-	_ = w.control.SetWriteDeadline(until) // what is no connection has none, and one that is gone says so when it is written to
+	_ = w.control.SetWriteDeadline(until) // test recorders have none; a closed connection fails on the next write
 }
 
 func (w *response) begins() {
@@ -216,8 +214,8 @@ func (w *response) end() {
 	w.ended = true
 }
 
-// breakOff ends an answer of which the reader has begun to take: what is still to be written is not, and the connection
-// ends, so that nobody takes a part for the whole. It reports whether there is such an answer. Others may call it.
+// breakOff ends an answer that was partly written, together with its connection, so that the reader does not take the
+// part for the whole. It reports whether there was such an answer. It may be called from any goroutine.
 func (w *response) breakOff() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,14 +227,14 @@ func (w *response) breakOff() bool {
 	return true
 }
 
-// rest gives the reader time for what is still to be written of the answer when its handler is done.
+// rest gives the reader time for what is still buffered when the handler is done.
 func (w *response) rest() {
-	if w.bytes > 0 { // a connection that was taken over is no longer one of ours
+	if w.bytes > 0 { // otherwise the connection may have been hijacked
 		w.allow(time.Now().Add(readerTime))
 	}
 }
 
-// FlushError is for http.ResponseController.
+// FlushError implements the interface that http.ResponseController looks for.
 func (w *response) FlushError() error {
 	defer w.allow(time.Time{})
 	w.allow(time.Now().Add(readerTime))
@@ -247,7 +245,7 @@ func (w *response) FlushError() error {
 	return err
 }
 
-// Flush is for libraries that look for http.Flusher alone.
+// Flush is for libraries that only look for http.Flusher.
 func (w *response) Flush() { _ = w.FlushError() }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Knowing returns a logger that adds to each line, where its context is that of a request, the address that the request
-// came from and its id: for capabilities, which know nothing of requests.
+// Knowing returns a logger that adds the client's address and the request's id to lines logged in the context of a
+// request. It is for capabilities, which know nothing of requests.
 func Knowing(log *slog.Logger) *slog.Logger { return slog.New(knowing{log.Handler()}) }
 
 type knowing struct{ slog.Handler }

@@ -8,8 +8,8 @@ import (
 	"hookglass"
 )
 
-// Mux routes by method and path as http.ServeMux does, and answers what it does not know in JSON: 404, or 405
-// with Allow. It never redirects: a path that is not clean is one that does not exist.
+// Mux routes by method and path as http.ServeMux does, and answers unknown ones in JSON: 404, or 405 with Allow. It
+// never redirects: an unclean path does not exist.
 type Mux struct{ mux *http.ServeMux }
 
 // NewMux returns an empty Mux.
@@ -26,7 +26,7 @@ func (m *Mux) HandleFunc(pattern string, handler func(http.ResponseWriter, *http
 
 // ServeHTTP implements http.Handler.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// As written: an escaped slash or dot is a part of a name.
+	// The escaped path: an escaped slash or dot is part of a name.
 	if p := r.URL.EscapedPath(); !Clean(p) {
 		m.unknown(w, r)
 		return
@@ -34,8 +34,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mux.ServeHTTP(w, r)
 }
 
-// Clean reports whether a path, escaped as received, is one that http.ServeMux takes as it is. Others it redirects,
-// which a sender of webhooks would follow without its body.
+// Clean reports whether http.ServeMux takes a path, escaped as received, without a redirect. A sender of webhooks would
+// follow that without its body.
 func Clean(p string) bool {
 	cleaned := path.Clean(p)
 	return strings.HasPrefix(p, "/") && (p == cleaned || cleaned != "/" && p == cleaned+"/")
@@ -43,7 +43,7 @@ func Clean(p string) bool {
 
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// unknown tells a method that the path does not have from a path that does not exist.
+// unknown answers 405 for a method that the path does not have, and 404 for a path that does not exist.
 func (m *Mux) unknown(w http.ResponseWriter, r *http.Request) {
 	allowed := Allowed(m.mux, r)
 	if len(allowed) == 0 || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
@@ -54,7 +54,8 @@ func (m *Mux) unknown(w http.ResponseWriter, r *http.Request) {
 	WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
 }
 
-// Allowed are the methods that a mux, whose pattern "/" is for what it does not know, has for the path of a request.
+// Allowed returns the methods that a mux has for the path of a request. Its pattern "/" must be the one for unknown
+// paths.
 func Allowed(mux *http.ServeMux, r *http.Request) (allowed []string) {
 	for _, method := range methods {
 		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}

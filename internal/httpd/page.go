@@ -8,11 +8,11 @@ import (
 	"hookglass/api"
 )
 
-// List marks a list: a cursor of another one is refused. Each edge that serves a list has the same mark for it, so a
-// cursor is good at any of them.
+// List identifies a list, so that a cursor of another list is refused. All edges use the same value for a list, so a
+// cursor is valid at each of them.
 type List byte
 
-// Cursor is a place in a list as callers carry it: opaque, so that nobody builds on it.
+// Cursor encodes a place in a list. It is opaque, so that callers do not depend on its form.
 func (l List) Cursor(place int64) *string {
 	s := base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{byte(l)}, uint64(place)))
 	return &s
@@ -39,13 +39,13 @@ type Page struct {
 	limit  int
 }
 
-// Page reads what a caller says of the part wanted; limit 0 is all that follows. It answers validation_failed.
+// Page parses the parameters of a page; limit 0 means everything that follows. It answers validation_failed.
 func (l List) Page(limit int, cursor string) (Page, error) {
 	behind, err := l.Place(cursor)
 	return Page{behind, l, limit}, err
 }
 
-// Most is how many to ask the store for: one more than the page holds tells whether the list goes on. 0 is all.
+// Most returns how many items to query: one more than fit on the page, to see whether the list goes on. 0 means all.
 func (p Page) Most() int {
 	if p.limit == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (p Page) Most() int {
 	return p.limit + 1
 }
 
-// Answer writes a page of what was found for Most.
+// Answer builds a page from the items found with Most.
 func Answer[T, U any](p Page, found []T, place func(T) int64, write func(T) U) (out api.List[U]) {
 	if p.limit > 0 && len(found) > p.limit {
 		found = found[:p.limit]

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Proxies are the networks whose word about senders is believed.
+// Proxies are the networks of proxies that are trusted to name the sender.
 type Proxies []netip.Prefix
 
 // Trusts reports whether an address is a proxy's.
@@ -19,21 +19,20 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 	return false
 }
 
-// Origin is where a request really comes from, and the address that its sender used.
+// Origin is the real client of a request, and the address that it used.
 type Origin struct {
 	Client netip.Addr
 	Host   string
 	Scheme string // http or https
 }
 
-// Origin says who sent a request, to which authority and by which scheme. values returns the field values of
-// a canonical header name, in order.
+// Origin returns who sent a request, and the authority and scheme that they used. values returns the field values of a
+// canonical header name, in order.
 //
-// A trusted proxy's X-Forwarded-For is read from the right, the end that proxies append to: the first hop
-// that is not itself a trusted proxy is the sender. X-Forwarded-Host and -Proto are read at the same distance
-// from the right, where they hold several values. Forwarded (RFC 7239) is read in the same manner, when
-// there is no X-Forwarded-For: a proxy that sets one of the two and passes the other through would
-// let the sender choose its address.
+// X-Forwarded-For from a trusted proxy is read from the right, the end that proxies append to: the first hop that is
+// not itself a trusted proxy is the sender. X-Forwarded-Host and -Proto are read at the same distance from the right,
+// if they have several values. Forwarded (RFC 7239) is read the same way, but only without X-Forwarded-For: if a proxy
+// sets one of the two and passes the other on, the sender could choose its address.
 func (p Proxies) Origin(peer netip.Addr, host, scheme string, values func(name string) []string) Origin {
 	o := Origin{peer.Unmap().WithZone(""), host, scheme}
 	if !p.Trusts(o.Client) {
@@ -64,9 +63,8 @@ func (p Proxies) Origin(peer netip.Addr, host, scheme string, values func(name s
 	return o
 }
 
-// walk goes from the right over hops that are trusted proxies and names the sender. It returns how many hops
-// from the right that one stands. A hop that is no address (unknown, a name) ends the walk at the proxy that
-// reported it.
+// walk walks from the right over hops that are trusted proxies to the sender, and returns its distance from the right.
+// A hop that is not an address (unknown, a name) ends the walk at the proxy that reported it.
 func (p Proxies) walk(o *Origin, hops []string) (back int) {
 	for i := len(hops) - 1; i >= 0; i-- {
 		addr, ok := hopAddr(hops[i])
@@ -81,7 +79,7 @@ func (p Proxies) walk(o *Origin, hops []string) (back int) {
 	return back
 }
 
-// hopAddr reads an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80.
+// hopAddr parses an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80.
 func hopAddr(s string) (netip.Addr, bool) {
 	if addr, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
 		return addr.Unmap().WithZone(""), true
@@ -92,7 +90,7 @@ func hopAddr(s string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// words returns the members of the X-Forwarded fields, in order. A quote means nothing in them.
+// words returns the members of the X-Forwarded fields, in order. Quotes have no meaning in them.
 func words(values []string) []string {
 	var all []string
 	for _, v := range values {
@@ -105,8 +103,8 @@ func words(values []string) []string {
 	return all
 }
 
-// elements returns the members of a list-valued field, in order (RFC 9110, section 5.6.1). A comma in a quoted
-// string separates nothing.
+// elements returns the members of a list-valued field, in order (RFC 9110, section 5.6.1). A comma in a quoted string
+// does not separate members.
 func elements(values []string) []string {
 	var all []string
 	for _, v := range values {
@@ -115,7 +113,7 @@ func elements(values []string) []string {
 	return all
 }
 
-// splitUnquoted reads from the right: a quote that a sender leaves open must not swallow what proxies append.
+// splitUnquoted works from the right: a quote that a sender leaves open must not swallow what proxies append.
 func splitUnquoted(s string, sep byte) (parts []string) {
 	quoted, end := false, len(s)
 	for i := len(s) - 1; i >= -1; i-- {
@@ -135,7 +133,7 @@ func splitUnquoted(s string, sep byte) (parts []string) {
 	return parts
 }
 
-// fromRight returns the element so many places from the right, the leftmost when there are fewer.
+// fromRight returns the element at a distance from the right, or the leftmost if there are fewer.
 func fromRight(elements []string, back int) string {
 	if len(elements) == 0 {
 		return ""
@@ -156,7 +154,7 @@ func parameter(element, name string) string {
 	return ""
 }
 
-// validHost: letters, digits and what stands in names, addresses and ports.
+// validHost reports whether a text has only characters of names, addresses and ports.
 func validHost(host string) bool {
 	if host == "" || len(host) > 255 {
 		return false

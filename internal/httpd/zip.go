@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// worthZipping is how long an answer is at least that is compressed: a shorter one is there as soon as it is, and
-	// to compress it takes half a millisecond.
+	// worthZipping is the size from which answers are compressed. A shorter one arrives as fast without, and
+	// compressing takes half a millisecond.
 	worthZipping = 8 << 10
-	// maxZips is how many answers are compressed at once: each takes 1.2 MB until its reader has taken it, which may be
-	// slow. Those beyond go as they are.
+	// maxZips is how many answers are compressed at once: each takes 1.2 MB until its reader, who may be slow, has
+	// taken it. Further ones are sent uncompressed.
 	maxZips = 32
-	// maxPadding bounds what is added to a compressed answer so that its length does not tell the same each time.
+	// maxPadding bounds the random padding of a compressed answer, which hides its exact length.
 	maxPadding = 64
 )
 
-// Zip is the body of an answer, compressed for callers that accept it. It is for answers that nobody can learn from by
-// their length: see docs/decisions/0041-what-is-compressed.md. What is written first decides, so an answer that is held
-// whole is written at once; Close ends it. It is for one goroutine.
+// Zip is the body of an answer, compressed for callers that accept it. Use it only for answers whose length reveals
+// nothing: see docs/decisions/0041-what-is-compressed.md. The size of the first write decides, so write an answer that
+// is in memory at once. Close ends it. It is for one goroutine.
 type Zip struct {
 	to     http.ResponseWriter
 	r      *http.Request
 	status int
 	begun  bool
-	zipper *zipper // nil: it goes as it is
+	zipper *zipper // nil: uncompressed
 }
 
-// NewZip begins an answer of a status. Its other headers are set before the first write.
+// NewZip starts an answer with a status. Other headers must be set before the first write.
 func NewZip(w http.ResponseWriter, r *http.Request, status int) *Zip {
 	return &Zip{to: w, r: r, status: status}
 }
@@ -48,10 +48,10 @@ func (z *Zip) Write(p []byte) (int, error) {
 	return z.zipper.Write(p)
 }
 
-// Begun reports whether the answer is on its way.
+// Begun reports whether sending has begun.
 func (z *Zip) Begun() bool { return z.begun }
 
-// Close implements io.Closer. It answers with the status alone where nothing was written.
+// Close implements io.Closer. If nothing was written it answers with the status only.
 func (z *Zip) Close() error {
 	if !z.begun {
 		z.begin(0)
@@ -76,14 +76,14 @@ func (z *Zip) begin(length int) {
 	z.to.WriteHeader(z.status)
 }
 
-// zipper compresses into pieces that are worth sending: a gzip.Writer writes a few hundred bytes at a time.
+// zipper compresses into pieces that are worth sending: a gzip.Writer alone writes a few hundred bytes at a time.
 type zipper struct {
 	*gzip.Writer
 	out *bufio.Writer
 	all *zips
 }
 
-// zips are the zippers of a server, which are costly to make.
+// zips pools the zippers of a server, which are costly to make.
 type zips struct {
 	idle   sync.Pool
 	places chan struct{}
@@ -98,7 +98,7 @@ func newZips() *zips {
 	return all
 }
 
-// take returns nil where as many answers are compressed as may be, and outside of [Stack.Wrap].
+// take returns nil when maxZips answers are being compressed, and outside of [Stack.Wrap].
 func (all *zips) take(to http.ResponseWriter) *zipper {
 	if all == nil {
 		return nil
@@ -127,7 +127,7 @@ func (z *zipper) end() error {
 	return err
 }
 
-// acceptsGzip reports whether who asks reads what is compressed with gzip (RFC 9110, section 12.5.3).
+// acceptsGzip reports whether the caller accepts gzip (RFC 9110, section 12.5.3).
 func acceptsGzip(r *http.Request) bool {
 	for item := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, weight, weighed := strings.Cut(item, ";")
