@@ -1,7 +1,6 @@
-// Package ledger shows that nothing was lost: what arrived at an endpoint in a time, what was stored of it, and where
-// it stands with everything that is to get it. It hides how a window is chosen so that all books can answer for it; the
-// sums are the store's, and whether they hold is
-// [hookglass.Ledger.Differences].
+// Package ledger shows that nothing was lost: what arrived at an endpoint in a window of time, what was stored of it,
+// and where it stands with everything that is to receive it. It hides how a window is chosen so that all figures cover
+// it. The store computes the sums, and [hookglass.Ledger.Differences] checks them.
 package ledger
 
 import (
@@ -12,7 +11,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of a window. Figures are kept by minutes for two days, and then by hours.
+// Bounds of a window. Figures are kept by the minute for two days, and then by the hour.
 const (
 	usualWindow  = time.Hour
 	maxWindow    = 31 * 24 * time.Hour
@@ -21,12 +20,11 @@ const (
 	maxBack      = 399 * 24 * time.Hour
 )
 
-// Window is a time of which a ledger is kept: whole minutes, or whole hours where it is long or long ago. To is not
-// included.
+// Window is the time that a ledger covers: whole minutes, or whole hours if it is long or long ago. To is exclusive.
 type Window struct{ From, To time.Time }
 
-// ParseWindow reads the bounds of a window, each a time as in a search or empty: to is now then, and from an hour
-// before to. It is made wider to whole minutes or hours. It answers validation_failed.
+// ParseWindow parses the bounds of a window, each a time as in a search or empty: to is now then, and from an hour
+// before to. It extends the window to whole minutes or hours. It answers validation_failed.
 func ParseWindow(from, to string, now time.Time) (w Window, err error) {
 	w.To = now
 	if to != "" {
@@ -61,7 +59,7 @@ func (w Window) grain(now time.Time) time.Duration {
 	return time.Minute
 }
 
-// Read adds up the ledger of an endpoint. A window that begins before the books do is cut to where they begin. It
+// Read returns the ledger of an endpoint. A window that begins before the first figures is cut to where they begin. It
 // answers not_found.
 func Read(v *store.View, ref string, w Window, now time.Time) (hookglass.Ledger, error) {
 	since, err := v.BooksFrom()
