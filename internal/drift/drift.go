@@ -1,8 +1,8 @@
-// Package drift keeps the schemas of what endpoints capture, by provider and event type, and finds where they depart
-// from a baseline that was accepted. It hides how a schema is kept, and that several nodes add to it at the same time.
+// Package drift keeps the schemas of captured bodies, by provider and event type, and finds where they depart from an
+// accepted baseline. It hides how a schema is stored, and that several nodes update it concurrently.
 //
-// An endpoint's schemas are kept while its schema_tracking is on; otherwise they are inferred from its newest events
-// when they are asked for. It is safe for concurrent use.
+// An endpoint's schemas are kept while its schema_tracking is on; otherwise they are inferred from its newest events on
+// request. It is safe for concurrent use.
 package drift
 
 import (
@@ -25,8 +25,8 @@ import (
 // Service is the capability.
 type Service struct {
 	db      *store.DB
-	locks   [32]sync.Mutex // of schemas, by what they are of: this node does not compete with itself
-	readFor time.Duration  // readFor; a test has less patience
+	locks   [32]sync.Mutex // by schema, so that this node does not conflict with itself
+	readFor time.Duration  // the constant; shorter in tests
 }
 
 // New returns the service.
@@ -34,37 +34,37 @@ func New(db *store.DB) *Service { return &Service{db: db, readFor: readFor} }
 
 const (
 	maxBody      = jsondoc.MaxBytes
-	maxTries     = 20 // against other nodes that add to the same schema
-	maxSummary   = 3  // departures that a summary names
+	maxTries     = 20 // when other nodes update the same schema
+	maxSummary   = 3  // drifts that a summary names
 	maxPlace     = 200
 	readAtOnce   = 64
-	sampledBytes = 256 << 10       // of one body, when schemas are inferred as they are asked for
-	readFor      = 2 * time.Second // for that, as a page of a search has; the first events are read whatever they take
+	sampledBytes = 256 << 10       // of one body, when schemas are inferred on request
+	readFor      = 2 * time.Second // for that, as for a page of a search; the first events are read in any case
 )
 
-// DefaultSample is how many events schemas are inferred from when they are asked for, unless the caller says.
+// DefaultSample is how many events schemas are inferred from on request, unless the caller says otherwise.
 const DefaultSample = 500
 
-// Types is the schemas of an endpoint and where they come from.
+// Types are the schemas of an endpoint and where they come from.
 type Types struct {
 	Endpoint hookglass.Endpoint
 	Sampled  bool // inferred for this answer, from the newest events
-	Events   int  // that were looked at for it
-	More     bool // there are older ones, beyond what was asked for or what there was time for
+	Events   int  // events that were read for it
+	More     bool // there are older events, beyond the sample or the time limit
 	Types    []Type
 }
 
 // Type is the schema of one event type.
 type Type struct {
 	hookglass.EventSchema
-	Current   *schema.Schema // all that is known: what was accepted, and what was seen since
-	Accepted  *schema.Schema // nil: none
-	Since     *schema.Schema // what was seen since
-	NoJSON    int64          // events that were no JSON, of a sample
+	Current   *schema.Schema // everything known: the baseline merged with Since
+	Accepted  *schema.Schema // the baseline, or nil
+	Since     *schema.Schema // what was observed since the baseline
+	NoJSON    int64          // events of a sample without JSON
 	Departing []schema.Drift
 }
 
-// Work adds an event's body to the schema of its type, once however often the task is claimed.
+// Work adds an event's body to the schema of its type, exactly once even if the task is claimed repeatedly.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
 	e := t.Event
 	if e.Payload == nil && e.Size > 0 && e.Size <= maxBody {
@@ -109,7 +109,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 			return err
 		})
 		if err != errStale {
-			return err // or nothing: it is done, by this call or by who took the task over
+			return err // nil: it is done, here or by whoever took the task over
 		}
 		if known.Num == 0 {
 			if full, err := s.full(ctx, known); err != nil || full {
@@ -120,7 +120,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 	return fmt.Errorf("a schema changed %d times while an event was added to it", maxTries)
 }
 
-// errStale takes a transaction back.
+// errStale rolls a transaction back.
 var errStale = hookglass.Errorf(hookglass.CodeConflict, "The schema has changed meanwhile.")
 
 // full reports whether an endpoint has no room for another schema.
@@ -139,7 +139,7 @@ func (s *Service) lock(endpointNum int64, provider, eventType string) *sync.Mute
 	return &s.locks[h.Sum32()%uint32(len(s.locks))]
 }
 
-// bodyOf is the JSON of an event; false where it has none.
+// bodyOf returns the JSON of an event; false if it has none.
 func bodyOf(e *hookglass.Event) (jsondoc.Value, bool) {
 	if e.Payload == nil || len(e.Body) == 0 || e.Type != hookglass.EventWebhook {
 		return jsondoc.Value{}, false
@@ -155,7 +155,7 @@ func observe(known *hookglass.EventSchema, body jsondoc.Value, e *hookglass.Even
 		return err
 	}
 	t.Since.Observe(body, string(e.ID))
-	if known.FirstAt.IsZero() || e.ReceivedAt.Before(known.FirstAt) { // bodies come in any order
+	if known.FirstAt.IsZero() || e.ReceivedAt.Before(known.FirstAt) { // events may be processed in any order
 		known.FirstAt = e.ReceivedAt
 	}
 	known.Events++
@@ -165,7 +165,7 @@ func observe(known *hookglass.EventSchema, body jsondoc.Value, e *hookglass.Even
 	return write(known, t.Accepted, t.Since)
 }
 
-// write sets what is stored of a schema, and what is known of its drift.
+// write sets the stored form of a schema and of its drift.
 func write(known *hookglass.EventSchema, accepted, since *schema.Schema) (err error) {
 	if known.Observed, err = since.Encode(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func write(known *hookglass.EventSchema, accepted, since *schema.Schema) (err er
 	return nil
 }
 
-// summary names some departures, by their place and type alone.
+// summary describes some drifts, by place and type only.
 func summary(found []schema.Drift) string {
 	var told []string
 	for _, d := range found[:min(len(found), maxSummary)] {
@@ -219,8 +219,8 @@ func read(known hookglass.EventSchema) (t Type, err error) {
 	return t, nil
 }
 
-// All returns the schemas of an endpoint: those that are kept or, where none are, of its newest events, so many at
-// most, and as many as two seconds are enough for. It answers not_found.
+// All returns the schemas of an endpoint: those that are kept or, if there are none, those inferred from at most sample
+// of its newest events, for at most two seconds. It answers not_found.
 func (s *Service) All(ctx context.Context, who hookglass.Principal, ref string, sample int) (all Types, err error) {
 	var kept []hookglass.EventSchema
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -246,7 +246,7 @@ func (s *Service) All(ctx context.Context, who hookglass.Principal, ref string, 
 	return s.sampled(ctx, who, all, sample)
 }
 
-// sampled infers schemas from the newest events, these first, so that what there is no time for is the oldest.
+// sampled infers schemas from the newest events, newest first, so that the time limit cuts off the oldest.
 func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Types, sample int) (Types, error) {
 	all.Sampled = true
 	var events []*hookglass.Event
@@ -289,12 +289,12 @@ func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Type
 	return all, nil
 }
 
-// inference is the schemas of a sample by what they are of.
+// inference collects the schemas of a sample.
 type inference map[kindOfEvent]*Type
 
 type kindOfEvent struct{ provider, eventType string }
 
-// add adds a webhook that is older than those before.
+// add adds a webhook that is older than all before it.
 func (in inference) add(e *hookglass.Event) {
 	of := kindOfEvent{e.Provider, e.EventType}
 	t := in[of]
@@ -316,7 +316,7 @@ func (in inference) add(e *hookglass.Event) {
 	t.Since.Observe(body, string(e.ID))
 }
 
-// types lists those of which there was JSON.
+// types returns the schemas of types that had JSON.
 func (in inference) types() (all []Type) {
 	for _, t := range in {
 		if t.Events > 0 {
@@ -329,11 +329,11 @@ func (in inference) types() (all []Type) {
 	return all
 }
 
-// NoType stands for the type of events that have none, where one must be named.
+// NoType names the type of events that have none.
 const NoType = "-"
 
-// One returns the schema of an event type; provider may be empty where one sender alone has events of it. It answers
-// not_found, and validation_failed where the provider must be named.
+// One returns the schema of an event type; provider may be empty if only one provider has events of it. It answers
+// not_found, and validation_failed if the provider must be named.
 func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventType, provider string, sample int) (Types, Type, error) {
 	all, err := s.All(ctx, who, ref, sample)
 	if err != nil {
@@ -351,7 +351,7 @@ func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventTy
 	switch len(found) {
 	case 0:
 		if all.Sampled && all.More {
-			return all, Type{}, hookglass.Errorf(hookglass.CodeNotFound, "There is no such schema among the newest %d events, which were looked at.", all.Events)
+			return all, Type{}, hookglass.Errorf(hookglass.CodeNotFound, "There is no such schema among the newest %d events; older ones were not searched.", all.Events)
 		}
 		return all, Type{}, hookglass.NotFound("schema")
 	case 1:
@@ -360,8 +360,8 @@ func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventTy
 	return all, Type{}, hookglass.Invalid("provider", "must be given: several providers have events of this type")
 }
 
-// Accept makes what is known of an event type by now its baseline, from which later events depart. It answers
-// not_found, and conflict where the endpoint's schemas are not kept.
+// Accept makes the current schema of an event type its baseline, against which later events are compared. It answers
+// not_found, and conflict if the endpoint's schemas are not kept.
 func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) (Type, error) {
 	if err := who.MayManage(); err != nil {
 		return Type{}, err
@@ -404,8 +404,7 @@ func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, even
 	return Type{}, hookglass.Errorf(hookglass.CodeConflict, "The schema changes too fast to be accepted. Try again.")
 }
 
-// Forget deletes the schema of an event type with its baseline; what arrives from then on begins another. It answers
-// not_found.
+// Forget deletes the schema of an event type with its baseline; later events begin a new one. It answers not_found.
 func (s *Service) Forget(ctx context.Context, who hookglass.Principal, ref, eventType, provider string) error {
 	if err := who.MayManage(); err != nil {
 		return err

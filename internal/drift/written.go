@@ -6,13 +6,13 @@ import (
 	"hookglass/internal/schema"
 )
 
-// Where schemas come from, as the API says it.
+// Where schemas come from, as the API names it.
 const (
 	Tracked = "tracked"
 	Sample  = "sample"
 )
 
-// Source is where the schemas come from.
+// Source returns where the schemas come from.
 func (all Types) Source() string {
 	if all.Sampled {
 		return Sample
@@ -20,7 +20,7 @@ func (all Types) Source() string {
 	return Tracked
 }
 
-// Name is how the event type is called where one must be named.
+// Name returns the name of the event type.
 func (t Type) Name() string {
 	if t.EventType == "" {
 		return NoType
@@ -28,7 +28,7 @@ func (t Type) Name() string {
 	return t.EventType
 }
 
-// Summary writes what a list tells of it.
+// Summary returns the list form of the schema.
 func (t Type) Summary() api.SchemaSummary {
 	s := api.SchemaSummary{
 		Provider: t.Provider, Events: t.Events, FieldCount: len(t.Current.Fields()), Truncated: t.Current.Truncated, Baseline: t.Accepted != nil,
@@ -43,7 +43,7 @@ func (t Type) Summary() api.SchemaSummary {
 	return s
 }
 
-// Whole writes the schema.
+// Whole returns the full form of the schema.
 func (t Type) Whole(source string) api.Schema {
 	out := api.Schema{SchemaSummary: t.Summary(), Source: source, JSONSchema: t.Current.JSONSchema(t.title()), Fields: []api.SchemaField{}}
 	if t.Accepted != nil {
@@ -68,7 +68,7 @@ func (t Type) title() string {
 	return t.Provider + " " + t.Name()
 }
 
-// Drift writes how it departs from its baseline.
+// Drift returns how the type departs from its baseline.
 func (t Type) Drift() api.SchemaDrifts {
 	s := t.Summary()
 	out := api.SchemaDrifts{EventType: s.EventType, Provider: s.Provider, Baseline: s.Baseline, AcceptedAt: s.AcceptedAt, Drifts: []api.SchemaDrift{}}
@@ -91,7 +91,7 @@ func (t Type) Drift() api.SchemaDrifts {
 	return out
 }
 
-// Code writes types of a language, go or ts.
+// Code returns the schema as types of a language, go or ts.
 func (t Type) Code(language string) string {
 	name := t.EventType
 	if name == "" {
