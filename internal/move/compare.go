@@ -13,10 +13,10 @@ import (
 	"hookglass/internal/store"
 )
 
-// maxDifferences bounds how many differing rows of a table are named; the others are counted.
+// maxDifferences bounds how many differing rows of a table are listed; the rest is counted.
 const maxDifferences = 10
 
-// digested is a row as it is compared.
+// digested is a row in the form in which it is compared.
 type digested struct {
 	key   []byte
 	sum   [sha256.Size]byte
@@ -24,10 +24,10 @@ type digested struct {
 	err   error
 }
 
-// digestChunk is how many rows go from one goroutine to the other at once.
+// digestChunk is how many rows are passed between goroutines at once.
 const digestChunk = 256
 
-// digests reads rows in a goroutine of its own and hands over their digests, for as long as ctx lasts.
+// digests reads rows in a goroutine and sends their digests until ctx ends.
 func digests(ctx context.Context, rows iter.Seq2[store.MovedRow, error]) <-chan []digested {
 	chunks := make(chan []digested, 4)
 	go func() {
@@ -58,7 +58,7 @@ func digests(ctx context.Context, rows iter.Seq2[store.MovedRow, error]) <-chan 
 	return chunks
 }
 
-// reader takes digests one after the other.
+// reader returns digests one by one.
 type reader struct {
 	chunks <-chan []digested
 	chunk  []digested
@@ -82,7 +82,7 @@ func (r *reader) drain() {
 	}
 }
 
-// compare reads both sides of a table from end to end and compares them row by row.
+// compare reads both copies of a table completely and compares them row by row.
 func (m *move) compare(ctx context.Context, t store.MoveTable) (TableReport, error) {
 	if t.Queue() {
 		return m.compareJobs(ctx, t)
@@ -148,11 +148,11 @@ func (r *TableReport) differ(key, what string) {
 	}
 }
 
-// compareJobs compares the jobs that are still to be done, whatever their ids: how often each is there.
+// compareJobs compares the pending jobs regardless of their ids: how often each occurs.
 func (m *move) compareJobs(ctx context.Context, t store.MoveTable) (TableReport, error) {
 	r := TableReport{Table: t.Name}
 	all := sha256.New()
-	surplus := make(map[[sha256.Size]byte]int64) // in the source over the destination
+	surplus := make(map[[sha256.Size]byte]int64) // how many more the source has than the destination
 	for row, err := range m.from.Rows(ctx, t, nil) {
 		if err != nil {
 			return r, err

@@ -1,9 +1,9 @@
 // Package move copies an embedded installation into an empty PostgreSQL database: every table in the order of its key,
-// a batch at a time, how far it is beside the rows in one transaction. Killed at any point it goes on where it was; at
-// the end both databases are read from end to end and compared row by row. It hides what is copied when, what is
-// compared with what, and how long it will take.
+// in batches, each with its progress in one transaction. If it is killed it can be resumed. In the end it reads both
+// databases completely and compares them row by row. It hides what is copied when, what is compared with what, and how
+// long it will take.
 //
-// The embedded database is held against writing for as long as [Run] runs, and is not changed.
+// The embedded database is locked against writing while [Run] runs, and is not changed.
 package move
 
 import (
@@ -16,19 +16,19 @@ import (
 	"hookglass/internal/store"
 )
 
-// Bounds of a batch: what is held in memory, three times at most, and what one transaction stores.
+// Bounds of a batch: what one transaction stores. At most three batches are in memory.
 const (
 	batchRows  = 10_000
 	batchBytes = 8 << 20
 )
 
-// Options say how to move.
+// Options are the options of a move.
 type Options struct {
-	// Restart empties first what an earlier move put into the destination.
+	// Restart first deletes what an earlier move put into the destination.
 	Restart bool
-	// Progress is told after each batch, from one goroutine; nil: nobody is.
+	// Progress is called after each batch, from one goroutine; it may be nil.
 	Progress func(Progress)
-	// BatchRows and BatchBytes bound a batch; 0: what is best.
+	// BatchRows and BatchBytes bound a batch; 0 means the default.
 	BatchRows, BatchBytes int
 }
 
@@ -38,7 +38,7 @@ const (
 	Comparing = "comparing"
 )
 
-// Progress says how far a move is.
+// Progress is the progress of a move.
 type Progress struct {
 	Doing     string // Copying or Comparing
 	Table     string
@@ -51,14 +51,14 @@ type Progress struct {
 	Left      time.Duration
 }
 
-// Report says what came of a move.
+// Report is the result of a move.
 type Report struct {
 	Schema   int64
 	Resumed  bool // an earlier call had begun
-	Complete bool // an earlier call had finished, and this one compared alone
+	Complete bool // an earlier call had finished, and this one only compared
 	Equal    bool
 	Tables   []TableReport
-	Counters []string // tables whose next id would not be the same, in words
+	Counters []string // descriptions of tables whose next ids differ
 	Copied   int64    // rows, in this call
 	CopyTime time.Duration
 	Took     time.Duration
@@ -91,11 +91,11 @@ type move struct {
 	report Report
 }
 
-// Run moves source into target, which [store.DB.OpenMoveTarget] made. Both stay open. An error means that it did not
-// come to its end: calling it again goes on. Where the report says that both sides are equal, the destination may be
-// served; where it does not, the destination is refused until it has been filled again.
+// Run moves source into target, which [store.DB.OpenMoveTarget] made. Both stay open. After an error, calling it again
+// resumes the move. If the report says that both sides are equal, the destination may be served; otherwise it is
+// refused until it has been filled again.
 //
-// It answers what [store.MoveTarget.Begin] answers.
+// It fails as [store.MoveTarget.Begin] does.
 func Run(ctx context.Context, from *store.MoveSource, to *store.MoveTarget, o Options) (*Report, error) {
 	began := time.Now()
 	if o.BatchRows == 0 {
@@ -183,7 +183,7 @@ type batch struct {
 	err    error
 }
 
-// copy copies what is not there yet of a table. One goroutine reads ahead while this one writes.
+// copy copies the rest of a table. One goroutine reads ahead while this one writes.
 func (m *move) copy(ctx context.Context, t store.MoveTable, p store.MoveProgress) error {
 	m.meter.skip(p.Rows, p.Bytes)
 	if p.Done {
@@ -204,7 +204,7 @@ func (m *move) copy(ctx context.Context, t store.MoveTable, p store.MoveProgress
 	}()
 	defer func() {
 		cancel()
-		for range batches { // the source is read by one at a time
+		for range batches { // wait for the reader: the source has one reader at a time
 		}
 	}()
 	for b := range batches {
@@ -225,7 +225,7 @@ func (m *move) copy(ctx context.Context, t store.MoveTable, p store.MoveProgress
 	return m.to.Append(ctx, t, nil, p)
 }
 
-// read hands a table's rows behind a key over in batches.
+// read passes on a table's rows after a key in batches.
 func (m *move) read(ctx context.Context, t store.MoveTable, after []byte, give func(batch) bool) {
 	var b batch
 	for row, err := range m.from.Rows(ctx, t, after) {
@@ -251,7 +251,7 @@ func (m *move) read(ctx context.Context, t store.MoveTable, after []byte, give f
 	}
 }
 
-// meter measures.
+// meter measures progress.
 type meter struct {
 	began       time.Time
 	all         int64
@@ -276,7 +276,7 @@ func (m *meter) progress(doing, table string, rows, of int64) Progress {
 	return p
 }
 
-// Explain says in words for people what an error of [Run] asks of them, and reports whether it asks anything.
+// Explain returns what the user has to do about an error of [Run], and whether there is anything to do.
 func Explain(err error) (string, bool) {
 	switch {
 	case errors.Is(err, store.ErrMoveBusy):
@@ -291,5 +291,5 @@ func Explain(err error) (string, bool) {
 	return "", false
 }
 
-// plain is an error without the name of the package that it comes from, which says nothing to people.
+// plain returns an error's text without the package name, which means nothing to users.
 func plain(err error) string { return strings.ReplaceAll(err.Error(), "store: ", "") }
