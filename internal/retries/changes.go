@@ -9,7 +9,7 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// maxChanges bounds the parts that are listed of one attempt.
+// maxChanges bounds the listed changes of one attempt.
 const maxChanges = 30
 
 // changes lists the parts in which an attempt differs from the one before.
@@ -24,7 +24,7 @@ func changes(before, next *hookglass.Event) (all []hookglass.AttemptChange, more
 	names := map[string]bool{}
 	for _, h := range append(before.Headers[:len(before.Headers):len(before.Headers)], next.Headers...) {
 		lower := strings.ToLower(h.Name)
-		if names[lower] || lower == "content-length" { // which goes with the body
+		if names[lower] || lower == "content-length" { // it follows from the body
 			continue
 		}
 		names[lower] = true
@@ -51,7 +51,7 @@ func changes(before, next *hookglass.Event) (all []hookglass.AttemptChange, more
 		return all, more
 	}
 	found, beyond := jsondoc.Diff(was, is, maxChanges)
-	if len(found) == 0 { // spelled otherwise
+	if len(found) == 0 { // the same value, formatted differently
 		add(hookglass.AttemptChange{Part: "body", Kind: "changed", Role: hookglass.RoleBody})
 	}
 	for _, d := range found {
@@ -70,7 +70,7 @@ func kindOf(before, next bool) string {
 	return "changed"
 }
 
-// roleOf guesses what a header that changed is for.
+// roleOf guesses the purpose of a changed header.
 func roleOf(name, was, is string, before, next *hookglass.Event) hookglass.ChangeRole {
 	switch {
 	case isSignature(name):
@@ -91,7 +91,7 @@ func isSignature(name string) bool {
 	return strings.Contains(name, "signature") || strings.Contains(name, "hmac")
 }
 
-// isCounter reports whether a header counts attempts: by its name, or because it grew by one.
+// isCounter reports whether a header counts attempts: judging by its name, or because it grew by one.
 func isCounter(name, was, is string) bool {
 	for _, word := range []string{"retry", "attempt", "redeliver", "delivery-count"} {
 		if strings.Contains(name, word) {
@@ -103,8 +103,7 @@ func isCounter(name, was, is string) bool {
 	return err == nil && err2 == nil && b == a+1 && b < 1000
 }
 
-// renewals counts, for each part, how often it was there in two attempts one after the other, and how often it was
-// another.
+// renewals counts, for each role, in how many pairs of consecutive attempts it was present, and in how many it changed.
 type renewals struct {
 	there, changed map[hookglass.ChangeRole]int
 	counter        string
@@ -114,7 +113,7 @@ func newRenewals() *renewals {
 	return &renewals{map[hookglass.ChangeRole]int{}, map[hookglass.ChangeRole]int{}, ""}
 }
 
-// parts are those whose renewal is told.
+// parts are the roles whose renewal is reported.
 var parts = []hookglass.ChangeRole{hookglass.RoleSignature, hookglass.RoleTimestamp, hookglass.RoleDelivery, hookglass.RoleEvent, hookglass.RoleBody}
 
 func (r *renewals) note(before, next *hookglass.Event, found []hookglass.AttemptChange) {
@@ -157,7 +156,7 @@ func (r *renewals) result() (map[hookglass.ChangeRole]hookglass.Renewal, string)
 	return all, r.counter
 }
 
-// headersOf joins the values of headers by their names in lower case.
+// headersOf joins the values of the headers that wanted selects by their lower-case names.
 func headersOf(e *hookglass.Event, wanted func(string) bool) string {
 	var values []string
 	for _, h := range e.Headers {
@@ -168,7 +167,7 @@ func headersOf(e *hookglass.Event, wanted func(string) bool) string {
 	return strings.Join(values, "\n")
 }
 
-// timestampOf is the time that a sender signed or sent: a header of that name, or the t of a signature such as
+// timestampOf returns the time that a sender signed or sent: a header of that name, or the t of a signature such as
 // Stripe's.
 func timestampOf(e *hookglass.Event) string {
 	if t := headersOf(e, func(name string) bool { return strings.Contains(name, "timestamp") }); t != "" {

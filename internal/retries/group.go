@@ -9,19 +9,19 @@ import (
 	"hookglass"
 )
 
-// delivery is a group with what its attempts are read again by.
+// delivery is a group of attempts, with what is needed to read them again.
 type delivery struct {
 	hookglass.AttemptGroup
 	seqs     []int64
 	eventRef string
 }
 
-// last is the attempt that came last.
+// last returns the latest attempt.
 func (d *delivery) last() hookglass.Attempt { return d.Attempts[len(d.Attempts)-1] }
 
-// group puts attempts, oldest first, together: those of one identity, and those of one event of the provider's whose
-// sender gives each attempt an id of its own, as long as none was answered with 2xx. Deliveries with several attempts
-// come first, the newest of them first.
+// group groups attempts, given oldest first: by their identity, or by the provider's event if the sender gives each
+// attempt an id of its own, until one is answered with 2xx. It returns deliveries with several attempts first, newest
+// first.
 func group(arrivals []arrival, now time.Time) []delivery {
 	type event struct{ provider, eventType, ref string }
 	byKey := map[hookglass.DeliveryKey]*delivery{}
@@ -69,7 +69,7 @@ func group(arrivals []arrival, now time.Time) []delivery {
 	return groups
 }
 
-// longestGaps are the longest waits before each attempt, by its number.
+// longestGaps returns the longest wait before each attempt, by its number.
 func longestGaps(all []*delivery) map[int]time.Duration {
 	longest := map[int]time.Duration{}
 	for _, g := range all {
@@ -80,7 +80,7 @@ func longestGaps(all []*delivery) map[int]time.Duration {
 	return longest
 }
 
-// quiet is how long a sender of which nothing is known may be silent before it is thought to have given up.
+// quiet is how long a sender without known habits may be silent before it counts as having given up.
 const quiet = time.Hour
 
 func stateOf(g *delivery, longest map[int]time.Duration, now time.Time) hookglass.GroupState {
@@ -88,7 +88,7 @@ func stateOf(g *delivery, longest map[int]time.Duration, now time.Time) hookglas
 		return hookglass.GroupDelivered
 	}
 	wait := longest[len(g.Attempts)+1]
-	if wait == 0 { // no delivery came that far
+	if wait == 0 { // no delivery had that many attempts
 		wait = quiet / 3
 		for _, a := range g.Attempts {
 			wait = max(wait, a.Gap)
@@ -100,7 +100,7 @@ func stateOf(g *delivery, longest map[int]time.Duration, now time.Time) hookglas
 	return hookglass.GroupWaiting
 }
 
-// summarize tells what deliveries have in common.
+// summarize returns what the deliveries have in common.
 func summarize(groups []delivery) (s hookglass.RetrySummary) {
 	s.Deliveries = len(groups)
 	gaps := map[int][]time.Duration{}
@@ -137,7 +137,7 @@ func summarize(groups []delivery) (s hookglass.RetrySummary) {
 			}
 			s.RetryAfter.Given++
 			switch {
-			case !followed && g.State == hookglass.GroupWaiting: // it may still come
+			case !followed && g.State == hookglass.GroupWaiting: // the retry may still come
 			case !followed:
 				s.RetryAfter.None++
 			case g.Attempts[n+1].Gap >= a.RetryAfter-500*time.Millisecond:

@@ -1,6 +1,6 @@
-// Package retries measures how senders retry: it puts the captured attempts of each delivery together, and tells when
-// they came, what changed between them, and what the sender made of the answers. It hides how attempts are told to
-// belong together.
+// Package retries measures how senders retry: it groups the captured attempts of each delivery, and shows when they
+// came, what changed between them, and how the sender reacted to the answers. It hides how attempts are recognised as
+// one delivery.
 //
 // It only reads, and is safe for concurrent use.
 package retries
@@ -21,7 +21,7 @@ import (
 // Service is the capability.
 type Service struct {
 	db                  *store.DB
-	readFor, compareFor time.Duration // the bounds of that name; a test has less patience
+	readFor, compareFor time.Duration // the constants; shorter in tests
 }
 
 // New returns the service.
@@ -32,23 +32,23 @@ const (
 	DefaultEvents = 500
 	DefaultGroups = 20
 
-	maxAttempts = 50        // of one delivery that are listed
+	maxAttempts = 50        // listed of one delivery
 	readAtOnce  = 64        // events
-	largestBody = 256 << 10 // of an event whose body is looked at
+	largestBody = 256 << 10 // of an event whose body is read
 
-	// A page of a search may take so long as well. The first events are read whatever they take.
+	// As long as a page of a search may take. The first events are read in any case.
 	readFor    = 2 * time.Second
 	compareFor = time.Second
 )
 
-// Options say what a profile is made of.
+// Options select what a profile is made of.
 type Options struct {
 	Query  query.Query
-	Events int // the newest that the query means
-	Groups int // deliveries that are listed
+	Events int // how many of the newest that match
+	Groups int // deliveries to list
 }
 
-// Profile measures how an endpoint's events were attempted, from the newest on for as long as there is time. It answers
+// Profile measures how an endpoint's events were attempted, from the newest back, as far as time allows. It answers
 // not_found.
 func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref string, o Options) (p hookglass.RetryProfile, err error) {
 	var found []*hookglass.Event
@@ -109,7 +109,7 @@ func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref stri
 	return p, nil
 }
 
-// uncompared says of attempts that nothing is known of what changed.
+// uncompared marks attempts as not compared.
 func uncompared(attempts []hookglass.Attempt) {
 	for i := range attempts[1:] {
 		attempts[1+i].MoreChange = true
@@ -124,7 +124,7 @@ func seqsOf(events []*hookglass.Event) []int64 {
 	return seqs
 }
 
-// read returns events with their payloads, those that are there still, in the order of their seqs.
+// read returns the events that still exist, with their payloads, in the order of their seqs.
 func (s *Service) read(ctx context.Context, who hookglass.Principal, seqs []int64) (events []*hookglass.Event, err error) {
 	var found map[int64]*hookglass.Event
 	err = s.db.View(ctx, who, func(v *store.View) error {
@@ -139,7 +139,7 @@ func (s *Service) read(ctx context.Context, who hookglass.Principal, seqs []int6
 	return events, err
 }
 
-// compare finds what changed from attempt to attempt of a delivery.
+// compare finds what changed between the attempts of a delivery.
 func (s *Service) compare(ctx context.Context, who hookglass.Principal, g *delivery, renewals *renewals) error {
 	events, err := s.read(ctx, who, g.seqs[:len(g.Attempts)])
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Service) compare(ctx context.Context, who hookglass.Principal, g *deliv
 	return nil
 }
 
-// arrival is what of an event it takes to group it.
+// arrival is what is needed of an event to group it.
 type arrival struct {
 	attempt    hookglass.Attempt
 	seq        int64
@@ -181,7 +181,7 @@ func arrivalOf(e *hookglass.Event) arrival {
 	}
 	a.kind, a.key = hookglass.DeliveryIdentity(e)
 	if e.Payload == nil {
-		if a.kind == hookglass.IdentityBody { // too large to be looked at: it stands alone
+		if a.kind == hookglass.IdentityBody { // too large to compare: a group of its own
 			lone := *e
 			lone.DeliveryID = string(e.ID)
 			_, a.key = hookglass.DeliveryIdentity(&lone)
@@ -198,7 +198,7 @@ func arrivalOf(e *hookglass.Event) arrival {
 	return a
 }
 
-// retryAfter reads both forms of the field (RFC 9110, section 10.2.3).
+// retryAfter parses both forms of the field (RFC 9110, section 10.2.3).
 func retryAfter(field string, at time.Time) time.Duration {
 	field = strings.TrimSpace(field)
 	if n, err := strconv.ParseInt(field, 10, 32); err == nil && n > 0 {
@@ -213,7 +213,7 @@ func retryAfter(field string, at time.Time) time.Duration {
 // httpDate is the form of a date in a header (RFC 9110, section 5.6.7).
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// senders are what the providers of deliveries document.
+// senders returns what the providers of deliveries document.
 func senders(groups []delivery) (facts []hookglass.SenderFacts) {
 	seen := map[string]bool{}
 	for _, g := range groups {
@@ -225,7 +225,7 @@ func senders(groups []delivery) (facts []hookglass.SenderFacts) {
 	return facts
 }
 
-// document puts what a sender documents beside what was measured, where there is one sender.
+// document adds the sender's documented schedule to the measured one, if there is only one sender.
 func document(s *hookglass.RetrySummary, facts []hookglass.SenderFacts) {
 	for i := range s.Schedule {
 		step := &s.Schedule[i]
