@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 )
 
-// dialect is the dialect of what [Schema.JSONSchema] writes.
+// dialect is the dialect of [Schema.JSONSchema].
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// document is a part of a JSON Schema, its keywords in the order in which people read them.
+// document is a part of a JSON Schema, with its keywords in the usual reading order.
 type document struct {
 	Schema     string               `json:"$schema,omitempty"`
 	Title      string               `json:"title,omitempty"`
@@ -21,17 +21,17 @@ type document struct {
 	Items      *document            `json:"items,omitempty"`
 }
 
-// JSONSchema writes the schema as JSON Schema 2020-12. What it was inferred from is valid by it, and so is what has
-// other members besides.
+// JSONSchema returns the schema as JSON Schema 2020-12. The bodies it was inferred from are valid, as are bodies with
+// additional members.
 func (s *Schema) JSONSchema(title string) json.RawMessage {
 	d := s.Root.document()
 	d.Schema, d.Title = dialect, title
 	if s.Truncated {
-		d.Comment = "Some of what arrived was too large or too deep to be described."
+		d.Comment = "Some bodies were too large or too deep to be described."
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
-		return json.RawMessage("{}") // nothing in it cannot be written
+		return json.RawMessage("{}") // unreachable: all of it can be marshalled
 	}
 	return text
 }
@@ -78,7 +78,7 @@ func (n *Node) document() *document {
 	return d
 }
 
-// Field is a place with what is known of it.
+// Field is a place and what is known about it.
 type Field struct {
 	Pointer  string
 	Types    map[string]int64 // how often each was seen
@@ -90,7 +90,7 @@ type Field struct {
 	First    string // the event in which it was first seen
 }
 
-// Fields lists all places but the body itself, in the order of their pointers.
+// Fields lists all places except the body itself, in the order of their pointers.
 func (s *Schema) Fields() []Field {
 	var all []Field
 	s.Root.fields(nil, func(f Field) { all = append(all, f) })

@@ -9,29 +9,29 @@ import (
 
 // Kinds of drift.
 const (
-	Added       = "added"        // a member that the baseline does not know
-	Removed     = "removed"      // a member that was always there and never is now
-	NowOptional = "now_optional" // a member that was always there and is not always now
-	TypeChanged = "type_changed" // a type that the baseline does not know at this place
+	Added       = "added"        // a member that the baseline does not have
+	Removed     = "removed"      // a member that was always present and now never is
+	NowOptional = "now_optional" // a member that was always present and now is not always
+	TypeChanged = "type_changed" // a type that the baseline does not have at this place
 	NewValue    = "new_value"    // a word outside the baseline's small set
 )
 
-// maxDrifts bounds the departures that are listed.
+// maxDrifts bounds the listed drifts.
 const maxDrifts = 100
 
-// Drift is one way in which what was observed departs from a baseline.
+// Drift is one difference between what was observed and a baseline.
 type Drift struct {
 	Kind    string
 	Pointer string   // RFC 6901, with * for members whose names are data and for items
-	Was     []string // types, of type_changed and added ones' parents nothing
-	Is      []string // the types now; of new_value nothing
-	Value   string   // of new_value; "": so many that they are no set any more
-	Event   string   // in which it was first seen
-	Count   int64    // how often it was
+	Was     []string // the types before; empty for added and new_value
+	Is      []string // the types now; empty for removed, now_optional and new_value
+	Value   string   // of new_value; "": too many to be a set any more
+	Event   string   // where it was first seen
+	Count   int64    // how often it was seen
 }
 
-// Diff lists the ways in which what was observed since a baseline was accepted departs from it, in the order of their
-// pointers. since began as the baseline's Skeleton.
+// Diff lists the differences between what was observed since a baseline was accepted and that baseline, in the order of
+// their pointers. since must have started as the baseline's Skeleton.
 func Diff(baseline, since *Schema) []Drift {
 	d := &differ{}
 	d.node(baseline.Root, since.Root, nil)
@@ -48,7 +48,7 @@ func (d *differ) add(path []string, drift Drift) {
 	}
 }
 
-// pointer spells a path whose parts may stand for many.
+// pointer formats a path, whose parts may be *.
 func pointer(path []string) string { return jsondoc.PointerTo(path...).String() }
 
 func (d *differ) node(was, is *Node, path []string) {
@@ -113,7 +113,7 @@ func (d *differ) words(was, is *Node, path []string) {
 	}
 }
 
-// types are those seen here; a number stands for its integers as well.
+// types returns the types seen here; number includes integer.
 func (n *Node) types() (all []string) {
 	for _, t := range types {
 		if n.Types[t] != nil && (t != Integer || n.Types[Number] == nil) {
@@ -123,7 +123,7 @@ func (n *Node) types() (all []string) {
 	return all
 }
 
-// String tells of a drift without any value that was captured.
+// String describes a drift without captured values.
 func (d Drift) String() string {
 	is, was := strings.Join(d.Is, " or "), strings.Join(d.Was, " or ")
 	place := d.Pointer

@@ -8,12 +8,12 @@ import (
 	"unicode"
 )
 
-// Code writes types of a language, go or ts, for bodies of this schema; name is that of the outermost.
+// Code returns types of a language, go or ts, for bodies of this schema; name is the name of the outermost.
 func (s *Schema) Code(language, name string) string {
 	w := &writer{used: map[string]bool{}, golang: language == "go"}
 	whole := w.unique(identifier(name))
 	place := whole
-	if r := s.Root; r != nil && r.Types[Object] != nil && len(r.types()) > 1 { // the object is one of several things
+	if r := s.Root; r != nil && r.Types[Object] != nil && len(r.types()) > 1 { // the body is not always an object
 		place = w.unique(whole + "Object")
 	}
 	root := w.kind(s.Root, place)
@@ -28,7 +28,7 @@ func (s *Schema) Code(language, name string) string {
 	return strings.Join(w.made, "\n")
 }
 
-// structured reports whether it is an object with members of its own and nothing else.
+// structured reports whether a place holds only objects, with named members.
 func (n *Node) structured() bool {
 	all := n.types()
 	return len(all) == 1 && all[0] == Object && len(n.Members) > 0
@@ -49,7 +49,7 @@ func (w *writer) unique(name string) string {
 	return made
 }
 
-// kind is the type of a place; name is for the one that it takes if it is an object.
+// kind returns the type of a place; name is the name to give it if it is an object.
 func (w *writer) kind(n *Node, name string) string {
 	if n == nil || n.N == 0 {
 		return w.pick("any", "unknown")
@@ -147,11 +147,11 @@ func (w *writer) object(n *Node, name string) string {
 		switch {
 		case !n.always(m):
 			omit = ",omitempty"
-		case key == "-": // by itself it would leave the field out
+		case key == "-": // json:"-" would omit the field
 			omit = ","
 		}
 		if strings.ContainsFunc(key, notOfTag) {
-			b.WriteString("\t// a member with a name that no tag can hold is left out\n")
+			b.WriteString("\t// left out: a member whose name can not be written in a tag\n")
 			continue
 		}
 		b.WriteString("\t" + part + " " + kind + " `json:\"" + key + omit + "\"`\n")
@@ -164,12 +164,13 @@ func (w *writer) object(n *Node, name string) string {
 	return name
 }
 
-// notOfTag reports what encoding/json takes in no name of a tag: it would use the name of the field instead.
+// notOfTag reports characters that encoding/json does not accept in a tag's name; it would use the field's name
+// instead.
 func notOfTag(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
 }
 
-// property is a member's name in TypeScript.
+// property returns a member's name in TypeScript.
 func property(key string) string {
 	for i, r := range key {
 		if !(r == '_' || r == '$' || r < 0x80 && unicode.IsLetter(r) || i > 0 && r >= '0' && r <= '9') {
@@ -183,10 +184,10 @@ func property(key string) string {
 	return key
 }
 
-// initialisms are spelled in capitals in Go.
+// initialisms are written in capitals in Go.
 var initialisms = []string{"api", "html", "http", "https", "id", "ip", "json", "sha", "url", "uri", "uuid"}
 
-// identifier makes an exported name of any text.
+// identifier derives an exported name from any text.
 func identifier(text string) string {
 	var b strings.Builder
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r >= 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {

@@ -1,6 +1,6 @@
 package schema
 
-// Merge adds what another schema knows. The other one stays as it is.
+// Merge adds the observations of another schema, which is not changed.
 func (s *Schema) Merge(o *Schema) {
 	s.Events += o.Events
 	s.Truncated = s.Truncated || o.Truncated
@@ -58,7 +58,7 @@ func (n *Node) mergeMembers(o *Node) {
 	}
 }
 
-// withSeen adds to what was seen, by name, what else was.
+// withSeen adds counts by name.
 func withSeen(all, others map[string]*Seen) map[string]*Seen {
 	for name, seen := range others {
 		if all == nil {
@@ -87,8 +87,7 @@ func (s *Schema) Clone() *Schema {
 	return c
 }
 
-// Skeleton returns a schema with the same places in which nothing was seen yet. What is observed from then on tells
-// where it departs.
+// Skeleton returns a schema with the same places and no observations. Observing into it shows what departs from s.
 func (s *Schema) Skeleton() *Schema {
 	return &Schema{Nodes: s.Nodes, Root: s.Root.skeleton()}
 }
@@ -107,8 +106,8 @@ func (n *Node) skeleton() *Node {
 	return k
 }
 
-// Accept returns what is expected from now on: what was accepted before, with what was observed since. Members that
-// were always there and now never are, are given up.
+// Accept returns a new baseline: the old one merged with what was observed since. Members that were always present and
+// now never are, are dropped.
 func Accept(before, since *Schema) *Schema {
 	next := before.Clone()
 	next.Merge(since)

@@ -1,9 +1,9 @@
-// Package schema infers what JSON bodies are made of: the types at each place, which members are always there, what
-// strings look like. A schema grows by one body after another, can be merged, compared with an accepted one, and
-// written as JSON Schema or as types of a language. It hides how places are bounded: names that are data (ids, dates)
-// share one place, written "*", as array items do.
+// Package schema infers the structure of JSON bodies: the types at each place, which members are always present, what
+// strings look like. A schema grows body by body, can be merged, compared with an accepted one, and written as JSON
+// Schema or as types of a language. It hides how places are bounded: names that are data (ids, dates) share one place,
+// written "*", as array items do.
 //
-// It keeps no values but short words of small sets, and is not safe for concurrent use.
+// It keeps no values except short words of small sets, and is not safe for concurrent use.
 package schema
 
 import (
@@ -17,9 +17,9 @@ import (
 const (
 	MaxNodes  = 1000 // places
 	MaxDepth  = 24
-	MaxNames  = 64     // members of one object; with more of them their names are data
-	maxName   = 100    // bytes; a longer name is data
-	MaxItems  = 200    // of one array that are looked at
+	MaxNames  = 64     // members of one object; with more, their names count as data
+	maxName   = 100    // bytes; a longer name counts as data
+	MaxItems  = 200    // of one array that are read
 	maxVisits = 20_000 // values of one body
 	MaxValues = 12     // words of a set
 	MaxWord   = 40     // characters of a word
@@ -36,19 +36,19 @@ const (
 	Array   = "array"
 )
 
-// types in the order in which they are shown.
+// types in display order.
 var types = []string{Object, Array, String, Number, Integer, Boolean, Null}
 
-// Schema is what bodies were made of.
+// Schema is the structure of bodies.
 type Schema struct {
 	Events    int64 `json:"n"`           // bodies it was inferred from
-	Truncated bool  `json:"t,omitempty"` // something was left out for the bounds
+	Truncated bool  `json:"t,omitempty"` // a bound was reached and something left out
 	Nodes     int   `json:"c"`           // places it has
 	Root      *Node `json:"r"`
 }
 
-// Seen is how often something was, and in which event first: that whose id is the smallest, for ids sort by time and
-// bodies come in any order.
+// Seen is how often something was seen, and the first event with it: the one with the smallest id, because ids sort by
+// time and events may be processed in any order.
 type Seen struct {
 	N     int64  `json:"n,omitempty"`
 	First string `json:"f,omitempty"`
@@ -70,24 +70,24 @@ func (s *Seen) since(event string) {
 	}
 }
 
-// Node is a place.
+// Node is a place in the bodies.
 type Node struct {
 	Seen
 	Types     map[string]*Seen `json:"t,omitempty"`
 	Members   map[string]*Node `json:"m,omitempty"` // of objects, by name
-	Collapsed bool             `json:"x,omitempty"` // there were so many names that all count as data
+	Collapsed bool             `json:"x,omitempty"` // there were too many names, so all count as data
 	Rest      *Node            `json:"*,omitempty"` // members whose names are data
 	Items     *Node            `json:"i,omitempty"`
-	Absent    Seen             `json:"a,omitzero"` // objects without this member, since it is known
+	Absent    Seen             `json:"a,omitzero"` // objects without this member, since it was first seen
 	Formats   map[string]int64 `json:"s,omitempty"`
-	Words     map[string]*Seen `json:"w,omitempty"` // strings, while they are few words
-	Many      bool             `json:"v,omitempty"` // strings that are no small set of words
+	Words     map[string]*Seen `json:"w,omitempty"` // the strings, while they are a small set of words
+	Many      bool             `json:"v,omitempty"` // the strings are not a small set of words
 }
 
 // New returns an empty schema.
 func New() *Schema { return &Schema{Nodes: 1, Root: &Node{}} }
 
-// Observe adds a body. event names it; two bodies of the same event count twice. A body with too many values adds
+// Observe adds a body. event is its id; observing the same event twice counts twice. A body with too many values adds
 // nothing.
 func (s *Schema) Observe(body jsondoc.Value, event string) {
 	s.Events++
@@ -99,8 +99,8 @@ func (s *Schema) Observe(body jsondoc.Value, event string) {
 	o.value(s.Root, body, 0)
 }
 
-// affordable reports whether a body has no more values than are left. Half of a body would make members seem optional
-// that are not.
+// affordable reports whether a body has at most left values. Such a body is not observed in part, because its missing
+// members would seem optional.
 func affordable(v jsondoc.Value, depth int, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -125,7 +125,7 @@ type observer struct {
 	event string
 }
 
-// grow makes a place, or returns nil where there are enough.
+// grow returns a new place, or nil when there are too many.
 func (s *Schema) grow() *Node {
 	if s.Nodes >= MaxNodes {
 		s.Truncated = true
@@ -212,7 +212,7 @@ func (o *observer) object(n *Node, v jsondoc.Value, depth int) {
 	}
 }
 
-// collapse has all members of an object share one place.
+// collapse merges all members of an object into one place.
 func (s *Schema) collapse(n *Node) {
 	n.Collapsed = true
 	rest := n.Rest
@@ -240,7 +240,7 @@ func (n *Node) size() int {
 	return size
 }
 
-// objects is how many objects were seen here.
+// objects returns how many objects were seen here.
 func (n *Node) objects() int64 {
 	if s := n.Types[Object]; s != nil {
 		return s.N

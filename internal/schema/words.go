@@ -29,7 +29,7 @@ func isData(name string) bool {
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' }) {
 		return true
 	}
-	// ids such as cus_NffrFeUfNV2Hib: their last part is long, and of letters and digits mixed
+	// ids such as cus_NffrFeUfNV2Hib: the last part is long and mixes letters and digits
 	last := name[strings.LastIndexAny(name, "_-")+1:]
 	digits := len(last) - len(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -40,12 +40,12 @@ func isData(name string) bool {
 	return len(name) >= 14 && len(last) >= 10 && (digits >= 2 || digits == 1 && len(last) < len(name)) && plain(last)
 }
 
-// plain reports whether a text is of ASCII letters and digits.
+// plain reports whether a text has only ASCII letters and digits.
 func plain(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// word notes what a string looks like.
+// word records the format and value of a string.
 func (n *Node) word(s, event string) {
 	if n.Formats == nil {
 		n.Formats = make(map[string]int64, 1)
@@ -72,7 +72,7 @@ func (n *Node) word(s, event string) {
 	n.Words[s].see(event)
 }
 
-// formatOf is a string's format of JSON Schema, "" for none that is certain.
+// formatOf returns a string's JSON Schema format, or "" if it is not certain.
 func formatOf(s string) string {
 	switch {
 	case len(s) < 5 || len(s) > 2048:
@@ -98,7 +98,7 @@ func formatOf(s string) string {
 	return ""
 }
 
-// format is what all strings here are, "" where they differ or are of none.
+// format returns the common format of all strings here, or "".
 func (n *Node) format() string {
 	if len(n.Formats) == 1 {
 		for f := range n.Formats {
@@ -108,13 +108,13 @@ func (n *Node) format() string {
 	return ""
 }
 
-// Enough strings for a set of words to be one, and how often each must have been on average.
+// How many strings it takes until a set of words counts as complete, and how often each must have occurred on average.
 const (
 	closedAfter = 20
 	closedEach  = 4
 )
 
-// closed are the words of a small set that seems complete, nil where it is none. One word alone may be anybody's name.
+// closed returns the words of a set that seems complete, or nil. A single word does not count: it may be a name.
 func (n *Node) closed() []string {
 	s := n.Types[String]
 	if s == nil || n.Many || len(n.Words) < 2 || s.N < closedAfter || int64(len(n.Words))*closedEach > s.N {
