@@ -256,7 +256,7 @@ func TestAnswersOfAnotherAPIAreToldApart(t *testing.T) {
 			"activity":  func() error { _, err := c.Activity(ctx, time.Time{}, 0); return err },
 		} {
 			var refused *client.Error
-			if err := call(); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not as hookglass does") {
+			if err := call(); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not like a hookglass server") {
 				t.Errorf("%s, %s: %v", text, what, err)
 			}
 		}
@@ -281,7 +281,7 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		var refused *client.Error
-		if _, err := c.Verify(t.Context()); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not as hookglass does") {
+		if _, err := c.Verify(t.Context()); !errors.As(err, &refused) || refused.Code != "" || !strings.Contains(err.Error(), "not like a hookglass server") {
 			t.Errorf("%s: %v", name, err)
 		}
 		for what, err := range map[string]error{

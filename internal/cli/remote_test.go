@@ -259,7 +259,7 @@ func TestAnAnswerThatIsNoneOfHookglassEndsNoCommandWithAPanic(t *testing.T) {
 		t.Setenv("HOOKGLASS_SERVER", other.URL)
 		t.Setenv("HOOKGLASS_TOKEN", "hg_x")
 		for _, args := range [][]string{{"ledger", "ep_a"}, {"replay", "req_a", "-e", "ep_a", "--to", "https://example.com"}} {
-			fails(t, 1, "not as hookglass does", args...)
+			fails(t, 1, "not like a hookglass server", args...)
 		}
 	}
 }
