@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxAddresses are read of one field.
+// maxAddresses bounds the addresses that are read from one field.
 const maxAddresses = 1000
 
 // Address is a mailbox of a header field. Both parts are decoded and valid UTF-8.
@@ -15,8 +15,8 @@ type Address struct {
 	Address string // local@domain as written
 }
 
-// String is the address as a person writes it: bare, or Name <local@domain>, the name in quotes where it could be
-// misread.
+// String returns the address as people write it: bare, or Name <local@domain>, with the name in quotes where that is
+// needed.
 func (a Address) String() string {
 	switch {
 	case a.Name == "":
@@ -27,7 +27,7 @@ func (a Address) String() string {
 	return a.Name + " <" + a.Address + ">"
 }
 
-// domain is what follows the last @ in lower case, or "".
+// domain returns the part after the last @ in lower case, or "".
 func (a Address) domain() string {
 	if at := strings.LastIndexByte(a.Address, '@'); at >= 0 {
 		return strings.ToLower(strings.TrimSuffix(a.Address[at+1:], "."))
@@ -35,11 +35,11 @@ func (a Address) domain() string {
 	return ""
 }
 
-// Addresses are those of a Message's From, To, Cc or ReplyTo.
+// Addresses returns the addresses in a Message's From, To, Cc or ReplyTo.
 func Addresses(list string) []Address { return parseAddresses(list, func(Fault) {}) }
 
-// parseAddresses reads an address list (RFC 5322, section 3.4, with groups and comments) as forgivingly as can be.
-// Structure is read before RFC 2047 words are decoded, so that a decoded name cannot pose as an address.
+// parseAddresses parses an address list (RFC 5322, section 3.4, with groups and comments) as leniently as possible. It
+// finds the structure before it decodes RFC 2047 words, so that a decoded name cannot pose as an address.
 func parseAddresses(s string, fault func(Fault)) []Address {
 	r := addressReader{fault: fault}
 	for s != "" {
@@ -52,7 +52,7 @@ func parseAddresses(s string, fault func(Fault)) []Address {
 	return r.list
 }
 
-// addressReader reads an address list. What of the address at work has been read is unfolded, and not decoded yet.
+// addressReader parses an address list. The parts of the current address are unfolded and not decoded yet.
 type addressReader struct {
 	list  []Address
 	fault func(Fault)
@@ -61,10 +61,10 @@ type addressReader struct {
 
 	angled     bool // within angle brackets
 	afterAngle bool
-	addressed  bool // the name has what the name of a group has not
+	addressed  bool // the name has something that the name of a group can not have
 }
 
-// take reads what stands at the front of a text, and returns how long that is.
+// take consumes the next element of a text, and returns its length.
 func (r *addressReader) take(s string) (n int) {
 	switch c := s[0]; {
 	case c == '"':
@@ -73,7 +73,7 @@ func (r *addressReader) take(s string) (n int) {
 		text, n, _ := commentText(s)
 		r.comment.WriteString(text)
 		return n
-	case c == '<': // also within another one, which some programs write around the whole address
+	case c == '<': // may be nested: some programs add brackets around a whole address
 		r.angled = true
 		r.addr.Reset()
 	case c == '>' && r.angled:
@@ -95,7 +95,7 @@ func (r *addressReader) take(s string) (n int) {
 	return 1
 }
 
-// bare reports whether what has been read is an address without brackets, and a space behind it.
+// bare reports whether an address without brackets has been read, followed by a space.
 func (r *addressReader) bare() bool {
 	if r.angled || !r.addressed || r.name.Len() > maxBare {
 		return false
@@ -104,7 +104,7 @@ func (r *addressReader) bare() bool {
 	return strings.Contains(text, "@") && strings.IndexAny(text, " \t") == len(strings.TrimRight(text, " \t"))
 }
 
-// maxBare is more than an address may have (RFC 5321, section 4.5.3.1.3), and the space around it.
+// maxBare exceeds the longest address (RFC 5321, section 4.5.3.1.3) with the space around it.
 const maxBare = 300
 
 // quoted reads a quoted string.
@@ -136,11 +136,11 @@ func (r *addressReader) end() {
 	r.angled, r.afterAngle, r.addressed = false, false, false
 }
 
-// address is what has been read, as one address.
+// address returns the current address.
 func (r *addressReader) address() Address {
 	a := Address{Address: printable(guessUTF8(obsolete(r.addr.String())))}
 	text := strings.Trim(r.name.String(), " \t")
-	if text == "" && !r.afterAngle { // nobody, or a comment about nobody
+	if text == "" && !r.afterAngle { // empty, or only a comment
 		r.comment.Reset()
 	}
 	if !r.angled && !r.afterAngle {
@@ -160,8 +160,8 @@ func (r *addressReader) address() Address {
 	return a
 }
 
-// obsolete reads an address as it was once allowed to be written (RFC 5322, section 4.4): without the route before it,
-// and without the space around the dots and the at sign.
+// obsolete normalises the obsolete syntax of an address (RFC 5322, section 4.4): it removes a route before it, and
+// space around the dots and the at sign.
 func obsolete(s string) string {
 	s = strings.Trim(s, " \t")
 	if strings.HasPrefix(s, "@") {
@@ -170,14 +170,14 @@ func obsolete(s string) string {
 		}
 	}
 	if !strings.ContainsAny(s, " \t") || strings.ContainsAny(s, "\"[") || !strings.ContainsRune(s, '@') {
-		return s // space in quotes and brackets counts
+		return s // space in quotes and brackets is significant
 	}
 	return spacedDots.ReplaceAllString(s, "$1")
 }
 
 var spacedDots = regexp.MustCompile(`[ \t]*([.@])[ \t]*`)
 
-// withoutQuotes takes off a pair of quotes around a decoded name.
+// withoutQuotes removes a pair of quotes around a decoded name.
 func withoutQuotes(s string) string {
 	if n := len(s); n >= 2 && s[0] == s[n-1] && (s[0] == '"' || s[0] == '\'') {
 		return strings.Trim(s[1:n-1], " ")
@@ -185,7 +185,7 @@ func withoutQuotes(s string) string {
 	return s
 }
 
-// quotedString reads the quoted string that s begins with; n is its length with the quotes.
+// quotedString parses the quoted string that s begins with; n is its length with the quotes.
 func quotedString(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -202,7 +202,8 @@ func quotedString(s string) (text string, n int) {
 	return b.String(), len(s)
 }
 
-// commentText reads the comment that s begins with, with those inside it. One that is never closed goes on to the end.
+// commentText parses the comment that s begins with, including nested ones. A comment that is never closed extends to
+// the end.
 func commentText(s string) (text string, n int, closed bool) {
 	var b strings.Builder
 	depth := 0
@@ -226,8 +227,8 @@ func commentText(s string) (text string, n int, closed bool) {
 	return b.String(), len(s), false
 }
 
-// commaWord is the length of the encoded word that s begins with, where it says a comma alone, and else 0. Python's
-// email package encodes the comma behind an address with the names around it when it folds a list.
+// commaWord returns the length of the encoded word that s begins with if it encodes a single comma, or 0. When Python's
+// email package folds a list, it encodes the comma after an address together with the names.
 func commaWord(s string) int {
 	s = s[:min(len(s), maxWord)]
 	if !strings.HasPrefix(s, "=?") {
@@ -248,7 +249,7 @@ func followedByAt(s string) bool {
 	return r == '@'
 }
 
-// joinAddresses is the one string of a list (decisions, section 14).
+// joinAddresses returns a list as one string (decisions, section 14).
 func joinAddresses(list []Address) string {
 	var b strings.Builder
 	for i, a := range list {

@@ -10,11 +10,11 @@ import (
 	"blitiri.com.ar/go/spf"
 )
 
-// dnsDeadline bounds all lookups of one authentication together; RFC 7208, section 4.6.4, asks for at least 20 s of SPF
-// alone, which no one waits for.
+// dnsDeadline bounds all lookups of one authentication together. RFC 7208, section 4.6.4, allows at least 20 s for SPF
+// alone, which is too long to wait.
 const dnsDeadline = 10 * time.Second
 
-// Result is an outcome in the words of RFC 8601, section 2.7.
+// Result is an outcome in the terms of RFC 8601, section 2.7.
 type Result string
 
 // The results.
@@ -28,14 +28,14 @@ const (
 	PermError Result = "permerror"
 )
 
-// Envelope is what a mail's transport knows. A mail that came by another way than SMTP has none of it.
+// Envelope is what the transport of a mail knows. It is empty for mail that did not come by SMTP.
 type Envelope struct {
 	RemoteIP netip.Addr // of the client; the zero Addr when not known
 	HELO     string
 	MailFrom string // empty for the null sender
 }
 
-// Results are the outcomes of a message with what they rest on. Reasons are stable words.
+// Results are the outcomes for a message, with their reasons, which are stable words.
 type Results struct {
 	SPF   SPF   `json:"spf"`
 	DKIM  DKIM  `json:"dkim"`
@@ -46,13 +46,13 @@ type Results struct {
 // SPF is the outcome of RFC 7208.
 type SPF struct {
 	Result   Result `json:"result"`
-	Domain   string `json:"domain,omitempty"`   // whose record was asked for
+	Domain   string `json:"domain,omitempty"`   // whose record was looked up
 	Identity string `json:"identity,omitempty"` // mailfrom, or helo for the null sender
 	ClientIP string `json:"client_ip,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// DKIM is the outcome of RFC 6376: pass when any signature passes.
+// DKIM is the outcome of RFC 6376: pass if any signature passes.
 type DKIM struct {
 	Result     Result      `json:"result"`
 	Signatures []Signature `json:"signatures,omitempty"` // in the order of the message, at most ten
@@ -68,26 +68,27 @@ type Signature struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// DMARC is the outcome of RFC 7489, with organisational domains of the public suffix list.
+// DMARC is the outcome of RFC 7489, with organisational domains from the public suffix list.
 type DMARC struct {
 	Result       Result   `json:"result"`
 	Domain       string   `json:"domain,omitempty"`        // of From
-	PolicyDomain string   `json:"policy_domain,omitempty"` // whose record holds
+	PolicyDomain string   `json:"policy_domain,omitempty"` // whose record applies
 	Policy       string   `json:"policy,omitempty"`        // none, quarantine or reject, for this domain
 	Alignment    string   `json:"alignment,omitempty"`     // required: relaxed, or strict for either
-	Aligned      []string `json:"aligned,omitempty"`       // spf, dkim: which passed for an aligned domain
+	Aligned      []string `json:"aligned,omitempty"`       // which of spf and dkim passed for an aligned domain
 	Reason       string   `json:"reason,omitempty"`
 }
 
-// ARC is what the newest set of RFC 8617 claims. It is not verified, and nothing rests on it.
+// ARC is the claim of the newest set of RFC 8617. It is not verified and nothing depends on it.
 type ARC struct {
 	Instance int    `json:"instance"`
 	Domain   string `json:"domain"`
 	Claim    string `json:"claim"` // cv: none, pass or fail
 }
 
-// Authenticate checks who sent a raw message. It believes nothing that the message says of this, Authentication-Results
-// fields included. All lookups end within ten seconds or with ctx; what was not answered by then is temperror.
+// Authenticate verifies the sender of a raw message. It trusts nothing that the message itself claims, including
+// Authentication-Results fields. All lookups end within ten seconds or with ctx; what was not answered by then is
+// temperror.
 func Authenticate(ctx context.Context, dns Resolver, env Envelope, raw []byte) Results {
 	ctx, cancel := context.WithTimeout(ctx, dnsDeadline)
 	defer cancel()
@@ -99,7 +100,7 @@ func Authenticate(ctx context.Context, dns Resolver, env Envelope, raw []byte) R
 	var r Results
 	done := make(chan any, 1)
 	go func() {
-		defer func() { done <- recover() }() // a panic is the caller's: records are whatever a sender's DNS answers
+		defer func() { done <- recover() }() // pass a panic on to the caller: a sender's DNS may answer anything
 		r.SPF = checkSPF(ctx, q, env)
 	}()
 	r.DKIM = checkDKIM(q, h, raw, len(damage) > 0)
@@ -118,7 +119,7 @@ func checkSPF(ctx context.Context, q *inquiry, env Envelope) SPF {
 	client := env.RemoteIP.Unmap().WithZone("")
 	s := SPF{Result: None, Identity: "mailfrom", Domain: Address{Address: env.MailFrom}.domain(), ClientIP: client.String()}
 	sender := env.MailFrom
-	if at := strings.LastIndexByte(sender, '@'); at > 0 { // the library takes the first for the one before the domain
+	if at := strings.LastIndexByte(sender, '@'); at > 0 { // the library would split at the first at sign
 		sender = strings.ReplaceAll(sender[:at], "@", "%40") + sender[at:]
 	}
 	if s.Domain == "" { // RFC 7208, section 2.4
@@ -171,10 +172,10 @@ func spfReason(r Result, err error) string {
 	return ""
 }
 
-// isDomain reports a name of at least two labels that can be asked for.
+// isDomain reports whether a name has at least two labels and can be looked up.
 func isDomain(name string) bool { return strings.Contains(name, ".") && isName(name) }
 
-// isName reports whether the DNS could hold a name, which may be that of a host on its own network ("localhost").
+// isName reports whether a name is valid in the DNS. It may be a local host name ("localhost").
 func isName(name string) bool {
 	if _, err := asciiName(name); err != nil {
 		return false
@@ -217,7 +218,7 @@ func parseTags(s string) map[string]string {
 	return tags
 }
 
-// senders are the addresses of all From fields.
+// senders returns the addresses of all From fields.
 func senders(h block) (list []Address, fields int) {
 	for _, f := range h {
 		if strings.EqualFold(f.name, "From") {

@@ -13,8 +13,8 @@ func (m *Message) readBody(root *node) {
 	m.Text, m.HTML = strings.Join(b.texts, "\n"), strings.Join(b.htmls, "\n")
 }
 
-// otherText finds the first text of a kind of its own (text/markdown, text/enriched), and reports whether there is
-// plain text or HTML to read: without it, that one is read as plain text (RFC 2046, section 4.1.4).
+// otherText finds the first part of another text type (text/markdown, text/enriched), and reports whether there is
+// plain text or HTML. Without any, that part is used as plain text (RFC 2046, section 4.1.4).
 func otherText(n *node) (other *node, found bool) {
 	for _, child := range n.children {
 		first, found := otherText(child)
@@ -40,32 +40,32 @@ func otherText(n *node) (other *node, found bool) {
 	return other, false
 }
 
-// bodies are the texts that are shown one below the other.
+// bodies are the texts that are displayed one below the other.
 type bodies struct{ texts, htmls []string }
 
-// place is where a part stands among the others of its message.
+// place is the position of a part among the others of its message.
 type place struct {
-	// alone: the part has no neighbour. It is the message itself, an alternative of it, or the root of what is related.
+	// alone: the part has no siblings. It is the message itself, one of its alternatives, or the root of related parts.
 	alone bool
-	// textTaken and htmlTaken: an alternative before this one has given a text of that kind. A second one is not shown.
+	// textTaken and htmlTaken: an earlier alternative has given a text of that kind. A second one is not displayed.
 	textTaken, htmlTaken bool
 }
 
-// behind is the place of an alternative that follows others, which have given the texts of b.
+// behind returns the place of an alternative that follows others, which have given the texts of b.
 func (p place) behind(b bodies) place {
 	p.textTaken = p.textTaken || len(b.texts) > 0
 	p.htmlTaken = p.htmlTaken || len(b.htmls) > 0
 	return p
 }
 
-// among is the place of a part that follows or precedes others: only what holds alternatives or related parts is
-// read as if it stood alone.
+// among returns the place of a part with siblings: only multiparts of alternatives or related parts are still read as
+// if alone.
 func (p place) among(part *node) place {
 	p.alone = part.media == "multipart/alternative" || part.media == "multipart/related"
 	return p
 }
 
-// bodies finds the texts under n, which stands at a place, and appends the other leaves under n to the attachments.
+// bodies finds the texts under n at a place, and appends the other leaves to the attachments.
 func (m *Message) bodies(n *node, at place) (b bodies) {
 	if len(n.children) == 0 {
 		return m.leaf(n, at)
@@ -100,8 +100,8 @@ func (m *Message) bodies(n *node, at place) (b bodies) {
 	return b
 }
 
-// relatedRoot is the part that the others of a multipart/related belong to: the one that the parameter "start" names,
-// or else the first (RFC 2387, section 3.2).
+// relatedRoot returns the root of a multipart/related: the part that the parameter "start" names, or else the first
+// (RFC 2387, section 3.2).
 func (n *node) relatedRoot() *node {
 	if start := trimID(n.params["start"]); start != "" {
 		for _, child := range n.children {
@@ -113,8 +113,8 @@ func (n *node) relatedRoot() *node {
 	return n.children[0]
 }
 
-// leaf is a text to show, or becomes an attachment. A text with a file name is an attachment, unless it stands alone
-// and is the first of its kind: then the sender has only given the text a name.
+// leaf handles a leaf: a text to display, or an attachment. A text with a file name is an attachment, unless it stands
+// alone and is the first of its kind: then the sender has merely named the text.
 func (m *Message) leaf(n *node, at place) (b bodies) {
 	alone := at.alone
 	if n.media == "text/plain" && at.textTaken || n.media == "text/html" && at.htmlTaken {
@@ -131,7 +131,7 @@ func (m *Message) leaf(n *node, at place) (b bodies) {
 	return bodies{}
 }
 
-// attachAll makes attachments of all leaves under n, which belongs to the root of a multipart/related.
+// attachAll attaches all leaves under n, which belong to the root of a multipart/related.
 func (m *Message) attachAll(n *node) {
 	for _, child := range n.children {
 		m.attachAll(child)
@@ -163,7 +163,8 @@ func (m *Message) attach(n *node, related bool) {
 	}
 }
 
-// identify remembers an attachment by its content id, unless one before it has the same: an HTML may refer to millions.
+// identify indexes an attachment by its content id, unless an earlier one has the same. HTML may refer to it millions
+// of times.
 func (m *Message) identify(f File) {
 	if f.ContentID == "" {
 		return
@@ -180,7 +181,7 @@ func (m *Message) identify(f File) {
 	note(m.byLower, strings.ToLower(f.ContentID))
 }
 
-// filename is the name that a part gives its content, made safe; empty when it gives none.
+// filename returns the name that a part gives its content, made safe; empty if there is none.
 func (n *node) filename() string {
 	name := n.disposed["filename"]
 	if name == "" {
@@ -189,5 +190,5 @@ func (n *node) filename() string {
 	return cleanFilename(name)
 }
 
-// trimID is a content id without its brackets.
+// trimID returns a content id without its brackets.
 func trimID(id string) string { return strings.Trim(printable(guessUTF8(id)), "<> ") }

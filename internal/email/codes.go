@@ -11,41 +11,41 @@ import (
 // Bounds of the search for codes.
 const (
 	maxCodes    = 10
-	maxMentions = 200 // of words that announce a code, in one text
-	codeReach   = 160 // bytes behind such a word in which its code is looked for
+	maxMentions = 200 // words that announce a code, in one text
+	codeReach   = 160 // bytes after such a word in which to look for the code
 	codeBefore  = 60  // ... and before it
 	maxDoubt    = 100
 	maxGroups   = 64  // of one row of digits: more than codeReach holds of groups of three
-	lineReach   = 256 // bytes around a code in which its line is looked at
+	lineReach   = 256 // bytes around a code that count as its line
 )
 
-// announcing are the words that stand by a one-time code, in lower case, in the languages that mails are met in.
+// announcing are the words near a one-time code, in lower case, in the usual languages of mail.
 var announcing = []string{
 	"code", "passcode", "otp", "pin", "one-time", "one time", "one-time password", "one time password", "verification", "2fa", "token", "security number",
 	"einmalpasswort", "einmalkennwort", "tan", "código", "codigo", "clave", "codice", "senha", "kod", "kód", "kode", "koodi", "mã", "şifre", "mot de passe",
 	"код", "пароль", "コード", "認証番号", "暗証番号", "验证码", "驗證碼", "校验码", "动态码", "動態碼", "인증번호", "인증 코드", "보안 코드", "코드", "رمز", "קוד", "कोड", "รหัส", "κωδικός", "κωδικό",
 }
 
-// afterCode are words that follow a code at once: "use 123456 to verify".
+// afterCode are words that directly follow a code: "use 123456 to verify".
 var afterCode = []string{"to verify", "to sign in", "to log in", "to login", "to confirm", "to complete", "to continue"}
 
-// otherCodes are words before "code" that make it another thing.
+// otherCodes are words before "code" that make it another kind of code.
 var otherCodes = []string{"zip", "postal", "post", "area", "country", "error", "status", "exit", "source", "qr", "bar", "promo", "promotion", "promotional", "coupon", "discount", "voucher", "dress", "response", "sort"}
 
-// otherKods are such words of the languages of Scandinavia, before "kode" and "kod".
+// otherKods are such words of Scandinavian languages, before "kode" and "kod".
 var otherKods = []string{"fejl", "feil", "lands", "status", "områdes"}
 
-// found is a code with how likely it is one, less being likelier.
+// found is a code with its doubt: less is more likely.
 type found struct {
 	code        string
 	doubt       int
 	offset, end int  // in its text
-	mixed       bool // has small letters, as words have: it counts right behind its announcement alone
-	row         bool // digits one by one: before its announcement it counts at the beginning of a line alone
+	mixed       bool // has small letters, like a word: it counts only directly after its announcement
+	row         bool // single spaced digits: before its announcement it counts only at the start of a line
 }
 
-// codesIn finds what looks like a code near words that announce one. The texts are read in order; a code that several
-// have counts once.
+// codesIn finds what looks like a code near words that announce one. The texts are searched in order; a code that
+// occurs in several counts once.
 func codesIn(texts ...string) []string {
 	var all []found
 	base := 0
@@ -90,7 +90,7 @@ func codesNear(text string) (all []found) {
 	return slices.DeleteFunc(all, func(f found) bool { return f.doubt > maxDoubt })
 }
 
-// codesJustBefore are the codes that words follow at once.
+// codesJustBefore returns the codes that such words directly follow.
 func codesJustBefore(text string, at int) (codes []found) {
 	for _, f := range candidates(text, max(at-16, 0), at) {
 		if !f.mixed && f.offset > at-16 && f.end <= at && strings.TrimSpace(text[f.end:at]) == "" {
@@ -101,11 +101,11 @@ func codesJustBefore(text string, at int) (codes []found) {
 	return codes
 }
 
-// codesBehind are the codes behind a word that announces one. What stands between the two makes each less likely.
+// codesBehind returns the codes after a word that announces one. Text between the two makes a code less likely.
 func codesBehind(text string, m mention) (codes []found) {
 	end := min(m.end+codeReach, len(text))
 	for end < len(text) && end < m.end+codeReach+16 && isCodeByte(text[end]) {
-		end++ // not into a code
+		end++ // do not cut a code
 	}
 	for _, f := range candidates(text, m.end, end) {
 		gap := text[m.end:f.offset]
@@ -124,11 +124,11 @@ func codesBehind(text string, m mention) (codes []found) {
 	return codes
 }
 
-// codesBefore are the codes before a word that announces one, which is rare.
+// codesBefore returns the codes before a word that announces one, which is rare.
 func codesBefore(text string, m mention) (codes []found) {
 	begin := max(m.start-codeBefore, 0)
 	for begin > 0 && begin > m.start-codeBefore-16 && isCodeByte(text[begin-1]) {
-		begin-- // not into a code
+		begin-- // do not cut a code
 	}
 	for _, f := range candidates(text, begin, m.start) {
 		if f.mixed || f.end > m.start || f.row && !beginsLine(text, f.offset) {
@@ -141,8 +141,8 @@ func codesBefore(text string, m mention) (codes []found) {
 	return codes
 }
 
-// announced reports whether nothing stands between the word that announces a code and a code with small letters but
-// what joins them. Where not even that does, the code has a line of its own, and digits in more than one place.
+// announced reports whether there are only joining words between an announcement and a code with small letters. If
+// there is nothing between them, the code must be on a line of its own and have digits in more than one place.
 func announced(text, gap string, f found) bool {
 	rest, is := strings.CutPrefix(strings.TrimLeft(gap, " \t\u00a0"), "is")
 	if strings.Trim(rest, " \t\r\n\u00a0:：=\"'[(*") != "" {
@@ -160,7 +160,7 @@ func digitRuns(s string) (n int) {
 	return n
 }
 
-// withoutLinks blanks web addresses, whose numbers are no codes.
+// withoutLinks blanks out web addresses: numbers in them are not codes.
 func withoutLinks(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -179,7 +179,7 @@ func withoutLinks(text string) string {
 	}
 }
 
-// foldCase is text in lower case, every letter at its old offset.
+// foldCase returns text in lower case, with every letter at its old offset.
 func foldCase(text string) string {
 	b := []byte(text)
 	for i, r := range text {
@@ -214,8 +214,8 @@ func mentionsIn(lower string) (all []mention) {
 	return all[:min(len(all), maxMentions)]
 }
 
-// announces reports whether the word at an offset is a word of its own there (short ones of letters are parts of many),
-// and of the kind of code that is meant.
+// announces reports whether the word at an offset stands alone there (short ones are part of many words) and means the
+// right kind of code.
 func announces(lower string, at int, word string) bool {
 	before, _ := utf8.DecodeLastRuneInString(lower[:at])
 	after, _ := utf8.DecodeRuneInString(lower[at+len(word):])
@@ -223,7 +223,7 @@ func announces(lower string, at int, word string) bool {
 	switch {
 	case first >= 0x3000: // scripts without spaces between words
 		return true
-	case hasAnyPrefix(word, []string{"kod", "kód", "код"}): // which take endings
+	case hasAnyPrefix(word, []string{"kod", "kód", "код"}): // these take endings
 		return !unicode.IsLetter(before) && !hasAnySuffix(strings.TrimRight(lower[:at], " -\t"), otherKods) ||
 			before == 's' && endsWithLetter(lower[:at-1]) && !hasAnySuffix(lower[:at], otherKods) // engangskode, verifieringskod
 	case len(word) <= 4 && word != "code" && (unicode.IsLetter(before) || unicode.IsLetter(after)):
@@ -238,8 +238,8 @@ func announces(lower string, at int, word string) bool {
 	return true
 }
 
-// candidates are the tokens that begin between two offsets and have the shape of a code, with the doubt that lies in
-// the token itself.
+// candidates returns the tokens that begin between two offsets and have the shape of a code, with the doubt inherent in
+// the token.
 func candidates(text string, from, to int) (all []found) {
 	for i := from; i < to; {
 		if !isCodeByte(text[i]) {
@@ -274,12 +274,12 @@ func candidates(text string, from, to int) (all []found) {
 	return all
 }
 
-// maxBlank is the space between two digits of a code that is spaced: cells of a table, a line each.
+// maxBlank is the space allowed between two digits of a spaced code: table cells, one per line.
 const maxBlank = 64
 
-// spaced reads digits with space between them: one by one, or two groups of three or of four; of two groups that are
-// not one code it is the first. The search goes on at next. The end is 0 when there are none at i; the code is empty
-// for a longer row of such groups, the number of a card or of a telephone, and for two years.
+// spaced parses digits separated by space: single digits, or two groups of three or four. If the two groups are not one
+// code, it returns the first. The search continues at next. end is 0 if there are none at i. The code is empty for a
+// longer row of groups, such as a card or telephone number, and for two years.
 func spaced(text string, i int) (code string, end, next int) {
 	size := digitsAt(text, i)
 	if size != 1 && size != 3 && size != 4 || size == 1 && rowBefore(text, i) {
@@ -310,7 +310,7 @@ func spaced(text string, i int) (code string, end, next int) {
 	return "", 0, 0
 }
 
-// joins reports whether two groups of digits are one code, and not a code with a year or another number behind it.
+// joins reports whether two groups of digits are one code, rather than a code followed by a year or another number.
 func joins(text string, from, to int, groups []string) bool {
 	switch {
 	case !standsAlone(text, from, to):
@@ -332,7 +332,7 @@ func isYear(digits string) bool {
 	return len(digits) == 4 && (strings.HasPrefix(digits, "19") || strings.HasPrefix(digits, "20"))
 }
 
-// counts reports digits that ascend or descend by one each, as the answers of a survey do.
+// counts reports whether digits ascend or descend by one each, like the answers of a survey.
 func counts(digits string) bool {
 	step := int(digits[1]) - int(digits[0])
 	for i := 1; i < len(digits); i++ {
@@ -343,14 +343,14 @@ func counts(digits string) bool {
 	return step == 1 || step == -1
 }
 
-// goesOn reports whether another number stands behind a row of single digits: in its line, or alone in the next.
+// goesOn reports whether another number follows a row of single digits, on the same line or alone on the next.
 func goesOn(text string, end int) bool {
 	next := end + blankAt(text, end, true)
 	n := digitsAt(text, next)
 	return n > 0 && (!strings.Contains(text[end:next], "\n") || aloneOnLine(text, next, next+n))
 }
 
-// digitsAt is how many digits there are at an offset, 9 for more.
+// digitsAt returns how many digits there are at an offset, 9 for more.
 func digitsAt(text string, at int) (n int) {
 	for n < 9 && at+n < len(text) && isDigit(text[at+n]) {
 		n++
@@ -358,7 +358,7 @@ func digitsAt(text string, at int) (n int) {
 	return n
 }
 
-// blankAt is the length of the space at an offset: a single one, or all there is.
+// blankAt returns the length of the space at an offset: a single one, or all of it.
 func blankAt(text string, at int, all bool) (n int) {
 	for n < maxBlank {
 		r, size := utf8.DecodeRuneInString(text[at+n:])
@@ -370,15 +370,15 @@ func blankAt(text string, at int, all bool) (n int) {
 	return n
 }
 
-// rowBefore reports whether a single digit stands before the one at an offset, so that a row does not begin there.
+// rowBefore reports whether a single digit precedes the one at an offset, so that a row does not begin there.
 func rowBefore(text string, at int) bool {
 	before := strings.TrimRightFunc(text[max(at-maxBlank-1, 0):at], unicode.IsSpace)
 	n := len(before)
 	return n > 0 && isDigit(before[n-1]) && (n == 1 || !isCodeByte(before[n-2]))
 }
 
-// standsAlone reports whether nothing around a token makes it part of another thing: a longer word, a decimal number, a
-// price, a path, an address, an order's number.
+// standsAlone reports whether a token is not part of something else: a longer word, a decimal number, a price, a path,
+// an address, an order number.
 func standsAlone(text string, from, to int) bool {
 	before, n := utf8.DecodeLastRuneInString(text[:from])
 	switch {
@@ -401,8 +401,8 @@ func standsAlone(text string, from, to int) bool {
 	return true
 }
 
-// isCode reports the shapes of codes: 4 to 8 digits, in one group or two equal ones; 4 to 10 digits and capital letters
-// in up to three groups; two groups of capital letters.
+// isCode reports whether a token has the shape of a code: 4 to 8 digits, in one group or two equal ones; 4 to 10 digits
+// and capital letters in up to three groups; two groups of capital letters.
 func isCode(token string) bool {
 	plain := strings.ReplaceAll(token, "-", "")
 	digits, capitals := 0, 0
@@ -421,13 +421,13 @@ func isCode(token string) bool {
 	switch {
 	case capitals == 0:
 		return 4 <= digits && digits <= 8 && (len(groups) == 1 || twins)
-	case digits == 0: // else a word
+	case digits == 0: // otherwise it is a word
 		return twins && 6 <= capitals && capitals <= 10
 	}
 	return 4 <= len(plain) && len(plain) <= 10 && len(groups) <= 3
 }
 
-// isMixedCode reports letters of any case with digits among them, and not behind them alone.
+// isMixedCode reports whether a token has letters of any case and digits, the digits not only at the end.
 func isMixedCode(token string) bool {
 	digits := 0
 	for i := 0; i < len(token); i++ {

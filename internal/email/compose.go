@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// draft is a message told in pieces.
+// draft is a message given in parts.
 type draft struct {
 	header     block // values decoded or encoded, as told
 	text, html string
@@ -24,7 +24,7 @@ type piece struct {
 	content         []byte
 }
 
-// fallback sets a field that the header lacks to the first value that is not empty.
+// fallback sets a missing header field to the first value that is not empty.
 func (d *draft) fallback(name string, values ...string) {
 	if d.header.get(name) != "" {
 		return
@@ -37,7 +37,7 @@ func (d *draft) fallback(name string, values ...string) {
 	}
 }
 
-// attachFiles attaches a form's files; ids maps content ids to the fields of files.
+// attachFiles attaches a form's files; ids maps content ids to the names of file fields.
 func (d *draft) attachFiles(f *form, ids map[string]string) {
 	for _, name := range f.order {
 		p := f.files[name]
@@ -53,9 +53,9 @@ func (d *draft) attachFiles(f *form, ids map[string]string) {
 // structured are the fields whose values are addresses: only the names in them are encoded.
 var structured = map[string]bool{"from": true, "to": true, "cc": true, "bcc": true, "reply-to": true, "sender": true}
 
-// compose writes the message: the fields as told except for those of MIME, then the text and the HTML as alternatives,
-// then the attachments. DKIM signatures are renamed: they are of the mail, not of these bytes, and would be found
-// forged. The same draft makes the same bytes.
+// compose writes the message: the given fields except those of MIME, then text and HTML as alternatives, then the
+// attachments. DKIM signatures are renamed, because they sign the original mail and would fail here. The same draft
+// gives the same bytes.
 func (d *draft) compose() []byte {
 	var b bytes.Buffer
 	for _, f := range d.header {
@@ -102,7 +102,7 @@ func (d *draft) compose() []byte {
 	return b.Bytes()
 }
 
-// encodeValue is a header value as it may stand on the wire.
+// encodeValue returns a header value as it may appear on the wire.
 func encodeValue(lowerName, value string) string {
 	value = printable(guessUTF8(value))
 	if isASCII(value) {

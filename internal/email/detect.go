@@ -7,13 +7,13 @@ import (
 	"hookglass"
 )
 
-// Detection is what the headers say of a mail's origin and kind. Headers can be forged: it is a description, not a
+// Detection is what the headers say about a mail's origin and kind. Headers can be forged: this is a description, not
 // proof.
 type Detection struct {
 	Provider  string // the service that made the mail; hookglass.UnknownProvider when not recognised
 	Relay     string // the sending service or mail provider that carried it for another; may be empty
 	Kind      string // one of the Kinds
-	EventType string // the provider's own word for what happened, or the kind
+	EventType string // the provider's own event type, or the kind
 }
 
 // The kinds of mail.
@@ -31,7 +31,8 @@ const (
 	KindMessage        = "message"
 )
 
-// Detect tells which service sent a message and what kind of mail it is. From alone names no one: anybody can write it.
+// Detect returns which service sent a message and what kind of mail it is. From alone identifies no service: anybody
+// can write it.
 func Detect(m *Message, env Envelope) Detection {
 	headers := make(hookglass.Headers, len(m.Headers))
 	for i, h := range m.Headers {
@@ -73,7 +74,7 @@ func Detect(m *Message, env Envelope) Detection {
 	return d
 }
 
-// traces are where the names of services stand in a header, in lower case.
+// traces are the places in a header where services name themselves, in lower case.
 type traces struct {
 	headers    hookglass.Headers
 	messageID  string   // domain
@@ -81,8 +82,8 @@ type traces struct {
 	signers    []string // domains of DKIM signatures
 }
 
-// find returns the sender of a layer that left the strongest trace: its own headers, its domain in the Message-ID, in
-// the return path, in a signature, in a hop. Of senders that left the same it is the first.
+// find returns the sender of a layer with the strongest trace: its own headers, its domain in the Message-ID, in the
+// return path, in a signature, in a hop. Of equals it returns the first.
 func (t *traces) find(layer []sender) *sender {
 	for _, left := range []func(*sender) bool{
 		t.hasHeaders,
@@ -100,14 +101,14 @@ func (t *traces) find(layer []sender) *sender {
 	return nil
 }
 
-// hasHeaders reports whether one of the sets of headers is there that a sender alone writes.
+// hasHeaders reports whether the message has a set of headers that only this sender writes.
 func (t *traces) hasHeaders(s *sender) bool {
 	return slices.ContainsFunc(s.strong, func(all []condition) bool {
 		return !slices.ContainsFunc(all, func(c condition) bool { return !c.met(t.headers) })
 	})
 }
 
-// hasHop reports whether a message came by a server of a sender.
+// hasHop reports whether a message passed through a server of a sender.
 func (t *traces) hasHop(s *sender) bool {
 	for _, hop := range t.headers.Values("received") {
 		for _, domain := range s.Received {
@@ -119,20 +120,20 @@ func (t *traces) hasHop(s *sender) bool {
 	return false
 }
 
-// owns reports whether a name is that of a sender.
+// owns reports whether a domain belongs to a sender.
 func (s *sender) owns(name string) bool {
 	return slices.ContainsFunc(s.Domains, func(domain string) bool { return within(name, domain) })
 }
 
-// within reports whether a name is a domain or below it.
+// within reports whether a name is a domain or a subdomain of it.
 func within(name, domain string) bool {
 	return name == domain || strings.HasSuffix(name, domain) && name[len(name)-len(domain)-1] == '.'
 }
 
-// autoReplySubjects begin the subjects of replies by machines that do not say so otherwise.
+// autoReplySubjects are the beginnings of the subjects of automatic replies without a header that says so.
 var autoReplySubjects = []string{"automatic reply", "auto:", "autoreply:", "auto-reply:", "out of office", "out-of-office", "abwesenheit", "automatische antwort", "réponse automatique", "respuesta automática", "risposta automatica", "automatisch antwoord", "自動応答", "自动答复"}
 
-// kind applies the rules in their order: what reports on other mail first, then replies of machines, then the rest.
+// kind applies the rules in order: reports about other mail first, then automatic replies, then the rest.
 func (m *Message) kind(h hookglass.Headers, fromNobody bool, made *sender) string {
 	if m.media == "multipart/report" {
 		switch strings.ToLower(m.params["report-type"]) {
@@ -161,7 +162,7 @@ func (m *Message) kind(h hookglass.Headers, fromNobody bool, made *sender) strin
 		return KindAutoReply
 	case m.invites():
 		return KindCalendar
-	case made != nil && made.app: // though many look like a list, to be filtered as one
+	case made != nil && made.app: // even if it looks like list mail, as many do
 		return KindNotification
 	case h.Has("list-id"), h.Has("x-mailing-list"), h.Has("mailing-list"), precedence == "list":
 		return KindList
@@ -173,7 +174,7 @@ func (m *Message) kind(h hookglass.Headers, fromNobody bool, made *sender) strin
 	return KindMessage
 }
 
-// deliveryStatus reads the Action of a report's recipients (RFC 3464, section 2.3.3): the worst of them counts.
+// deliveryStatus returns the worst Action among a report's recipients (RFC 3464, section 2.3.3).
 func (m *Message) deliveryStatus() string {
 	kind := KindDeliveryReport
 	known := false
@@ -202,7 +203,7 @@ func (m *Message) deliveryStatus() string {
 	return kind
 }
 
-// invites reports an invitation, an answer to one, or its withdrawal (RFC 6047).
+// invites reports whether the mail is an invitation, a reply to one, or its cancellation (RFC 6047).
 func (m *Message) invites() bool {
 	for _, n := range m.files {
 		if n.media == "text/calendar" {

@@ -9,14 +9,15 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 )
 
-// Bounds of a DKIM check. A message of a long way carries three or four signatures of some thirty fields each.
+// Bounds of a DKIM check. A message that passed many servers carries three or four signatures of some thirty fields
+// each.
 const (
 	maxSignatures   = 10
 	maxSignedFields = 100
 )
 
-// checkDKIM verifies the signatures of a message. One whose header the verifier would read otherwise than Parse does,
-// or whose signatures are made to cost, is refused unverified.
+// checkDKIM verifies the signatures of a message. It refuses one whose header the verifier would parse differently from
+// Parse, or whose signatures are made to be expensive.
 func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
 	d := DKIM{Result: None}
 	refused := ""
@@ -73,17 +74,17 @@ func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
 	return d
 }
 
-// speaksFor reports whether the key of a signature may be used for an identity below the domain: the flag s of its
-// record forbids that (RFC 6376, section 3.6.1), and the verifier does not look at it.
+// speaksFor reports whether a signature's key may sign for an identity in a subdomain. The flag s of its record forbids
+// that (RFC 6376, section 3.6.1), which the verifier does not check.
 func speaksFor(q *inquiry, s *Signature, identity string) bool {
 	if _, domain, _ := strings.Cut(identity, "@"); strings.EqualFold(domain, s.Domain) {
 		return true
 	}
-	records, err := q.lookupTXT(s.Selector + "._domainkey." + s.Domain) // which the verifier asked for
+	records, err := q.lookupTXT(s.Selector + "._domainkey." + s.Domain) // cached: the verifier has looked it up
 	return err == nil && !slices.Contains(strings.Split(parseTags(strings.Join(records, ""))["t"], ":"), "s")
 }
 
-// best is the outcome of all signatures: any that passes makes them pass, and one that may yet pass keeps that open.
+// best returns the outcome of all signatures: pass if any passes, and otherwise temporary if any may pass later.
 func best(signatures []Signature) Result {
 	for _, r := range []Result{Pass, TempError, Fail} {
 		for _, s := range signatures {
@@ -95,8 +96,8 @@ func best(signatures []Signature) Result {
 	return PermError
 }
 
-// dkimFailures tells the verifier's failures apart by their texts, which is all that it gives; the version of it is
-// pinned, and a test holds each.
+// dkimFailures classifies the verifier's errors by their texts, which is all that it gives. Its version is pinned, and
+// a test covers each text.
 var dkimFailures = []struct {
 	text   string
 	result Result
@@ -134,7 +135,7 @@ func dkimResult(err error) (Result, string) {
 	return PermError, "malformed_signature"
 }
 
-// tagText is a tag's value for display.
+// tagText returns a tag's value for display.
 func tagText(s string) string {
 	s = printable(guessUTF8(s))
 	return strings.ToValidUTF8(s[:min(len(s), 255)], "")

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// checkDMARC looks up the policy of From's domain and whether SPF or DKIM passed for a domain aligned with it.
+// checkDMARC looks up the policy of From's domain, and whether SPF or DKIM passed for an aligned domain.
 func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 	m := DMARC{Result: PermError}
 	if m.Domain, m.Reason = fromDomain(h); m.Domain == "" {
@@ -53,7 +53,7 @@ func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 	return m
 }
 
-// fromDomain is the one domain of the From field. Without one it says why.
+// fromDomain returns the domain of the From field, or the reason why there is not exactly one.
 func fromDomain(h block) (domain, reason string) {
 	from, fields := senders(h)
 	for i, a := range from {
@@ -66,17 +66,17 @@ func fromDomain(h block) (domain, reason string) {
 		}
 	}
 	switch {
-	case fields > 1: // RFC 7489, section 6.6.1: whose policy should hold?
+	case fields > 1: // RFC 7489, section 6.6.1: no single policy applies
 		return "", "multiple_from"
 	case !isName(domain):
 		return "", "no_from"
-	case !isDomain(domain): // mail of a machine by its own name, root@host: nobody can publish a policy for that
+	case !isDomain(domain): // a machine's own name, as in root@host: it can not publish a policy
 		return "", "no_domain"
 	}
 	return domain, ""
 }
 
-// authenticated says by what a mail is authenticated for a domain aligned with From's, and whether it may yet be.
+// authenticated returns which checks passed for a domain aligned with From's. open says that another may still pass.
 func authenticated(from string, record *policyRecord, s SPF, d DKIM) (by []string, open bool) {
 	if aligned(from, s.Domain, record.spfStrict) {
 		if s.Result == Pass {
@@ -97,8 +97,8 @@ func authenticated(from string, record *policyRecord, s SPF, d DKIM) (by []strin
 	return by, open
 }
 
-// policyFor asks for the record of a domain and, where it has none, for that of its organisation (RFC 7489, section
-// 6.6.3). It returns whom it asked last; without a record it says why.
+// policyFor looks up the record of a domain or, if it has none, that of its organisational domain (RFC 7489, section
+// 6.6.3). It returns the domain it queried last, and without a record the reason.
 func policyFor(ctx context.Context, q *inquiry, domain string) (asked string, record *policyRecord, reason string, err error) {
 	record, reason, err = policyOf(ctx, q, domain)
 	organisation := organisational(domain)
@@ -109,7 +109,7 @@ func policyFor(ctx context.Context, q *inquiry, domain string) (asked string, re
 	return organisation, record, reason, err
 }
 
-// policyOf asks for the record of one domain. Without one it says why.
+// policyOf looks up the record of one domain. Without one it returns the reason.
 func policyOf(ctx context.Context, q *inquiry, domain string) (*policyRecord, string, error) {
 	records, err := q.LookupTXT(ctx, "_dmarc."+domain)
 	if failure, ok := err.(*net.DNSError); ok && failure.IsNotFound {
@@ -136,14 +136,14 @@ func policyOf(ctx context.Context, q *inquiry, domain string) (*policyRecord, st
 	return nil, "invalid_record", nil
 }
 
-// policyRecord is what a domain asks for.
+// policyRecord is a domain's published policy.
 type policyRecord struct {
-	policy, subdomains    string // subdomains: empty where the policy holds for them as well
+	policy, subdomains    string // subdomains: empty if policy applies to them, too
 	dkimStrict, spfStrict bool
 }
 
-// readPolicy reads a record, or answers nil for one without a policy. Whatever else is wrong in it counts as left out
-// (RFC 7489, section 6.3), so that a slip in a tag that we do not need costs no one the policy.
+// readPolicy parses a record; it returns nil for one without a policy. Other invalid tags count as missing (RFC 7489,
+// section 6.3), so that a mistake in a tag that is not needed does not discard the policy.
 func readPolicy(text string) *policyRecord {
 	tags := parseTags(strings.ToLower(text))
 	r := &policyRecord{policy: tags["p"], subdomains: tags["sp"], dkimStrict: tags["adkim"] == "s", spfStrict: tags["aspf"] == "s"}
@@ -170,7 +170,7 @@ func alignments(r *policyRecord) string {
 	return "relaxed"
 }
 
-// aligned reports whether an authenticated domain speaks for that of From (RFC 7489, section 3.1).
+// aligned reports whether an authenticated domain is aligned with that of From (RFC 7489, section 3.1).
 func aligned(from, authenticated string, strict bool) bool {
 	ascii, err := asciiName(authenticated)
 	if err != nil {
@@ -183,7 +183,7 @@ func aligned(from, authenticated string, strict bool) bool {
 	return organisational(from) == organisational(authenticated)
 }
 
-// organisational is the domain that its owner registered (section 3.2).
+// organisational returns the registered domain of a name (section 3.2).
 func organisational(domain string) string {
 	if registered, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
 		return registered

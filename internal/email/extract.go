@@ -13,18 +13,17 @@ import (
 // Bounds of what is extracted.
 const (
 	maxLinks     = 100
-	maxLinkBytes = 8 << 10 // links that count clicks carry their target within
+	maxLinkBytes = 8 << 10 // click-tracking links contain their target
 	maxSearched  = 1 << 20 // of each body
 )
 
-// Extracted is what people wait for in a mail.
+// Extracted is what people usually look for in a mail.
 type Extracted struct {
 	Links []string `json:"links"` // http and https, in the order met, each once
 	Codes []string `json:"codes"` // one-time codes, the likeliest first
 }
 
-// Extract finds the links and the one-time codes of a message, in its subject, its text and its HTML. Both are never
-// nil.
+// Extract finds the links and one-time codes in the subject, text and HTML of a message. Neither list is ever nil.
 func Extract(m *Message) Extracted {
 	e := Extracted{Links: []string{}, Codes: []string{}}
 	text := upTo(m.Text, maxSearched)
@@ -38,8 +37,8 @@ func Extract(m *Message) Extracted {
 	return e
 }
 
-// Shown is the text that the HTML of a message shows, as one line: entities read, no marks, and one space where there
-// is any. Of a large document it is that of the beginning.
+// Shown returns the text that the HTML of a message displays, as one line: without markup, with entities decoded and
+// white space collapsed. Of a large document it reads the beginning.
 func (m *Message) Shown() string {
 	_, shown := readHTML(upTo(m.HTML, maxSearched))
 	return strings.Join(strings.Fields(shown), " ")
@@ -55,14 +54,14 @@ func upTo(s string, n int) string {
 	return s[:n]
 }
 
-// readHTML returns the links of a document and the text that it shows, a line for each block.
+// readHTML returns the links of a document and its displayed text, with a line for each block.
 func readHTML(document string) (links []string, shown string) {
 	if document == "" {
 		return nil, ""
 	}
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(document))
-	hidden := atom.Atom(0) // the element whose text is not shown
+	hidden := atom.Atom(0) // the element whose text is hidden
 	for {
 		switch kind := z.Next(); kind {
 		case html.ErrorToken:
@@ -93,7 +92,7 @@ func readHTML(document string) (links []string, shown string) {
 	}
 }
 
-// appendHrefs adds the links of the tag that a tokenizer is at.
+// appendHrefs adds the links of the tokenizer's current tag.
 func appendHrefs(links []string, z *html.Tokenizer) []string {
 	for more := true; more && len(links) < 10*maxLinks; {
 		var key, value []byte
@@ -107,7 +106,7 @@ func appendHrefs(links []string, z *html.Tokenizer) []string {
 	return links
 }
 
-// textLinks are the links of plain text, without the punctuation around them.
+// textLinks returns the links in plain text, without the punctuation around them.
 func textLinks(text string) (links []string) {
 	for len(links) < 10*maxLinks {
 		i := strings.Index(text, "://")
@@ -145,8 +144,8 @@ func textLinks(text string) (links []string) {
 	return links
 }
 
-// trimLink drops what ends a sentence, a closing bracket that the link does not open, and a mark of emphasis: one that
-// tokens end with only where it stands before the link as well, or behind another mark.
+// trimLink removes the punctuation of a sentence, a closing bracket that the link does not open, and emphasis marks. A
+// mark that tokens may end with is removed only if it also precedes the link or follows another mark.
 func trimLink(l string, before byte) string {
 	round, square := unopened(l, "(", ")"), unopened(l, "[", "]")
 	for l != "" {
@@ -175,12 +174,12 @@ func trimLink(l string, before byte) string {
 	return l
 }
 
-// unopened is how many more brackets are closed than opened in a text.
+// unopened returns how many more brackets a text closes than it opens.
 func unopened(text, opening, closing string) int {
 	return strings.Count(text, closing) - strings.Count(text, opening)
 }
 
-// link returns a web address as it can be opened.
+// link normalises a web address so that it can be opened.
 func link(s string) (string, bool) {
 	s = strings.Map(func(r rune) rune { // as browsers do
 		if r == '\n' || r == '\r' || r == '\t' {
@@ -192,7 +191,7 @@ func link(s string) (string, bool) {
 		return "", false
 	}
 	u, err := url.Parse(s)
-	if err != nil { // a percent sign that begins no escape stands for itself, as browsers have it
+	if err != nil { // like browsers, take an invalid percent escape literally
 		u, err = url.Parse(strings.ReplaceAll(s, "%", "%25"))
 	}
 	if err != nil || u.Host == "" || strings.ContainsRune(u.Host, '%') {

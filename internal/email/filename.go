@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// cleanFilename makes a name that is safe to offer for a download: the last element of a path of any system, without
-// characters that control, reorder or hide text or mean something to a file system, at most 200 bytes with its
-// extension kept.
+// cleanFilename returns a name that is safe to offer for a download: the last element of a path of any system, without
+// characters that control, reorder or hide text or are special in file systems, at most 200 bytes with the extension
+// kept.
 func cleanFilename(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]

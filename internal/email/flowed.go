@@ -2,8 +2,8 @@ package email
 
 import "strings"
 
-// unflow joins the lines of a text that its sender's program broke (RFC 3676): with DelSp each may break inside a word,
-// as a long link does. Text without DelSp breaks between words alone, and stays as it was sent.
+// unflow joins lines that the sender's program wrapped (RFC 3676). It does so only with DelSp, where a wrap may split a
+// word, such as a long link. Otherwise wraps are between words, and the text stays as it was sent.
 func (n *node) unflow(text string) string {
 	if n.media != "text/plain" || !strings.EqualFold(n.params["format"], "flowed") || !strings.EqualFold(n.params["delsp"], "yes") {
 		return text
@@ -14,7 +14,7 @@ func (n *node) unflow(text string) string {
 	for i, line := range strings.Split(text, "\n") {
 		rest := strings.TrimLeft(line, ">")
 		quoted := len(line) - len(rest)
-		rest = strings.TrimPrefix(rest, " ") // which was put there lest the line look quoted, or like mbox's "From "
+		rest = strings.TrimPrefix(rest, " ") // space-stuffing: the line would look quoted, or like mbox's "From "
 		goesOn := strings.HasSuffix(rest, " ") && rest != "-- "
 		if rest == "-- " || rest == "" || quoted != depth {
 			open = false

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Bounds of a header block. Mail that real senders send stays far below them; what lies beyond is in the raw message.
+// Bounds of a header block. Real mail stays far below them; anything beyond is in the raw message.
 const (
-	maxHeaderBytes = 256 << 10 // of the message; DKIM and ARC sets of a long way take some 30 KiB
+	maxHeaderBytes = 256 << 10 // of the message; many DKIM and ARC sets take some 30 KiB
 	maxPartHeader  = 32 << 10  // of one MIME part
 	maxFields      = 1000
 	maxValue       = 64 << 10 // of one field, decoded
@@ -29,9 +29,9 @@ func (h block) get(name string) string {
 	return ""
 }
 
-// scanHeader reads the header block that b begins with, at most limit bytes of it, and returns where the body begins. A
-// line that is no field ends the header and is the first of the body, as mail servers hold it (it is more often a lost
-// empty line than a damaged field).
+// scanHeader parses the header block that b begins with, at most limit bytes of it, and returns where the body begins.
+// A line that is not a field ends the header and is the first line of the body, as in mail servers: it is more often a
+// missing empty line than a damaged field.
 func scanHeader(b []byte, limit int, fault func(Fault)) (h block, body int) {
 	start, colon := -1, 0 // of the field being read
 	finish := func(end int) {
@@ -86,7 +86,7 @@ func line(b []byte) []byte {
 	return b
 }
 
-// afterBlankLine is the offset behind the first empty line of b, which begins at the beginning of a line.
+// afterBlankLine returns the offset after the first empty line of b, which must start at a line.
 func afterBlankLine(b []byte) int {
 	for pos := 0; ; {
 		switch rest := b[pos:]; {
@@ -111,7 +111,7 @@ func isFieldName(name []byte) bool {
 	return len(name) > 0
 }
 
-// unfold takes the line ends out of a field's value (RFC 5322, section 2.2.3).
+// unfold removes the line ends from a field's value (RFC 5322, section 2.2.3).
 func unfold(value []byte) string {
 	value = bytes.Trim(value, " \t\r\n")
 	if bytes.IndexByte(value, '\n') < 0 {

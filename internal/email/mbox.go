@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// AppendMbox appends a raw message to a mailbox of the mboxrd form: a From_ line, the message with LF line ends and a
-// ">" more before each line that is "From " behind any number of them, and an empty line. Nothing else is changed, so
-// that readers that undo the quoting get the message back.
+// AppendMbox appends a raw message to a mailbox in mboxrd format: a From_ line; the message with LF line ends, and with
+// another ">" before each line of the form ">*From "; and an empty line. Nothing else changes, so a reader that undoes
+// the quoting gets the message back.
 func AppendMbox(dst, raw []byte, mailFrom string, received time.Time) []byte {
 	sender := strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7f {

@@ -1,9 +1,9 @@
-// Package email turns the bytes of a mail into what a person and a program want of it: headers, bodies, attachments,
-// who sent it and whether that can be believed, what kind of mail it is, and the links and codes in it. It hides MIME
-// and the many ways in which senders break it.
+// Package email parses a mail into what people and programs need: headers, bodies, attachments, the sender and its
+// authentication, the kind of mail, and the links and codes in it. It hides MIME and the many ways in which senders
+// violate it.
 //
-// Nothing here fails: what cannot be read is marked by a Fault, and the raw message remains the truth. All of it is
-// bounded, and pure except for the Resolver that Authenticate is given. A Message is safe for concurrent reading.
+// Parsing never fails: what cannot be read is marked by a Fault, and the raw message remains the truth. Everything is
+// bounded, and pure except for the Resolver passed to Authenticate. A Message is safe for concurrent reading.
 package email
 
 import (
@@ -17,21 +17,21 @@ import (
 	"hookglass"
 )
 
-// Fault is something that was wrong with a message, a stable word.
+// Fault is something wrong with a message, as a stable word.
 type Fault string
 
 // The faults.
 const (
 	NoHeader        Fault = "no_header"              // no header at all: the whole message is its text
-	MalformedHeader Fault = "malformed_header"       // a line that is no field ended the header
-	HeaderTruncated Fault = "header_truncated"       // fields beyond the bound were passed over
+	MalformedHeader Fault = "malformed_header"       // a line that is not a field ended the header
+	HeaderTruncated Fault = "header_truncated"       // fields beyond the bound were skipped
 	TooDeep         Fault = "too_deep"               // parts nested beyond the bound are one attachment
-	TooManyParts    Fault = "too_many_parts"         // parts beyond the bound are passed over, or one attachment
+	TooManyParts    Fault = "too_many_parts"         // parts beyond the bound are skipped, or one attachment
 	MissingBoundary Fault = "missing_boundary"       // a multipart without parts, read as text
 	Unterminated    Fault = "unterminated_multipart" // a multipart whose end is missing
-	UnknownEncoding Fault = "unknown_encoding"       // a transfer encoding that is not known: the bytes are as sent
-	BadEncoding     Fault = "bad_encoding"           // base64 or quoted-printable with foreign bytes, read as far as could be
-	UnknownCharset  Fault = "unknown_charset"        // text of a charset that is not known, read as could be guessed
+	UnknownEncoding Fault = "unknown_encoding"       // unknown transfer encoding: the bytes are as sent
+	BadEncoding     Fault = "bad_encoding"           // invalid base64 or quoted-printable, decoded as far as possible
+	UnknownCharset  Fault = "unknown_charset"        // unknown charset: the text was guessed
 )
 
 // Message is a parsed mail. All text is valid UTF-8 and free of NUL; header values are single lines.
@@ -59,10 +59,10 @@ type Message struct {
 	files   []*node
 	byID    map[string]int // the first attachment of a content id as it is written
 	byLower map[string]int // and in small letters
-	reports []*node        // parts of type message/*, which tell of deliveries
+	reports []*node        // parts of type message/*, such as delivery reports
 }
 
-// File is what is known of an attachment without reading it.
+// File describes an attachment.
 type File struct {
 	Index       int    `json:"index"`        // counted from 0, in the order of the message
 	Filename    string `json:"filename"`     // safe to offer for a download; never empty
@@ -73,7 +73,7 @@ type File struct {
 	Disposition string `json:"disposition"`  // attachment, inline or empty, as sent
 }
 
-// Parse reads a message. It never fails, and takes time and memory in proportion to the message's size. The Message
+// Parse parses a message. It never fails, and takes time and memory in proportion to the message's size. The Message
 // refers to raw, which must not change.
 func Parse(raw []byte) *Message {
 	m := &Message{}
@@ -125,10 +125,11 @@ func (m *Message) readHeader(h block) {
 	}
 }
 
-// stripZoneName drops the comment that some senders put behind a date.
+// stripZoneName removes the comment that some senders add to a date.
 func stripZoneName(date string) string { return strings.TrimRight(stripComment(date), " ") }
 
-// HeaderObject returns the headers by name in the spelling first met; repeated values are joined by ", ".
+// HeaderObject returns the headers by name, in the spelling of the first occurrence; repeated values are joined by ",
+// ".
 func (m *Message) HeaderObject() map[string]string {
 	object := make(map[string]string, len(m.Headers))
 	spelling := make(map[string]string, len(m.Headers)) // by lower-case name
@@ -153,7 +154,7 @@ func (m *Message) Content(n int) ([]byte, error) {
 	return decodeTransfer(make([]byte, 0, m.Attachments[n].Size), f.body, f.encoding, func(Fault) {}), nil
 }
 
-// Attachment returns the decoded bytes of a raw message's nth attachment and what is known of it, or not_found.
+// Attachment returns the decoded bytes and the description of a raw message's nth attachment, or not_found.
 func Attachment(raw []byte, n int) ([]byte, File, error) {
 	m := Parse(raw)
 	content, err := m.Content(n)
@@ -163,8 +164,8 @@ func Attachment(raw []byte, n int) ([]byte, File, error) {
 	return content, m.Attachments[n], nil
 }
 
-// InlineByCID returns the attachment that a cid: reference of the HTML names (RFC 2392). The scheme and angle brackets
-// may be there or not.
+// InlineByCID returns the attachment that a cid: reference in the HTML names (RFC 2392), with or without scheme and
+// angle brackets.
 func (m *Message) InlineByCID(cid string) (File, bool) {
 	if len(cid) >= 4 && strings.EqualFold(cid[:4], "cid:") {
 		cid = unescape(cid[4:])
@@ -181,7 +182,7 @@ func (m *Message) InlineByCID(cid string) (File, bool) {
 	return m.Attachments[i], true
 }
 
-// text is the decoded text of a leaf.
+// text returns the decoded text of a leaf.
 func (n *node) text(fault func(Fault)) string {
 	content := decodeTransfer(nil, n.body, n.encoding, fault)
 	name := n.params["charset"]

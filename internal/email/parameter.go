@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// parseParameters reads a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of RFC
-// 2231 (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values, missing
-// quotes, a lost value or first semicolon, repeated names (the first counts). The value and the names are in lower
-// case.
+// parseParameters parses a field of the form "value; name=value; ..." (RFC 2045, section 5.1) with the extensions of
+// RFC 2231 (continuations, charsets) and the habits of senders: RFC 2047 words in quotes, spaces in bare values,
+// missing quotes, a missing value or first semicolon, repeated names (the first counts). The value and the names are in
+// lower case.
 func parseParameters(s string, fault func(Fault)) (value string, params map[string]string) {
 	s = withSemicolon(withoutComments(s))
 	value, rest, _ := cutParameter(s, true)
 	value = strings.ToLower(strings.Trim(stripComment(value), " \t"))
-	if name, _, ok := strings.Cut(value, "="); ok && isToken(strings.TrimRight(name, " \t")) { // the value itself was lost
+	if name, _, ok := strings.Cut(value, "="); ok && isToken(strings.TrimRight(name, " \t")) { // the value itself is missing
 		value, rest = "", s
 	}
 	extended := map[string][]segment{}
@@ -52,12 +52,12 @@ func parseParameters(s string, fault func(Fault)) (value string, params map[stri
 type segment struct {
 	index   int
 	whole   bool // the value in one piece
-	encoded bool // percent-encoded; the first says in which charset
+	encoded bool // percent-encoded; the first segment names the charset
 	text    string
 }
 
-// readSegment reads what stands behind the asterisk of a name: the number of the piece, and an asterisk where it is
-// encoded. name*=charset'language'text is a value in one piece.
+// readSegment parses what follows the asterisk of a name: the segment's number, and an asterisk if it is encoded.
+// name*=charset'language'text is a value in one piece.
 func readSegment(mark, text string) (seg segment, ok bool) {
 	seg.text = text
 	mark, seg.encoded = strings.CutSuffix(mark, "*")
@@ -70,8 +70,8 @@ func readSegment(mark, text string) (seg segment, ok bool) {
 	return seg, err == nil && seg.index >= 0
 }
 
-// join puts the pieces of a value together. Charset and language stand before the text of the first. A value that is
-// there in one piece too is that one, and of pieces with the same number the first counts.
+// join joins the segments of a value. Charset and language precede the text of the first. A value that is also present
+// in one piece is that one; of segments with the same number the first counts.
 func join(segments []segment, fault func(Fault)) string {
 	if i := slices.IndexFunc(segments, func(s segment) bool { return s.whole }); i >= 0 {
 		segments = segments[i : i+1]
@@ -103,14 +103,14 @@ func join(segments []segment, fault func(Fault)) string {
 	return printable(decoded)
 }
 
-// withoutComments drops the comments of a field (RFC 2045, section 5.1). In a bare value only what stands behind a
-// blank is one, and in the name of a file nothing is: senders forget the quotes of both.
+// withoutComments removes the comments of a field (RFC 2045, section 5.1). In a bare value a comment must follow a
+// blank, and a file name has no comments: senders forget the quotes around both.
 func withoutComments(s string) string {
 	if strings.IndexByte(s, '(') < 0 {
 		return s
 	}
 	var b strings.Builder
-	parameter, inValue, inName := 0, false, false // where the parameter begins in b, and what of it was met
+	parameter, inValue, inName := 0, false, false // where the parameter begins in b, and which part of it was reached
 	for i, n := 0, 0; i < len(s); i += n {
 		n = 1
 		switch c := s[i]; {
@@ -133,7 +133,7 @@ func withoutComments(s string) string {
 	return b.String()
 }
 
-// withSemicolon puts in the semicolon that is lost between a value and its first parameter: text/html charset=utf-8.
+// withSemicolon inserts the missing semicolon between a value and its first parameter: text/html charset=utf-8.
 func withSemicolon(s string) string {
 	s = strings.TrimLeft(s, " \t")
 	i := strings.IndexAny(s, " \t")
@@ -148,11 +148,11 @@ func withSemicolon(s string) string {
 	return value + ";" + rest
 }
 
-// maxUnclosed are the quotes in one field that are looked for the end of in vain: each is looked for to the end of the
-// field. Those behind them are characters.
+// maxUnclosed bounds the quotes in one field for which a closing quote is searched in vain, each time to the end of the
+// field. Later quotes count as ordinary characters.
 const maxUnclosed = 8
 
-// cutParameter cuts at the first semicolon outside quotes, where these count, and reports whether one was never closed.
+// cutParameter cuts at the first semicolon outside quotes, if quotes count, and reports whether one was never closed.
 func cutParameter(s string, quotes bool) (first, rest string, unclosed bool) {
 	if !quotes {
 		first, rest, _ = strings.Cut(s, ";")
@@ -173,14 +173,14 @@ func cutParameter(s string, quotes bool) (first, rest string, unclosed bool) {
 			}
 		}
 	}
-	if quoted { // the quote was never closed: it is a character
+	if quoted { // an unclosed quote is an ordinary character
 		first, rest, _ = strings.Cut(s, ";")
 		return first, rest, true
 	}
 	return s, "", false
 }
 
-// unquote takes a quoted string's text. Backslashes are kept before anything but a quote and a backslash: senders write
+// unquote returns the text of a quoted string. It keeps backslashes except before a quote or a backslash: senders write
 // Windows paths in quotes.
 func unquote(s string) string {
 	s, quoted := strings.CutPrefix(s, `"`)
@@ -200,7 +200,7 @@ func unquote(s string) string {
 	return b.String()
 }
 
-// unescape reads percent escapes and keeps what is none.
+// unescape decodes percent escapes and keeps invalid ones.
 func unescape(s string) string {
 	if text, err := url.PathUnescape(s); err == nil {
 		return text
@@ -217,7 +217,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// stripComment drops what stands in parentheses.
+// stripComment removes what is in parentheses.
 func stripComment(s string) string {
 	if i := strings.IndexByte(s, '('); i >= 0 {
 		return s[:i]

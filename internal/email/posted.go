@@ -11,21 +11,21 @@ import (
 	"hookglass"
 )
 
-// maxFormParts bounds the fields and files of a posted form; its bytes are bounded by whoever reads it.
+// maxFormParts bounds the fields and files of a posted form; the caller bounds its bytes.
 const maxFormParts = 500
 
-// Posted is a mail that came by HTTP, from a mail service that received it.
+// Posted is a mail that came by HTTP from a mail service.
 type Posted struct {
-	Raw        []byte   // byte for byte what the service received, or else what it told, composed
+	Raw        []byte   // the mail as the service received it, or composed from the form's fields
 	Composed   bool     // Raw is not the mail itself: its signatures cannot be verified
 	Service    string   // mailgun, sendgrid, postmark; empty for a bare message
-	MailFrom   string   // the envelope as the service tells it; empty when it does not
+	MailFrom   string   // the envelope according to the service; may be empty
 	Recipients []string // likewise
 }
 
-// FromPost reads a posted mail: a message/rfc822 body, or the inbound forms of Mailgun (routes, parsed and MIME),
-// SendGrid (inbound parse, default and raw) and Postmark (JSON). A body of another type is unsupported_media_type; one
-// that is none of these forms is validation_failed or invalid_json.
+// FromPost parses a posted mail: a message/rfc822 body, or the inbound forms of Mailgun (routes, parsed and MIME),
+// SendGrid (inbound parse, default and raw) and Postmark (JSON). Another content type is unsupported_media_type; a body
+// in none of these forms is validation_failed or invalid_json.
 func FromPost(contentType string, body []byte) (*Posted, error) {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -110,7 +110,7 @@ func readForm(media, boundary string, body []byte) (*form, error) {
 	}
 }
 
-// text is a field as UTF-8, from the charset that the form names for it.
+// text returns a field as UTF-8, converted from the charset that the form names for it.
 func (f *form) text(name, charset string) string {
 	s, _ := toUTF8([]byte(f.values[name]), charset)
 	return s

@@ -26,7 +26,7 @@ func fromMailgun(f *form) (*Posted, error) {
 	d.fallback("From", f.text("from", ""))
 	d.fallback("To", f.text("To", ""), f.text("recipient", ""))
 	d.fallback("Subject", f.text("subject", ""))
-	ids := map[string]string{} // of an attachment's field, by content id
+	ids := map[string]string{} // names of attachment fields, by content id
 	_ = json.Unmarshal([]byte(f.values["content-id-map"]), &ids)
 	d.attachFiles(f, ids)
 	p.Raw, p.Composed = d.compose(), true
@@ -130,7 +130,7 @@ func joinPostmark(list []postmarkAddress) string {
 	return joinAddresses(addresses)
 }
 
-// addressesOf are the bare addresses of a list.
+// addressesOf returns the bare addresses of a list.
 func addressesOf(list string) (bare []string) {
 	for _, a := range parseAddresses(list, func(Fault) {}) {
 		bare = append(bare, a.Address)

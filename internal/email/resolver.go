@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Resolver is what authentication asks of the DNS. A *net.Resolver is one, a Zone another. Errors are *net.DNSError:
-// IsNotFound for a name or a record that does not exist; anything else counts as temporary.
+// Resolver is the part of the DNS that authentication uses; *net.Resolver and Zone implement it. Errors are
+// *net.DNSError: IsNotFound for a name or record that does not exist; anything else counts as temporary.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
@@ -19,8 +19,7 @@ type Resolver interface {
 	LookupAddr(ctx context.Context, addr string) (names []string, err error)
 }
 
-// inquiry is the DNS as one authentication sees it: names as they are asked for, one kind of error, TXT records asked
-// for once.
+// inquiry is the DNS for one authentication: it normalises names and errors, and looks up each TXT record once.
 type inquiry struct {
 	Resolver
 	ctx context.Context // the libraries' hooks take none
@@ -51,7 +50,7 @@ func (q *inquiry) LookupTXT(ctx context.Context, name string) ([]string, error) 
 	return a.records, a.err
 }
 
-// lookupTXT is LookupTXT for the libraries that know no context.
+// lookupTXT is LookupTXT for libraries without contexts.
 func (q *inquiry) lookupTXT(name string) ([]string, error) { return q.LookupTXT(q.ctx, name) }
 
 func (q *inquiry) LookupMX(ctx context.Context, name string) ([]*net.MX, error) {
@@ -77,7 +76,7 @@ func (q *inquiry) LookupAddr(ctx context.Context, addr string) ([]string, error)
 	return names, dnsError(addr, err)
 }
 
-// asciiName is a name as the DNS has it: of ASCII, and absolute, so that no search list is tried.
+// asciiName returns a name in the form of the DNS: ASCII, and absolute, so that no search list is tried.
 func asciiName(name string) (string, error) {
 	ascii, err := idna.Punycode.ToASCII(strings.ToLower(strings.TrimSuffix(name, ".")))
 	if err != nil || ascii == "" || len(ascii) > 253 || strings.Contains(ascii, "..") {

@@ -23,19 +23,19 @@ type node struct {
 	children    []*node
 }
 
-// tree builds the MIME tree of a message. A boundary of an outer multipart ends the inner ones, so that every byte is
-// read at most maxDepth times, whatever the nesting.
+// tree builds the MIME tree of a message. A boundary of an outer multipart also ends inner ones, so every byte is read
+// at most maxDepth times, however deep the nesting.
 type tree struct {
 	parts int
 	fault func(Fault)
 }
 
-// describe reads what a part says of itself.
+// describe parses the headers of a part.
 func (t *tree) describe(n *node, fallback string) {
 	n.media, n.params = parseParameters(n.header.get("Content-Type"), t.fault)
 	n.disposition, n.disposed = parseParameters(n.header.get("Content-Disposition"), t.fault)
 	if kind, subtype, ok := strings.Cut(n.media, "/"); !ok || !isToken(kind) || !isToken(subtype) {
-		switch { // as mailers of long ago write it
+		switch { // as old mailers write it
 		case n.media == "html":
 			n.media = "text/html"
 		case n.media == "text", n.media == "", n.filename() == "" && n.disposition != "attachment": // RFC 2045, section 5.2
@@ -47,7 +47,7 @@ func (t *tree) describe(n *node, fallback string) {
 	n.encoding = transferName(n.header.get("Content-Transfer-Encoding"))
 }
 
-// isToken reports a word of RFC 2045, section 5.1, of a length that names have.
+// isToken reports whether s is a token of RFC 2045, section 5.1, of a plausible length.
 func isToken(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?=`, c) >= 0 {
@@ -57,7 +57,7 @@ func isToken(s string) bool {
 	return s != "" && len(s) <= 127 // RFC 6838, section 4.2
 }
 
-// grow finds the parts of a multipart, and theirs.
+// grow finds the parts of a multipart, recursively.
 func (t *tree) grow(n *node, depth int) {
 	if !strings.HasPrefix(n.media, "multipart/") {
 		return
@@ -96,7 +96,7 @@ func (t *tree) grow(n *node, depth int) {
 	}
 }
 
-// soughtBoundary is the boundary of a multipart that does not name one: its first line that looks like one.
+// soughtBoundary guesses the boundary of a multipart that names none: its first line that looks like one.
 func soughtBoundary(body []byte) string {
 	head := body[:min(len(body), 4<<10)]
 	for len(head) > 0 {
@@ -109,8 +109,8 @@ func soughtBoundary(body []byte) string {
 	return ""
 }
 
-// split returns the contents between the delimiters of a multipart (RFC 2046, section 5.1.1). A missing close delimiter
-// ends the last part at the end.
+// split returns the contents between the delimiters of a multipart (RFC 2046, section 5.1.1). Without a close delimiter
+// the last part extends to the end.
 func (t *tree) split(body []byte, boundary string) (contents [][]byte) {
 	if boundary == "" || len(boundary) > 200 { // RFC 2046 allows 70
 		return nil
@@ -143,7 +143,7 @@ func (t *tree) split(body []byte, boundary string) (contents [][]byte) {
 	return contents
 }
 
-// nextDelimiter finds a delimiter line at or after pos, which is the beginning of a line.
+// nextDelimiter finds a delimiter line at or after pos, which must be the start of a line.
 func nextDelimiter(body []byte, pos int, delimiter []byte) int {
 	for pos < len(body) {
 		if bytes.HasPrefix(body[pos:], delimiter) {
@@ -161,7 +161,7 @@ func nextDelimiter(body []byte, pos int, delimiter []byte) int {
 	return -1
 }
 
-// beforeLineEnd is the offset of the line end before at, which belongs to the delimiter there.
+// beforeLineEnd returns the offset of the line end before at, which belongs to the delimiter there.
 func beforeLineEnd(body []byte, at int) int {
 	if at > 0 && body[at-1] == '\n' {
 		at--

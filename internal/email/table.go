@@ -13,7 +13,7 @@ import (
 //go:embed table.json
 var tableJSON []byte
 
-// table is the parsed table.json. It is the program's own data: a mistake in it is found by any test.
+// table is the parsed table.json, which is part of the program: any test finds a mistake in it.
 var table = sync.OnceValue(func() [][]sender {
 	layers, err := parseTable(tableJSON)
 	if err != nil {
@@ -28,15 +28,15 @@ type sender struct {
 	Strong    []string `json:"strong"`    // any of these conjunctions of header conditions names it (condition)
 	Domains   []string `json:"domains"`   // ... or its domain, or one below, in Message-ID, the return path or a DKIM signature
 	Received  []string `json:"received"`  // ... or in a hop
-	Event     string   `json:"event"`     // the header that tells its own kind of event
+	Event     string   `json:"event"`     // the header with its own event type
 	Marketing bool     `json:"marketing"` // what it sends is newsletters
 
 	strong [][]condition
-	app    bool // makes mail rather than carries it
+	app    bool // creates mail rather than relaying it
 }
 
-// condition is met by a header: "Name" by its presence (a final * stands for anything), "Name=text" by its value, ^ by
-// the beginning of it, $ by the end, ~ by a part. A ! before it turns it round. Case does not count.
+// condition is a condition on a header: "Name" requires its presence (a final * is a wildcard), "Name=text" compares
+// its value, ^ its beginning, $ its end, ~ any part. A leading ! negates. Case is ignored.
 type condition struct {
 	not        bool
 	name       string // lower case
@@ -45,7 +45,7 @@ type condition struct {
 	text       string
 }
 
-// The layers in order of precedence: who made the mail names it before who carried it.
+// The layers in order of precedence: who created the mail identifies it before who relayed it.
 const (
 	layerApp = iota
 	layerList

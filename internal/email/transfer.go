@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The transfer encodings (RFC 2045, section 6) are read as mail programs read them: what is not of the encoding is
-// passed over or kept, and told. Each decoder appends to dst; the size of what it would append is counted without
-// making it.
+// The transfer encodings (RFC 2045, section 6) are decoded as leniently as mail programs do: invalid bytes are skipped
+// or kept, and reported. Each decoder appends to dst; the size functions compute the length of the result without
+// building it.
 
 // base64Value maps a byte to its six bits; 64 stands for what is passed over, 65 for padding.
 var base64Value = func() (t [256]byte) {
@@ -22,12 +22,12 @@ var base64Value = func() (t [256]byte) {
 	return t
 }()
 
-// foldable reports what may stand anywhere between the characters of base64.
+// foldable reports whether a byte may occur anywhere within base64.
 func foldable(c byte) bool { return c == '\r' || c == '\n' || c == ' ' || c == '\t' }
 
-// withoutFooter cuts what somebody added behind base64 that had ended, as gateways do their footers. Behind padding
-// that is text with foreign bytes, with words that blanks part, or under a signature's delimiter: base64 has ended with
-// that padding. What looks like base64 may be another piece.
+// withoutFooter cuts off text that was added after base64, such as a gateway's footer. It must follow padding and
+// contain foreign bytes, words separated by blanks, or a signature delimiter; then the base64 ends with that padding.
+// Anything that looks like base64 may be another piece.
 func withoutFooter(src []byte) (_ []byte, cut bool) {
 	end := bytes.IndexByte(src, '=') + 1
 	if end == 0 {
@@ -38,7 +38,7 @@ func withoutFooter(src []byte) (_ []byte, cut bool) {
 		if bytes.Equal(bytes.TrimRight(l, " \t\r\n"), []byte("--")) {
 			return src[:end], true
 		}
-		var word, blank bool // whether characters were met in this line, and blanks behind them
+		var word, blank bool // whether this line has characters, and blanks after them
 		for i, c := range l {
 			switch v := base64Value[c]; {
 			case v < 64 && blank, v == 64 && !foldable(c):
@@ -56,8 +56,8 @@ func withoutFooter(src []byte) (_ []byte, cut bool) {
 	return src, false
 }
 
-// decodeBase64 reads base64. Line ends and foreign bytes are passed over, padding may be missing or stand between
-// pieces that were encoded one by one. It is clean unless foreign bytes or a lone character were met.
+// decodeBase64 decodes base64. It skips line ends and foreign bytes; padding may be missing, or stand between pieces
+// that were encoded separately. clean is false if there were foreign bytes or a lone character.
 func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 	var bits uint32
 	src, cut := withoutFooter(src)
@@ -80,7 +80,7 @@ func decodeBase64(dst, src []byte) (_ []byte, clean bool) {
 	return appendRest(dst, bits, n, clean)
 }
 
-// appendRest appends what the last two or three characters of a piece stand for.
+// appendRest appends the bytes of the last two or three characters of a piece.
 func appendRest(dst []byte, bits uint32, n int, clean bool) ([]byte, bool) {
 	switch n {
 	case 1:
@@ -93,7 +93,7 @@ func appendRest(dst []byte, bits uint32, n int, clean bool) ([]byte, bool) {
 	return dst, clean
 }
 
-// sizeBase64 is the length of what decodeBase64 appends.
+// sizeBase64 returns the length of what decodeBase64 appends.
 func sizeBase64(src []byte) int64 {
 	var size int64
 	src, _ = withoutFooter(src)
@@ -110,7 +110,7 @@ func sizeBase64(src []byte) int64 {
 	return size + int64(n/4*3+max(n%4-1, 0))
 }
 
-// decodeQuoted reads quoted-printable. What is no escape is kept as it stands; space at the end of a line is dropped
+// decodeQuoted decodes quoted-printable. Invalid escapes are kept as they are; space at the end of a line is dropped
 // (RFC 2045, section 6.7, rule 3).
 func decodeQuoted(dst, src []byte) (_ []byte, clean bool) {
 	clean = true
@@ -148,7 +148,7 @@ func decodeQuoted(dst, src []byte) (_ []byte, clean bool) {
 	return dst, clean
 }
 
-// lineEnd is the line end of a line, none of the last.
+// lineEnd returns the line end of a line; the last one may have none.
 func lineEnd(l []byte) []byte {
 	switch {
 	case bytes.HasSuffix(l, []byte("\r\n")):
@@ -159,7 +159,7 @@ func lineEnd(l []byte) []byte {
 	return nil
 }
 
-// decodeUU reads the lines between begin and end of uuencoding.
+// decodeUU decodes the lines between begin and end of uuencoding.
 func decodeUU(dst, src []byte) (_ []byte, clean bool) {
 	inside := false
 	for len(src) > 0 {
@@ -178,8 +178,8 @@ func decodeUU(dst, src []byte) (_ []byte, clean bool) {
 	return dst, false
 }
 
-// appendUU appends what a line of uuencoding holds: how many bytes, and then four characters for each three of them. A
-// line that is too short goes on with zeros up to the end of its last four.
+// appendUU appends the content of a line of uuencoding: a byte count, and then four characters for each three bytes. A
+// line that is too short is padded with zeros to a multiple of four characters.
 func appendUU(dst, text []byte) []byte {
 	want := int(text[0]-' ') & 63
 	for i := 1; i < len(text) && want > 0; i += 4 {
@@ -216,7 +216,7 @@ func decodeTransfer(dst, src []byte, encoding string, fault func(Fault)) []byte 
 	return dst
 }
 
-// sizeTransfer is the length of what decodeTransfer appends.
+// sizeTransfer returns the length of what decodeTransfer appends.
 func sizeTransfer(src []byte, encoding string) int64 {
 	switch encoding {
 	case "base64":
@@ -227,8 +227,8 @@ func sizeTransfer(src []byte, encoding string) int64 {
 	return int64(len(src))
 }
 
-// transferName is the word of a Content-Transfer-Encoding field, which some senders quote, comment or end with a
-// semicolon.
+// transferName returns the encoding's name in a Content-Transfer-Encoding field, which some senders quote, comment or
+// end with a semicolon.
 func transferName(value string) string {
 	value = strings.Trim(strings.ToLower(withoutComments(value)), " \t\"'")
 	if i := strings.IndexAny(value, " \t;("); i >= 0 {

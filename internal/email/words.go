@@ -12,15 +12,15 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// decodeText is a header value as a person reads it: RFC 2047 words decoded, valid UTF-8, no control characters, at
-// most maxValue bytes. Words that a sender broke are taken as they are meant (characters split between words, missing
-// padding, spaces inside); a word of an unknown charset stays as it is.
+// decodeText returns a header value as people read it: RFC 2047 words decoded, valid UTF-8, no control characters, at
+// most maxValue bytes. Broken words are decoded as they were meant (characters split between words, missing padding,
+// spaces inside); a word in an unknown charset stays as it is.
 func decodeText(s string, fault func(Fault)) string {
 	if !strings.Contains(s, "=?") {
 		return printable(guessUTF8(s))
 	}
 	var out strings.Builder
-	var pending []byte // bytes of words that stand together, of one charset
+	var pending []byte // bytes of adjacent words in one charset
 	var pendingCharset string
 	flush := func() {
 		if pendingCharset == "" {
@@ -65,7 +65,8 @@ func decodeText(s string, fault func(Fault)) string {
 	return printable(out.String())
 }
 
-// firstWord reads the encoded word that s begins with: =?charset*language?Q or B?text?= (RFC 2047, RFC 2231 section 5).
+// firstWord parses the encoded word that s begins with: =?charset*language?Q or B?text?= (RFC 2047, RFC 2231 section
+// 5).
 func firstWord(s string) (word, charset string, content []byte, ok bool) {
 	rest := s[2:]
 	i := strings.IndexByte(rest, '?')
@@ -77,7 +78,7 @@ func firstWord(s string) (word, charset string, content []byte, ok bool) {
 	if charset == "" || strings.ContainsAny(charset, " \t\"<>") || !strings.ContainsRune("qQbB", rune(encoding)) {
 		return "", "", nil, false
 	}
-	end := strings.Index(text, "?=") // when all else is right, so that what is read here is read once
+	end := strings.Index(text, "?=") // searched last, so that no byte is searched repeatedly
 	if end < 0 {
 		return "", "", nil, false
 	}
@@ -105,14 +106,14 @@ func decodeQ(s string) []byte {
 	return out
 }
 
-// toUTF8 reads text of a charset. A charset that is not known yields the bytes as they can be guessed, and false.
+// toUTF8 decodes text in a charset. For an unknown charset it guesses, and returns false.
 func toUTF8(text []byte, name string) (string, bool) {
 	name = strings.ToLower(strings.Trim(name, " \t\"'"))
 	switch name {
 	case "", "utf-8", "utf8", "utf-8-sig", "utf8mb4", "cp65001", "us-ascii", "ascii", "unknown-8bit", "x-unknown", "8bit", "binary", "default",
 		"ansi_x3.4-1968", "ansi_x3.4-1986", "iso_646.irv:1991", "iso646-us", "us", "cp367", "ibm367", "csascii", "iso-ir-6": // all names of ASCII: the C library gives long ones, as cron does
 		return guessUTF8(string(text)), true
-	case "iso-8859-1", "latin1", "latin-1": // what is sent under this name is the superset (WHATWG Encoding)
+	case "iso-8859-1", "latin1", "latin-1": // in practice the superset is meant (WHATWG Encoding)
 		name = "windows-1252"
 	case "iso-8859-9", "latin5": // likewise
 		name = "windows-1254"
@@ -132,11 +133,11 @@ func toUTF8(text []byte, name string) (string, bool) {
 		name = "x-mac-cyrillic"
 	case "cp932", "ms932", "windows-31j":
 		name = "shift_jis"
-	case "iso-2022-jp-1", "iso-2022-jp-2", "iso-2022-jp-3", "iso-2022-jp-ms", "cp50220", "cp50221": // what they add is rare
+	case "iso-2022-jp-1", "iso-2022-jp-2", "iso-2022-jp-3", "iso-2022-jp-ms", "cp50220", "cp50221": // their additions are rare
 		name = "iso-2022-jp"
 	case "eucjp", "ujis":
 		name = "euc-jp"
-	case "gb2312", "x-gbk", "cp936", "euc-cn", "x-euc-cn", "eucgb2312_cn": // as Python's email package says gb2312
+	case "gb2312", "x-gbk", "cp936", "euc-cn", "x-euc-cn", "eucgb2312_cn": // Python's email package labels it gb2312
 		name = "gbk"
 	case "hz":
 		name = "hz-gb-2312"
@@ -144,7 +145,7 @@ func toUTF8(text []byte, name string) (string, bool) {
 		name = "big5"
 	case "ks_c_5601-1987", "cp949", "ms949", "uhc", "x-windows-949":
 		name = "euc-kr"
-	case "iso-2022-kr", "csiso2022kr", "iso-2022-cn", "iso-2022-cn-ext", "replacement": // of which browsers show nothing
+	case "iso-2022-kr", "csiso2022kr", "iso-2022-cn", "iso-2022-cn-ext", "replacement": // browsers display nothing
 		return guessUTF8(string(text)), false
 	case "utf-7", "utf7", "unicode-1-1-utf-7":
 		return decodeUTF7(text), true
@@ -163,8 +164,8 @@ func toUTF8(text []byte, name string) (string, bool) {
 	return strings.ToValidUTF8(string(converted), "\uFFFD"), true
 }
 
-// guessUTF8 reads text of an undeclared charset: UTF-8 when most of it is, else what most old mailers wrote,
-// windows-1252.
+// guessUTF8 decodes text in an undeclared charset: UTF-8 if most of it is valid, otherwise windows-1252, as most old
+// mailers used.
 func guessUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -188,7 +189,7 @@ func guessUTF8(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// decodeUTF7 reads RFC 2152, which the encoding tables leave out.
+// decodeUTF7 decodes RFC 2152, which the encoding tables lack.
 func decodeUTF7(text []byte) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -217,7 +218,8 @@ func decodeUTF7(text []byte) string {
 	return guessUTF8(out.String())
 }
 
-// printable makes one line of a decoded value: nothing that a terminal, a header or a database would act upon.
+// printable turns a decoded value into one safe line, without anything that a terminal, a header or a database would
+// interpret.
 func printable(s string) string {
 	s = strings.Trim(s, " \t\r\n")
 	if len(s) > maxValue {
@@ -237,7 +239,7 @@ func printable(s string) string {
 	}, s), " ")
 }
 
-// isControl reports the control characters, C0 and C1, and the separators of lines.
+// isControl reports whether a character is a control character, C0 or C1, or a line separator.
 func isControl(r rune) bool {
 	return r < ' ' || 0x7f <= r && r < 0xa0 || r == '\u2028' || r == '\u2029'
 }

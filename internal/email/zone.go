@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Zone is a Resolver of its own records, for tests and for trying authentication without a network.
+// Zone is a Resolver with given records, for tests and for trying authentication without a network.
 type Zone struct {
 	records map[string]map[string][]string // by lower-case name without the final dot, then by type
 }
 
-// maxAliases are followed from one name.
+// maxAliases bounds the CNAME records that are followed from one name.
 const maxAliases = 8
 
-// ParseZone reads records in the manner of a master file (RFC 1035, section 5.1): one a line, "name [ttl] [IN] type
-// data", names always in full, ";" begins a comment. Types are A, AAAA, MX, TXT, CNAME and PTR (whose name may be an
-// address), and two that stand for trouble: SERVFAIL fails every question for the name, TIMEOUT lets it wait for the
-// context's end.
+// ParseZone parses records in the style of a master file (RFC 1035, section 5.1): one per line, "name [ttl] [IN] type
+// data", with full names; ";" begins a comment. Types are A, AAAA, MX, TXT, CNAME and PTR (whose name may be an
+// address), and two for errors: SERVFAIL makes every query for the name fail, TIMEOUT makes it wait until the context
+// ends.
 func ParseZone(text []byte) (*Zone, error) {
 	z := &Zone{records: map[string]map[string][]string{}}
 	for i, l := range strings.Split(string(text), "\n") {
