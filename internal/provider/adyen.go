@@ -17,7 +17,7 @@ var adyenItems = []string{"notificationItems"}
 var adyenFields = [][]string{{"pspReference"}, {"originalReference"}, {"merchantAccountCode"}, {"merchantReference"},
 	{"amount", "value"}, {"amount", "currency"}, {"eventCode"}, {"success"}}
 
-// eachAdyenItem calls fn with each item until it returns false, and returns how many there are.
+// eachAdyenItem calls fn with each item until it returns false, and returns the number of items.
 func eachAdyenItem(in *input, fn func(item value, signature string) bool) int {
 	count, items := 0, in.at(adyenItems)
 	elements(items, 0, func(n, start, end int) bool {
@@ -62,7 +62,7 @@ func adyenDigest(item value, key []byte) []byte {
 	return h.Sum(nil)
 }
 
-// signAdyen exchanges the signature of each item. An item without one has no place for it.
+// signAdyen replaces the signature of each item. An item without one has no place for it.
 func (s *scheme) signAdyen(o *Outgoing, secret string) error {
 	keys := deriveKeys(keyHex, secret)
 	if len(keys) == 0 {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Amazon SNS signs in the body, with a key whose certificate stands at an address that the body names. The certificate
-// is that of a region and vouches for every topic of every account, so the config's secret says which topic is meant:
-// its ARN. A certificate or public key in PEM instead is used as it is, and nothing is fetched.
+// Amazon SNS puts the signature into the body, made with a key whose certificate is at a URL that the body names. The
+// certificate belongs to a region and vouches for every topic of every account, so the config's secret is the ARN of
+// the expected topic. If it is a certificate or public key in PEM instead, that is used and nothing is fetched.
 
-// snsFields are signed, those that are there, as name and value one a line. A notification has no Token, a confirmation
-// no Subject.
+// snsFields are the signed fields, as far as they are present, as name and value on a line each. A notification has no
+// Token, a confirmation no Subject.
 var snsFields = []string{"Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"}
 
 func snsSignature(in *input) string { return in.at([]string{"Signature"}).text() }

@@ -31,8 +31,8 @@ func writeContentful(w io.Writer, in *input, url string, encoded bool) {
 	w.Write(in.Body)
 }
 
-// encodedPath is the path as Contentful's library puts it there (node-apps-toolkit, src/requests/utils.ts): what is
-// escaped is escaped again, the query once more, and a second question mark ends it.
+// encodedPath returns the path as Contentful's library encodes it (node-apps-toolkit, src/requests/utils.ts): escapes
+// are escaped again, the query once more, and a second question mark ends it.
 func encodedPath(path string) string {
 	path, query, _ := strings.Cut(path, "?")
 	query, _, _ = strings.Cut(query, "?")
@@ -43,7 +43,7 @@ func encodedPath(path string) string {
 	return path
 }
 
-// What JavaScript's encodeURIComponent and encodeURI leave as it is, besides letters and digits.
+// The characters that JavaScript's encodeURIComponent and encodeURI do not escape, besides letters and digits.
 const (
 	componentBytes = "-_.!~*'()"
 	uriBytes       = componentBytes + ";,/?:@&=+$#"
@@ -64,8 +64,8 @@ func escapeBut(s, kept string) string {
 
 const contentfulNames = "x-contentful-signed-headers"
 
-// nameSigned makes the list of signed headers ready to be signed: those that were named and are still there, and always
-// the list itself and the time.
+// nameSigned prepares the list of signed headers: those that were named and are still present, and always the list
+// itself and the time.
 func nameSigned(o *Outgoing) {
 	names := []string{contentfulNames, "x-contentful-timestamp"}
 	for name := range strings.SplitSeq(o.Headers.Get(contentfulNames), ",") {
@@ -74,6 +74,6 @@ func nameSigned(o *Outgoing) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names) // Contentful's library takes no other order
+	slices.Sort(names) // the order that Contentful's library requires
 	o.Headers = setHeader(o.Headers, contentfulNames, strings.Join(names, ","))
 }

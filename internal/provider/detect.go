@@ -6,10 +6,10 @@ import (
 	"hookglass"
 )
 
-// Detect says who sent a request, by the precedence of providers.md section 1: headers of a provider's own, then the
+// Detect returns who sent a request, by the precedence of providers.md section 1: headers of a provider's own, then the
 // User-Agent, then the shape of the body, then generic kinds. Headers that several providers share never decide alone,
-// relays never win, and generic_hmac is never detected. The body is read only when no header decides, or when the event
-// type or an id stands in it.
+// relays never win, and generic_hmac is never detected. The body is read only if no header decides, or if it holds the
+// event type or an id.
 func Detect(r *Request) Detection {
 	in := &input{Request: r}
 	t := table()
@@ -33,8 +33,8 @@ func Detect(r *Request) Detection {
 	return d
 }
 
-// Action returns what was done to the subject of an event, where its provider says so beside the event type: "opened"
-// of GitHub's pull_request. It is not part of a [Detection], because it is in the body, which detection seldom reads.
+// Action returns what happened to the subject of an event, if its provider says so apart from the event type: "opened"
+// for GitHub's pull_request. It is not part of a [Detection], because it is in the body, which detection seldom reads.
 func Action(r *Request, provider string) string {
 	s := table().byID[provider]
 	if s == nil || len(s.action) == 0 {
@@ -43,8 +43,7 @@ func Action(r *Request, provider string) string {
 	return first(s.action, &input{Request: r})
 }
 
-// identify returns the sender of a request, nil when no rule names one, and the gateway that passed it on, "" when none
-// shows.
+// identify returns the sender of a request, or nil if no rule matches, and the gateway that relayed it, or "".
 func (t *senders) identify(in *input) (*sender, string) {
 	best := rule{order: math.MaxInt}
 	hinted, relay := best, ""
@@ -72,7 +71,7 @@ func (t *senders) identify(in *input) (*sender, string) {
 	}
 	switch strength := best.order / 10000; {
 	case strength == byHeader && hinted.order/10000 == byHeader:
-		return hinted.sender, relay // several providers' own headers: the endpoint's setting breaks the tie
+		return hinted.sender, relay // headers of several providers: the endpoint's setting breaks the tie
 	case strength < byBody:
 		return best.sender, relay
 	}
@@ -89,7 +88,7 @@ func (t *senders) identify(in *input) (*sender, string) {
 	return best.sender, relay
 }
 
-// lesser returns the first by name of two that are not empty, so that the order of headers does not matter.
+// lesser returns the alphabetically first of two names that is not empty, so that the order of headers does not matter.
 func lesser(a, b string) string {
 	if a == "" || b != "" && b < a {
 		return b
@@ -97,7 +96,7 @@ func lesser(a, b string) string {
 	return a
 }
 
-// enclosed names the sender of the delivery inside an envelope, "" when it is not known.
+// enclosed returns the sender of the delivery inside an envelope, or "".
 func (t *senders) enclosed(e *envelope, in *input) string {
 	text := in.at(e.path).text()
 	if text == "" {

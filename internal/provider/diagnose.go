@@ -12,14 +12,14 @@ import (
 
 // Bounds of Diagnose, which hashes the body once for each attempt.
 const (
-	clockSeconds = 300      // a changed timestamp is looked for within
+	clockSeconds = 300      // how far around the presented timestamp to search
 	clockBytes   = 64 << 20 // of hashing at most
 )
 
-// Diagnose finds out why the signature of a request does not verify. It tries what usually goes wrong, one change at a
-// time: the secret misread, the secret of another config, the body changed on its way, another digest or encoding, the
-// URL, the timestamp. The first change with which the signature verifies is the finding; its code is stable, its
-// message tells a person what to do. Neither holds a secret, or a signature that was not in the request.
+// Diagnose finds out why the signature of a request does not verify. It tries the usual mistakes one at a time: the
+// secret misread, the secret of another config, the body changed in transit, another digest or encoding, the URL, the
+// timestamp. The first change that makes the signature verify is the finding. Its code is stable, its message tells the
+// user what to do; neither contains a secret, or a signature that was not in the request.
 func Diagnose(r *Request, d Detection, configs []Config) Finding {
 	v := Verify(r, d, configs)
 	if v.Status == hookglass.SignatureVerified {
@@ -76,7 +76,7 @@ func unjudged(d Detection) Finding {
 	return Finding{Code: "no_config", Message: "No enabled signature config of this endpoint is for " + s.Name + ", so nothing was checked."}
 }
 
-// missing says which signature was expected, and which there are instead.
+// missing explains which signature was expected, and which ones are there instead.
 func missing(in *input, j *judge) Finding {
 	f := Finding{Code: missingSignature.code(), Message: missingSignature.message(j.Name, j.where())}
 	var others []string
@@ -93,7 +93,7 @@ func missing(in *input, j *judge) Finding {
 	return f
 }
 
-// late says by how much a right signature's timestamp is off.
+// late explains by how much the timestamp of a correct signature is off.
 func late(in *input, judges []*judge) Finding {
 	f := Finding{Code: "clock_offset", Message: timestampOutOfTolerance.message("", "")}
 	for _, j := range judges {
@@ -140,7 +140,7 @@ func keyAdvice(j *judge) string {
 	return "Is it empty?"
 }
 
-// attempt checks a changed request with every secret of the judges; the time is not judged.
+// attempt checks a changed request with every secret of the judges, ignoring the time.
 func attempt(in *input, judges []*judge) (Finding, bool) {
 	for _, j := range judges {
 		config := *j.config
@@ -188,7 +188,7 @@ func withSchemes(judges []*judge, change func(s *scheme)) []*judge {
 	return changed
 }
 
-// trySecrets reads the configured secrets in other ways.
+// trySecrets interprets the configured secrets differently.
 func trySecrets(in *input, judges []*judge, _ []Config) (Finding, bool) {
 	for _, way := range []struct {
 		code, message string
@@ -250,7 +250,7 @@ func tryBodies(in *input, judges []*judge, _ []Config) (Finding, bool) {
 	return Finding{}, false
 }
 
-// tryForms reads the presented signature in other forms: another encoding, without its prefix, another digest.
+// tryForms interprets the presented signature differently: another encoding, without its prefix, another digest.
 func tryForms(in *input, judges []*judge, _ []Config) (Finding, bool) {
 	for _, form := range []struct {
 		code, message string
@@ -375,7 +375,7 @@ func tryTimes(in *input, judges []*judge, _ []Config) (Finding, bool) {
 	return Finding{}, false
 }
 
-// tryTimes looks for the timestamp of a scheme so many seconds around the one that is presented, the nearest first.
+// tryTimes searches for a scheme's timestamp up to most seconds around the presented one, nearest first.
 func (j *judge) tryTimes(in *input, s *scheme, most int64) (Finding, bool) {
 	stamp, ok := s.stampOf(in)
 	if !ok {
@@ -395,7 +395,7 @@ func (j *judge) tryTimes(in *input, s *scheme, most int64) (Finding, bool) {
 	return Finding{}, false
 }
 
-// withTime returns the headers with another time in the place of the presented one.
+// withTime returns the headers with another time in place of the presented one.
 func (s *scheme) withTime(h hookglass.Headers, stamp string) hookglass.Headers {
 	if s.TimeHeader != "" {
 		return setHeader(h, s.TimeHeader, stamp)

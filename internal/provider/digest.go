@@ -20,7 +20,7 @@ func newHash(name string) func() hash.Hash {
 	return sha256.New
 }
 
-// decodeDigest appends the bytes of a digest in text: hex in either case, or base64 of the standard alphabet with
+// decodeDigest appends the bytes of an encoded digest: hex in either case, or base64 of the standard alphabet with
 // padding.
 func decodeDigest(dst []byte, text, encoding string) ([]byte, bool) {
 	if text == "" {

@@ -1,6 +1,6 @@
 package provider
 
-// firstClass gives the providers of the specification the code of their own files; the facts beside it stand in the
+// firstClass attaches the code of their own files to the providers of the specification; their other facts are in the
 // table.
 func firstClass(s *sender) error {
 	s.firstClass = true

@@ -11,8 +11,8 @@ import (
 // pair is one name and value of a form or query, decoded.
 type pair struct{ name, value string }
 
-// parseForm reads application/x-www-form-urlencoded as browsers and Node do: pairs at "&", "+" is a blank, an
-// escape that is none stays as it is. Only the ampersand separates. It never fails.
+// parseForm parses application/x-www-form-urlencoded as browsers and Node do: pairs are separated by "&" only, "+" is a
+// blank, an invalid escape stays as it is. It never fails.
 func parseForm(s string) []pair {
 	if s == "" {
 		return nil
@@ -30,13 +30,13 @@ func parseForm(s string) []pair {
 	return pairs
 }
 
-// Bounds of a multipart form, of whose fields only the short ones tell anything.
+// Bounds of a multipart form. Only its short fields are of interest.
 const (
 	maxParts  = 500
 	partBytes = 64 << 10
 )
 
-// parseParts reads the fields of a multipart form up to where it cannot be read further.
+// parseParts reads the fields of a multipart form as far as possible.
 func parseParts(body []byte, boundary string) []pair {
 	var pairs []pair
 	r := multipart.NewReader(bytes.NewReader(body), boundary)

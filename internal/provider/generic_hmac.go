@@ -7,10 +7,9 @@ import (
 	"hookglass"
 )
 
-// genericScheme is the scheme that a generic_hmac config describes (decisions, section 13). Besides the options it
-// understands lists as other senders use them: with a prefix, the entries of a list that have it count; an entry t= is
-// the timestamp where the template asks for one and no header is named; one word and "=" before the digest is
-// tolerated.
+// genericScheme returns the scheme that a generic_hmac config describes (decisions, section 13). It also understands
+// lists as other senders use them: with a prefix, the list entries that have it count; an entry t= is the timestamp if
+// the template needs one and no header is named; a word and "=" before the digest is tolerated.
 func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 	text := orDefault(o.PayloadTemplate, "{body}")
 	s := &scheme{
@@ -33,8 +32,7 @@ func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 // maxTolerance is a day, as the API's description says.
 const maxTolerance = 86400
 
-// ValidateOptions answers validation_failed for settings of generic_hmac that cannot be used; fields are named below
-// prefix.
+// ValidateOptions answers validation_failed for invalid settings of generic_hmac; fields are named below prefix.
 func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	var wrong []hookglass.FieldError
 	oneOf := func(field, got string, words ...string) {
@@ -66,8 +64,7 @@ func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	return nil
 }
 
-// UsableSecret reports whether a key of generic_hmac can be made of a secret that a person wrote. With one that is not
-// usable every request would fail.
+// UsableSecret reports whether a secret yields a generic_hmac key. With one that does not, every request would fail.
 func UsableSecret(o hookglass.GenericOptions, secret string) bool {
 	return len(deriveKeys(o.SecretEncoding, secret)) > 0
 }
@@ -79,8 +76,8 @@ func validTemplate(t string) bool {
 	return !strings.ContainsAny(t, "{}")
 }
 
-// notToken reports whether r may not stand in the name of a header (RFC 9110 section 5.6.2). The asterisk may by that
-// rule, but no sender uses it and here it would stand for any name.
+// notToken reports whether r may not occur in a header name (RFC 9110 section 5.6.2). The asterisk may, but no sender
+// uses it, and here it would be a wildcard.
 func notToken(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'+-.^_`|~", r))
 }

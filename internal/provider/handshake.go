@@ -12,12 +12,12 @@ import (
 	"hookglass"
 )
 
-// maxChallenge bounds what is echoed to a sender; the longest that are known have a few hundred bytes.
+// maxChallenge bounds what is echoed to a sender; the longest known challenges have a few hundred bytes.
 const maxChallenge = 4096
 
-// Handshake returns the answer by which a sender makes sure of a new endpoint, and whether the request is such a
-// question (providers.md section 4). Answers that need a secret are given when a config has it. What a sender fetches
-// itself or what needs a request of our own (Amazon SNS) is no answer and not here.
+// Handshake returns the answer with which a sender validates a new endpoint, and whether the request is such a
+// handshake (providers.md section 4). Answers that need a secret are given if a config has it. Handshakes that require
+// a request of our own (Amazon SNS) are not handled here.
 func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
 	in := &input{Request: r}
 	switch r.Method {
@@ -69,17 +69,16 @@ func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
 	return Answer{}, false
 }
 
-// maxQuestion bounds the bodies of nobody known in which a question is looked for; the longest that are known have 1
-// KB.
+// maxQuestion bounds the bodies of unknown senders that are searched for a handshake; the longest known have 1 KB.
 const maxQuestion = 16 << 10
 
-// handshakeBody answers the questions that a body alone makes plain, where no rule names the sender: one that is asked
-// by hand, or came through something that drops headers.
+// handshakeBody answers handshakes that the body alone identifies, when no rule matches the sender: a manual test, or a
+// request that lost its headers on the way.
 func handshakeBody(in *input, configs []Config) (Answer, bool) {
 	if len(in.Body) > maxQuestion {
 		return Answer{}, false
 	}
-	switch { // the bytes are looked at first, because nearly every delivery is no question
+	switch { // a cheap check first, because nearly no delivery is a handshake
 	case bytes.Contains(in.Body, []byte("url_verification")) && in.at([]string{"type"}).text() == "url_verification":
 		return echo(in.at([]string{"challenge"}).text())
 	case bytes.Contains(in.Body, []byte("endpoint.url_validation")) && in.at([]string{"event"}).text() == "endpoint.url_validation":
@@ -90,7 +89,7 @@ func handshakeBody(in *input, configs []Config) (Answer, bool) {
 	return Answer{}, false
 }
 
-// handshakeGET answers questions that stand in the query; senders of these have no header to know them by.
+// handshakeGET answers handshakes in the query; their senders have no identifying header.
 func handshakeGET(in *input, configs []Config) (Answer, bool) {
 	if in.RawQuery == "" {
 		return Answer{}, false
@@ -145,7 +144,7 @@ func eventGridValidation(in *input) (Answer, bool) {
 func zoomValidation(in *input, configs []Config) (Answer, bool) {
 	token := in.at([]string{"payload", "plainToken"}).text()
 	secret := secretOf("zoom", configs)
-	// While a secret is exchanged the sender may still use the one before: it expects the answer by that which it
+	// During a rotation the sender may still use the old secret: it expects the answer to be made with the one it
 	// signed with.
 	if v := Verify(in.Request, Detection{Provider: "zoom"}, configs); v.Status == hookglass.SignatureVerified {
 		for _, c := range configs {
@@ -162,7 +161,7 @@ func zoomValidation(in *input, configs []Config) (Answer, bool) {
 }
 
 // discordPing answers both kinds of PING: type 0 of webhook events, whose events are of type 1, and type 1 of
-// interactions. Discord also sends some with a bad signature and wants 401 for these.
+// interactions. Discord also sends some with an invalid signature and expects 401 for these.
 func discordPing(in *input, d Detection, configs []Config) (Answer, bool) {
 	kind := in.at([]string{"type"}).text()
 	event := kind == "0"
@@ -178,7 +177,8 @@ func discordPing(in *input, d Detection, configs []Config) (Answer, bool) {
 	return Answer{Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}, Body: []byte(`{"type":1}`)}, true
 }
 
-// xeroIntent answers Xero's "intent to receive": a delivery without events, some of them wrongly signed on purpose.
+// xeroIntent answers Xero's "intent to receive": deliveries without events, some of them deliberately with a wrong
+// signature.
 func xeroIntent(in *input, d Detection, configs []Config) (Answer, bool) {
 	events := in.at([]string{"events"})
 	if len(events) < 2 || events[0] != '[' || events[skipSpace(events, 1)] != ']' {
@@ -214,7 +214,7 @@ func hmacSHA256(secret, text string) []byte {
 	return h.Sum(nil)
 }
 
-// echo answers with a sender's own text. It is served so that no browser takes it for a page.
+// echo answers with the sender's own text, served so that browsers do not treat it as a page.
 func echo(text string) (Answer, bool) {
 	if text == "" || len(text) > maxChallenge {
 		return Answer{}, false

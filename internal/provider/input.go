@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	hintBytes  = 1 << 20 // of a body are looked at for hints and event types; the signature always covers all
-	fieldBytes = 512     // is the longest event type or id that is kept
+	hintBytes  = 1 << 20 // of a body that are searched for hints and event types; signatures cover all of it
+	fieldBytes = 512     // of an event type or id that are kept
 )
 
-// input is a request with the readings of its body, made when first asked for and kept. It serves one call.
+// input is a request with the parsed forms of its body, each made when first needed. It serves one call.
 type input struct {
 	*Request
-	needs                      *KeyRef // the first key that was asked for and is not known
+	needs                      *KeyRef // the first key that was needed and is not known
 	didJSON, didForm, didQuery bool
 	didParts                   bool
 	json                       value
@@ -24,7 +24,7 @@ type input struct {
 }
 
 // fields are the first members of a JSON object at the top of a body, scanned once. Rules on the shape of a body see
-// these alone; pointers reach further ones by a second scan.
+// only these; pointers reach later members with a second scan.
 type fields struct {
 	known   int
 	members [32]span
@@ -40,7 +40,7 @@ func (in *input) isForm() bool {
 	return strings.EqualFold(in.contentType(), "application/x-www-form-urlencoded")
 }
 
-// boundary returns what separates the parts of a multipart form, "" when the body is none.
+// boundary returns the boundary of a multipart form, or "".
 func (in *input) boundary() string {
 	media, params, err := mime.ParseMediaType(in.Headers.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" {
@@ -55,7 +55,7 @@ func (in *input) hint() []byte {
 	return body[:min(len(body), hintBytes)]
 }
 
-// decode decompresses at most hintBytes of body; what it cannot decode it returns as it is.
+// decode decompresses at most hintBytes of a body; what it cannot decode it returns unchanged.
 func decode(body []byte, of string) []byte {
 	plain, err := coding.Decoded(body, of, hintBytes)
 	if err != nil && len(plain) == 0 {
@@ -115,7 +115,7 @@ func (in *input) formFields() []pair {
 	return in.parts
 }
 
-// params returns the form of the body, whose parameters may be signed; none when the body is no such form.
+// params returns the body's form if its parameters may be signed, or nothing.
 func (in *input) params() []pair {
 	if !in.didForm {
 		in.didForm = true

@@ -9,9 +9,9 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Scanning of JSON in place. The scanner is lenient: it serves hints about bodies of any bytes and answers
-// "absent" where it cannot read on. It does not recurse, so depth costs nothing. What must be valid JSON
-// (Regenerate) is validated before.
+// Scanning of JSON in place. The scanner is lenient: it provides hints about arbitrary bodies and reports "absent"
+// where it cannot continue. It does not recurse, so depth costs nothing. Where valid JSON is required (Regenerate), it
+// is validated before.
 
 // skipSpace returns the index of the first byte at or after i that is not white space.
 func skipSpace(b []byte, i int) int {
@@ -30,7 +30,7 @@ func skipString(b []byte, i int) int {
 		}
 		i += n
 		escaped := 0
-		for b[i-1-escaped] == '\\' { // ends at the opening mark at the latest
+		for b[i-1-escaped] == '\\' { // stops at the opening mark at the latest
 			escaped++
 		}
 		i++
@@ -78,11 +78,11 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// span says where a member of an object stands in a text: its name with the quotation marks, and its value.
+// span is the position of an object's member in a text: its name with the quotation marks, and its value.
 type span struct{ name, nameEnd, start, end int32 }
 
-// members calls fn for each member of the object that starts at i. It stops when fn returns false or when the text can
-// not be read on. Texts are far below 2 GiB (reception bounds them).
+// members calls fn for each member of the object that starts at i. It stops when fn returns false or the text is
+// invalid. Texts are far below 2 GiB (reception bounds them).
 func members(b []byte, i int, fn func(m span) bool) {
 	if i >= len(b) || b[i] != '{' {
 		return
@@ -128,7 +128,7 @@ func elements(b []byte, i int, fn func(n, start, end int) bool) {
 	}
 }
 
-// nameIs reports whether a quoted member name means want.
+// nameIs reports whether a quoted member name equals want.
 func nameIs(quoted []byte, want string) bool {
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
@@ -206,7 +206,7 @@ func (v value) at(tokens []string) value {
 	return v
 }
 
-// text returns a scalar as text: a string without marks, a number or boolean as spelled; "" for all else.
+// text returns a scalar as text: a string without quotes, a number or boolean as written; "" for anything else.
 func (v value) text() string {
 	switch {
 	case len(v) == 0 || v[0] == '{' || v[0] == '[' || v[0] == 'n':
@@ -237,8 +237,8 @@ func (v value) isInteger() bool {
 	return len(digits) > 0
 }
 
-// parseJSON returns the JSON value that body seems to hold, behind a byte order mark too; nil when it does not start
-// like an object or array.
+// parseJSON returns the JSON value that body seems to hold, also after a byte order mark; nil if it does not start like
+// an object or array.
 func parseJSON(body []byte) value {
 	body = jsondoc.Unmarked(body)
 	i := skipSpace(body, 0)
@@ -248,7 +248,7 @@ func parseJSON(body []byte) value {
 	return value(body[i:])
 }
 
-// unescaped reads a token of a pointer (RFC 6901, section 4).
+// unescaped decodes a token of a pointer (RFC 6901, section 4).
 var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
 // tokens splits a pointer of RFC 6901.
@@ -264,7 +264,7 @@ func tokens(pointer string) []string {
 }
 
 // printable returns s with control characters and invalid UTF-8 replaced, cut to n bytes at a character, for values
-// that end up in columns, filters and logs. What takes their place is longer than they are, so the cut comes last.
+// that end up in columns, filters and logs. Replacements are longer than the original, so it cuts last.
 func printable(s string, n int) string {
 	clean := true
 	for i := range len(s) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// How a secret, as a person pastes it, becomes a key.
+// How a secret, as the user pasted it, becomes a key.
 const (
 	keyUTF8           = "utf8"             // its bytes
 	keyHex            = "hex"              // hex digits
@@ -23,8 +23,8 @@ const standardPrefix = "whsec_"
 // asymmetricPrefix marks a public key of Standard Webhooks, whose signatures are of version v1a.
 const asymmetricPrefix = "whpk_"
 
-// deriveKeys returns the keys that a secret may stand for, most likely first; none when it cannot be read or is empty,
-// because an empty key would let anybody sign.
+// deriveKeys returns the keys that a secret may stand for, most likely first. It returns none for an unreadable or
+// empty one: with an empty key anybody could sign.
 func deriveKeys(kind, secret string) [][]byte {
 	var keys [][]byte
 	add := func(key []byte, err error) {

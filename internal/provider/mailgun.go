@@ -11,8 +11,7 @@ import (
 )
 
 // Mailgun signs a timestamp and a token with the webhook signing key, and sends all three in the body: as /signature of
-// a JSON event, or as fields of a form, which is a multipart one where a mail has attachments. The rest of the body is
-// not signed.
+// a JSON event, or as form fields, multipart if a mail has attachments. The rest of the body is not signed.
 
 func mailgunClaim(in *input) (stamp, token, signature string) {
 	if len(in.doc()) == 0 {
@@ -44,7 +43,7 @@ func (s *scheme) verifyMailgun(in *input, secret string) reason {
 	return verified
 }
 
-// signMailgun exchanges the time and the signature in the body, which has to hold them; the token stays.
+// signMailgun replaces the time and the signature in the body, which must hold them; the token stays.
 func signMailgun(o *Outgoing, secret string, at time.Time) error {
 	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
 	_, token, signature := mailgunClaim(in)
@@ -89,7 +88,7 @@ func signMailgun(o *Outgoing, secret string, at time.Time) error {
 	return nil
 }
 
-// TimesSigned reports whether the body holds a signature of its sender that is over a time of the body.
+// TimesSigned reports whether the body holds a signature over a time in the body.
 func TimesSigned(d Detection, o Outgoing) bool {
 	s := table().byID[d.Provider]
 	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// verifyNetlify checks a compact JWS (RFC 7515) with HS256, whose claim sha256 is the digest of the body. The algorithm
-// is fixed: what the token says of itself is only compared, never followed.
+// verifyNetlify verifies a compact JWS (RFC 7515) with HS256, whose claim sha256 is the digest of the body. The
+// algorithm is fixed: the token's own header is only compared, never followed.
 func (s *scheme) verifyNetlify(in *input, secret string) reason {
 	token := ""
 	for _, h := range s.Headers {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// filling writes the bytes that a scheme signs, without copying the body.
+// filling writes the signed bytes of a scheme without copying the body.
 type filling struct {
 	in     *input
 	parts  []payloadPart
@@ -65,9 +65,8 @@ func (f *filling) write(w io.Writer) {
 	}
 }
 
-// urls returns the spellings of the URL that a sender may have signed: those given, in order, each as it is, with and
-// without the default port (providers.md section 3, 5). A port of its own may be left out too, as the official
-// libraries of Twilio do.
+// urls returns the URLs that a sender may have signed: the given ones in order, each as it is, and with and without the
+// default port (providers.md section 3, 5). Twilio's official libraries also omit other ports.
 func (in *input) urls() []string {
 	var all []string
 	add := func(u string) {
@@ -100,9 +99,9 @@ func (in *input) urls() []string {
 	return all
 }
 
-// sortedURL is what Plivo's third version signs: the URL with its path and query decoded and the query sorted, then the
-// parameters of the form sorted. After a query, dots at the end are dropped, those of a last value included, as its own
-// libraries do.
+// sortedURL returns what Plivo's third version signs: the URL with its path and query decoded and the query sorted,
+// then the sorted form parameters. After a query, trailing dots are dropped, even those of a last value, as in Plivo's
+// own libraries.
 func sortedURL(url string, params []pair) string {
 	base, rawQuery, _ := strings.Cut(url, "?")
 	base = unescapePath(base)
@@ -129,8 +128,8 @@ func sortedURL(url string, params []pair) string {
 	return b.String()
 }
 
-// orderedURL is the same as other libraries of Plivo read it: the path stays as it is, the values of a repeated name
-// are sorted too, and no dot is dropped.
+// orderedURL is sortedURL as other Plivo libraries implement it: the path is not decoded, the values of a repeated name
+// are sorted, too, and no dot is dropped.
 func orderedURL(url string, params []pair) string {
 	base, rawQuery, _ := strings.Cut(url, "?")
 	query := parseForm(rawQuery)

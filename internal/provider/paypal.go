@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// PayPal signs the transmission's id and time, the id of the webhook as its dashboard shows it, and the CRC-32 of the
-// body. The certificate stands at an address that a header names. The config's secret is the id of the webhook; a
-// certificate or public key in PEM behind it is used as it is, and nothing is fetched.
+// PayPal signs the transmission's id and time, the webhook's id from its dashboard, and the CRC-32 of the body. The
+// certificate is at a URL that a header names. The config's secret is the webhook's id; if a certificate or public key
+// in PEM follows it, that is used and nothing is fetched.
 
-// paypalHosts serve the certificates, below paypalCerts.
+// paypalHosts are the hosts of the certificates, which are below paypalCerts.
 var paypalHosts = map[string]bool{"api.paypal.com": true, "api-m.paypal.com": true, "api.sandbox.paypal.com": true, "api-m.sandbox.paypal.com": true}
 
 const paypalCerts = "/v1/notifications/certs/"

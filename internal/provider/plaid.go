@@ -11,9 +11,9 @@ import (
 )
 
 // Plaid sends a compact JWS (RFC 7515) with ES256, whose claims are the digest of the body and the time. Its keys are
-// not public: each customer asks the API for them with the credentials of the account. The config's secret is either
-// such a key, as the JWK that the API answers with, or the credentials: {"client_id": "…", "secret": "…",
-// "environment": "production" or "sandbox"}.
+// not public: each customer requests them from the API with the account's credentials. The config's secret is either
+// such a key, as the JWK in the API's answer, or the credentials: {"client_id": "…", "secret": "…", "environment":
+// "production" or "sandbox"}.
 
 // plaidHosts are the hosts of the API, by environment.
 var plaidHosts = map[string]string{"": "production.plaid.com", "production": "production.plaid.com", "sandbox": "sandbox.plaid.com"}
@@ -27,7 +27,7 @@ func (s *scheme) verifyPlaid(in *input, token, secret string, tolerance, at int6
 	if !ok || !ok2 || err != nil || err2 != nil || err3 != nil {
 		return malformedSignature
 	}
-	// The algorithm is fixed: what the token says of itself is only compared, never followed.
+	// The algorithm is fixed: the token's own header is only compared, never followed.
 	if parseJSON(header).child("alg").text() != "ES256" {
 		return noSupportedScheme
 	}
@@ -64,7 +64,7 @@ func (s *scheme) verifyPlaid(in *input, token, secret string, tolerance, at int6
 	return verified
 }
 
-// plaidKey says where the key of an id is asked for, if the secret holds credentials.
+// plaidKey returns where to request the key of an id, if the secret holds credentials.
 func plaidKey(secret, kid string) (KeyRef, bool) {
 	var account struct {
 		ClientID    string `json:"client_id"`

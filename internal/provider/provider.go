@@ -1,10 +1,10 @@
-// Package provider knows the senders of webhooks: who sent a request, what it announces, whether it is genuine
-// and why not, how a sender's handshake is answered, and how a delivery is signed or given a new identity.
+// Package provider knows the senders of webhooks: who sent a request, what it announces, whether its signature is valid
+// and why not, how to answer a handshake, and how to sign a delivery or give it a new identity.
 //
 // It is pure: no clock, no network, no storage. Requests go in, verdicts and new requests come out. Six providers
 // (github, stripe, shopify, slack, twilio, generic_hmac) have a file each; all others are rows of table.json, whose
-// signature schemes are a closed set of algorithms (see scheme.go). A contributor adds a provider by adding a row
-// and a vector. Everything is safe for concurrent use.
+// signature schemes are a closed set of algorithms (see scheme.go). To add a provider, add a row and a test vector.
+// Everything is safe for concurrent use.
 package provider
 
 import (
@@ -18,28 +18,28 @@ import (
 // Request is a webhook as it was received.
 type Request struct {
 	Method   string
-	URL      string   // the configured public form, as the sender is believed to have used it
-	URLs     []string // further spellings to try where the URL is signed, in order
+	URL      string   // the public URL that the sender presumably used
+	URLs     []string // further spellings to try if the URL is signed, in order
 	Path     string
 	RawQuery string // as received, without the question mark
 	Headers  hookglass.Headers
-	Body     []byte // wire bytes, still compressed where Content-Encoding says so
+	Body     []byte // wire bytes, still compressed if there is a Content-Encoding
 
-	ReceivedAt time.Time // timestamps are judged against it, never against the time of viewing
+	ReceivedAt time.Time // timestamps are compared with it, not with the time of viewing
 	Hint       string    // the endpoint's provider field: breaks a tie, never overrides
 
-	// Keys returns what a sender publishes at an address, nil when that is not known. It must not wait. Without it no
-	// such key is known.
+	// Keys returns the key that a sender publishes at a URL, or nil if it is not known. It must not block. It may be
+	// nil.
 	Keys func(KeyRef) []byte
 }
 
-// Detection is what a request says about itself. Nothing in it is proven; see Verify. Empty: not known.
+// Detection is what a request claims about itself. Nothing in it is proven; see Verify. Empty fields are unknown.
 type Detection struct {
 	Provider   string // hookglass.UnknownProvider rather than a guess
 	EventType  string
-	EventID    string // names the event, equal in every delivery of it
-	DeliveryID string // names this delivery
-	Relay      string // a tunnel or gateway that passed the request on
+	EventID    string // identifies the event; the same in all its deliveries
+	DeliveryID string // identifies this delivery
+	Relay      string // a tunnel or gateway that relayed the request
 	Inner      string // the provider inside an envelope
 	Flavour    string // the variant of a provider, for example forgejo
 }
@@ -48,7 +48,7 @@ type Detection struct {
 type Config struct {
 	ID       int64
 	Provider string
-	Secrets  []string // any may match while a secret is being rotated; the first signs
+	Secrets  []string // any may match, for rotation; the first is used to sign
 	Options  hookglass.GenericOptions
 }
 
@@ -56,16 +56,16 @@ type Config struct {
 type Verdict struct {
 	Status      hookglass.SignatureStatus
 	Reason      string  // a stable code, when failed, or key_unavailable
-	Message     string  // one sentence for a person, where there is a reason; holds neither secret nor expected signature
+	Message     string  // with a Reason: one sentence for the user, without secrets or the expected signature
 	ConfigID    int64   // the config that matched
 	SecretIndex int     // which of its secrets matched
-	Needs       *KeyRef // with key_unavailable: the key to judge with
+	Needs       *KeyRef // with key_unavailable: the key that is needed
 }
 
-// Finding is what Diagnose found out about a signature.
+// Finding is the result of Diagnose.
 type Finding struct {
 	Code        string // stable; see the Finding constants
-	Message     string // one sentence that a person can act on
+	Message     string // one sentence that the user can act on
 	ConfigID    int64  // the config whose secret matched, 0 when none did
 	SecretIndex int
 }
@@ -75,12 +75,12 @@ type Answer struct {
 	Status  int
 	Headers hookglass.Headers
 	Body    []byte
-	// Ordinary marks the answer that a sender wants for each delivery rather than for a question: an endpoint's own
-	// answer goes before it.
+	// Ordinary marks an answer that a sender expects to each delivery rather than to a handshake; an endpoint's own
+	// answer takes precedence.
 	Ordinary bool
 }
 
-// Outgoing is a request to be sent: a sample, or a captured request on its way to a target.
+// Outgoing is a request to send: a sample, or a captured request to a target.
 type Outgoing struct {
 	Method  string
 	URL     string // the whole target
@@ -102,14 +102,14 @@ type Info struct {
 	FirstClass       bool
 	Verifiable       bool     // signatures can be checked with a configured secret
 	Signable         bool     // signatures can be made with a configured secret
-	SignatureHeaders []string // what Strip removes
+	SignatureHeaders []string // removed by Strip
 }
 
 // SampleEvent names one of the embedded samples.
 type SampleEvent struct {
 	Provider  string
 	Event     string // the name used with Sample
-	EventType string // what Detect will say; empty where the sender names none
+	EventType string // the result of Detect; empty if the sender names none
 }
 
 // Known describes the provider with the given id.

@@ -9,7 +9,7 @@ import (
 	"encoding/pem"
 )
 
-// publicKeyKind reports whether a kind of scheme checks with a public key, so that only the sender can sign.
+// publicKeyKind reports whether schemes of a kind verify with a public key, so that only the sender can sign.
 func publicKeyKind(kind string) bool { return kind == "ed25519" || kind == "ecdsa" || kind == "rsa" }
 
 // verifyPublic checks a signature made with the private key of the sender. key is a public key in the form of its kind:

@@ -15,29 +15,28 @@ import (
 	"strings"
 )
 
-// Some senders sign with a private key and publish the public one at an address that the delivery names. Fetching it is
-// not for this package: Verify says which key it needs, and is called again by whoever has it.
+// Some senders sign with a private key and publish the public key at a URL that the delivery names. This package does
+// not fetch it: Verify returns which key it needs, and is called again once the caller has it.
 
-// KeyRef names a public key that a sender publishes. It is made by Verify alone, and its address is always below https
-// and on a host that is the sender's own: what a request claims is never enough to have something fetched from
-// elsewhere.
+// KeyRef names a public key that a sender publishes. Only Verify creates one, always with an https URL on a host of the
+// sender: the content of a request must never make us fetch from elsewhere.
 type KeyRef struct {
 	URL string
-	// Post is JSON that the key is asked for with, "" where the address alone does. It holds a credential of the
-	// config, so it is not for logs.
+	// Post is JSON to request the key with; "" means a plain GET. It contains a credential of the config and must not
+	// be logged.
 	Post string
 }
 
-// String returns the address, without what it is asked with.
+// String returns the URL, without Post.
 func (k KeyRef) String() string { return k.URL }
 
-// KeyUnavailable is the reason of a verdict that awaits a published key.
+// KeyUnavailable is the reason of a verdict that needs a published key.
 const KeyUnavailable = "key_unavailable"
 
-// maxKeyAnswer bounds what is read as a key; certificates have 2 to 4 KiB.
+// maxKeyAnswer bounds the size of a key; certificates have 2 to 4 KiB.
 const maxKeyAnswer = 64 << 10
 
-// Accepts reports whether an answer from the address of the key is one.
+// Accepts reports whether an answer from the key's URL is a key.
 func (k KeyRef) Accepts(answer []byte) bool {
 	if len(answer) > maxKeyAnswer {
 		return false
@@ -49,7 +48,7 @@ func (k KeyRef) Accepts(answer []byte) bool {
 	return parsePEM(answer) != nil
 }
 
-// key returns what is known at an address. When nothing is, the request is remembered as in need of it.
+// key returns the published key if it is known. Otherwise it records that the request needs it.
 func (in *input) key(ref KeyRef) []byte {
 	if in.Keys != nil {
 		if answer := in.Keys(ref); answer != nil {
@@ -78,8 +77,8 @@ func parsePEM(text []byte) crypto.PublicKey {
 	return parsePKIX(block.Bytes)
 }
 
-// ownAddress returns the address if it is one that a key may be fetched from: https, one of the hosts, the usual port,
-// and nothing but a path.
+// ownAddress returns a URL if a key may be fetched from it: https, one of the given hosts, the default port, and only a
+// path.
 func ownAddress(address string, own func(host, path string) bool) (string, bool) {
 	if len(address) > 512 {
 		return "", false
@@ -107,7 +106,7 @@ func isWord(s string, least, most int) bool {
 	return true
 }
 
-// jwk is an elliptic public key (RFC 7517), of which only P-256 is understood.
+// jwk is an elliptic-curve public key (RFC 7517); only P-256 is supported.
 type jwk struct {
 	Kty, Crv, Kid, X, Y string
 	ExpiredAt           *int64 `json:"expired_at"` // Plaid's, seconds
@@ -124,7 +123,7 @@ func (k jwk) public() (*ecdsa.PublicKey, bool) {
 	return pub, err == nil
 }
 
-// readJWK reads a JWK, by itself or as the member "key" of an answer.
+// readJWK parses a JWK, either bare or as the member "key" of an answer.
 func readJWK(text []byte) (jwk, bool) {
 	var answer struct {
 		Key *jwk
@@ -141,7 +140,7 @@ func readJWK(text []byte) (jwk, bool) {
 	return k, ok
 }
 
-// verifyES256 checks a signature of JWS (RFC 7518 section 3.4): two numbers of 32 bytes.
+// verifyES256 verifies an ES256 signature (RFC 7518 section 3.4): two numbers of 32 bytes.
 func verifyES256(pub *ecdsa.PublicKey, sum, signature []byte) bool {
 	if len(signature) != 64 {
 		return false
@@ -149,7 +148,7 @@ func verifyES256(pub *ecdsa.PublicKey, sum, signature []byte) bool {
 	return ecdsa.Verify(pub, sum, new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:]))
 }
 
-// verifyRSA checks an RSA signature with a key that was published or configured.
+// verifyRSA verifies an RSA signature with a published or configured key.
 func verifyRSA(pub crypto.PublicKey, id crypto.Hash, sum, signature []byte) bool {
 	key, ok := pub.(*rsa.PublicKey)
 	return ok && rsa.VerifyPKCS1v15(key, id, sum, signature) == nil

@@ -2,8 +2,7 @@ package provider
 
 import "fmt"
 
-// reason is the outcome of a check, in ascending order of how much it says: of several failures the greatest is
-// reported.
+// reason is the outcome of a check, ordered by how specific it is: of several failures the greatest is reported.
 type reason int
 
 const (
@@ -19,7 +18,7 @@ const (
 	signatureMismatch
 	bodyHashMismatch
 	timestampOutOfTolerance
-	keyUnavailable // nothing was judged; see KeyRef
+	keyUnavailable // nothing was checked; see KeyRef
 	verified
 )
 
@@ -56,7 +55,7 @@ func (r reason) code() string {
 	return ""
 }
 
-// message returns a sentence for a person. where names the signature's place.
+// message returns a sentence for the user. where names the signature's place.
 func (r reason) message(name, where string) string {
 	switch r {
 	case unusableSecret:

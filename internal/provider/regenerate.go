@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// commonFields stands in the table for the identity fields of senders whose own are not known.
+// commonFields is the table's word for the identity fields of senders without known ones.
 const commonFields = "common"
 
 // commonIDs are the names of identity fields of unknown senders (providers.md section 5).
@@ -36,18 +36,17 @@ func NewIdentity() Identity {
 	}
 }
 
-// Change is an identity that Regenerate has made: where it stands, "header:<name>" or "body:<pointer>", and the new
-// value, that of a body as it reads.
+// Change is a changed identity: its place, "header:<name>" or "body:<pointer>", and the new value, unescaped.
 type Change struct{ Place, Value string }
 
-// InHeader reports whether it stands in a header, and in which one.
+// InHeader reports whether the change is in a header, and in which one.
 func (c Change) InHeader() (name string, ok bool) { return strings.CutPrefix(c.Place, "header:") }
 
-// Regenerate gives o a new delivery identity (providers.md section 5) and lists what changed, in order. Senders with a
-// delivery-id header get a new one there; others get a suffix on the identity fields of the body, which is edited in
-// place, so that key order, white space, escapes and number spelling survive. An empty list means that nothing can be
-// changed safely. configs are those of the endpoint: a generic_hmac config with an id header makes that the delivery-id
-// header of senders not known. It answers validation_failed when the body is not one valid JSON text.
+// Regenerate gives o a new delivery identity (providers.md section 5) and lists the changes in order. Senders with a
+// delivery-id header get a new value there; for others the identity fields of the body get a suffix, edited in place,
+// so that key order, white space, escapes and number formats survive. An empty list means that nothing can be changed
+// safely. configs are those of the endpoint: a generic_hmac config with an id header makes that the delivery-id header
+// of unknown senders. It answers validation_failed if the body is not one valid JSON text.
 func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoing, []Change, error) {
 	if !json.Valid(o.Body) {
 		return o, nil, hookglass.Invalid("identity_mode", "regenerate requires a JSON body")
@@ -78,7 +77,7 @@ func Regenerate(o Outgoing, d Detection, configs []Config, id Identity) (Outgoin
 	return o, changed, nil
 }
 
-// headers sets all delivery-id headers that are present to one new value, or adds the first.
+// headers sets all present delivery-id headers to one new value, or adds the first.
 func (r regeneration) headers(h hookglass.Headers, uuid string) (hookglass.Headers, []Change) {
 	var changed []Change
 	if len(r.Headers) == 0 {
@@ -142,7 +141,7 @@ func (e *editor) commonOf(start int, pointer string) {
 	e.edit(found)
 }
 
-// listed edits the fields that pointers name, * standing for any element. Fields of one object are judged together.
+// listed edits the fields that pointers name, with * for any element. Fields of one object are considered together.
 func (e *editor) listed(start int, pointers [][]string) {
 	byObject := map[string][]field{}
 	var order []string
@@ -182,7 +181,7 @@ func (e *editor) find(start int, path []string, pointer string, emit func(object
 	})
 }
 
-// edit gives strings the suffix. Integers get digits when there is no string among the fields and the result is safe.
+// edit appends the suffix to strings. Integers get digits if none of the fields is a string and the result is safe.
 func (e *editor) edit(fields []field) {
 	texts := 0
 	for _, f := range fields {
@@ -206,7 +205,7 @@ func (e *editor) edit(fields []field) {
 	}
 }
 
-// apply returns the edited text and what changed, in the order of the text.
+// apply returns the edited text and the changes, in the order of the text.
 func (e *editor) apply() ([]byte, []Change) {
 	if len(e.inserts) == 0 {
 		return e.text, nil

@@ -15,7 +15,7 @@ import (
 //go:embed samples
 var sampleFiles embed.FS
 
-// sample is an entry of samples/samples.json; its body is a file beside it, exact to the byte.
+// sample is an entry of samples/samples.json; its exact body is a file beside it.
 type sample struct {
 	Provider, Name, Event, Method, Query string
 	Headers                              [][2]string
@@ -43,10 +43,10 @@ func Samples() []SampleEvent {
 	return all
 }
 
-// Sample returns a sample event of a provider as a request to target, not signed yet (see Sign). event is the sample's
-// name or the provider's event type, in any spelling of its separators: "pull_request", "pull_request.opened" and
-// "pull_request-opened" name the same; an empty one names the provider's first sample. Its ids are always the same; see
-// Regenerate. It answers validation_failed, naming what there is.
+// Sample returns a sample event of a provider as an unsigned request to target (see Sign). event is the sample's name
+// or the provider's event type, with any separators: "pull_request", "pull_request.opened" and "pull_request-opened"
+// are the same; "" is the provider's first sample. Its ids are always the same; see Regenerate. It answers
+// validation_failed with the available names.
 func Sample(providerID, event, target string) (Outgoing, error) {
 	wanted := plain(event)
 	var named, typed *sample
@@ -84,7 +84,7 @@ func Sample(providerID, event, target string) (Outgoing, error) {
 	return o, nil
 }
 
-// noSample says which samples there are instead.
+// noSample returns the error that lists the available samples.
 func noSample(providerID string) error {
 	var providers, events []string
 	for _, s := range samples() {

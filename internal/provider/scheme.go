@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// Bounds of what is looked at in a request that presents many signatures.
+// Bounds of what is checked in a request that presents many signatures.
 const (
 	maxEntries  = 32 // in one header
 	maxPresents = 16 // headers
@@ -25,35 +25,35 @@ const (
 //	adyen, contentful, mailgun, netlify, paypal, plaid, sns   what only that provider does; see the file of that name
 type scheme struct {
 	Kind     string   `json:"kind"`
-	Headers  []string `json:"headers"`  // where the signature stands; a final * stands for anything
+	Headers  []string `json:"headers"`  // with the signature; a final * is a wildcard
 	Hash     string   `json:"hash"`     // sha256 (default), sha1, sha512
 	Encoding string   `json:"encoding"` // hex (default), base64, any
-	Prefix   string   `json:"prefix"`   // stands before the digest
-	List     string   `json:"list"`     // separates the entries of a list; entries without the prefix do not count
+	Prefix   string   `json:"prefix"`   // precedes the digest
+	List     string   `json:"list"`     // the separator of a list; entries without the prefix are ignored
 	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {time} {id} {url} {base_url} {encoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name} {names} {values}
-	// VersionHeader says which of the payloads is signed, as Versions call them; where it is missing, any may be.
+	// VersionHeader selects the signed payload by the names in Versions; without the header any of them may be signed.
 	VersionHeader string   `json:"version_header"`
 	Versions      []string `json:"versions"`
 
-	Key      string `json:"key"` // how the secret is read; see key.go
+	Key      string `json:"key"` // how the key is derived from the secret; see key.go
 	IDHeader string `json:"id_header"`
 
-	// NamesField is the entry of the list that names, with blanks between them, the headers that are signed too. A
-	// value without it is of another scheme.
+	// NamesField is the list entry that names additional signed headers, separated by blanks. A value without this
+	// entry belongs to another scheme.
 	NamesField string `json:"names_field"`
 
 	TimeHeader string `json:"time_header"`
-	TimeField  string `json:"time_field"` // the entry of the list that holds the time
+	TimeField  string `json:"time_field"` // the list entry with the time
 	TimeBody   string `json:"time_body"`  // a pointer into the body
 	TimeUnit   string `json:"time_unit"`  // s (default), ms, rfc3339, http
-	Tolerance  int64  `json:"tolerance"`  // seconds; 0: none is checked
+	Tolerance  int64  `json:"tolerance"`  // seconds; 0: not checked
 	PastOnly   bool   `json:"past_only"`  // a time in the future is accepted
 
 	exact    bool // blanks around entries are not trimmed
 	lenient  bool // any word and "=" may stand before the digest (generic_hmac)
 	payloads [][]payloadPart
 	timePath []string
-	// first chooses in which of Headers a request that has none of them is signed; nil: in the first.
+	// first selects the header of Headers to sign in if a request has none of them; nil: the first.
 	first func(hookglass.Headers) string
 }
 
@@ -153,7 +153,7 @@ func (s *scheme) presented(in *input) bool {
 	return false
 }
 
-// namesIn returns the headers that a value says are signed too, "" where it names none.
+// namesIn returns the additional signed headers that a value names, or "".
 func (s *scheme) namesIn(value string) string {
 	for entry := range strings.SplitSeq(value, s.List) {
 		if names, ok := strings.CutPrefix(strings.TrimSpace(entry), s.NamesField+"="); ok {
@@ -172,7 +172,7 @@ func (s *scheme) isHeader(name string) bool {
 	return false
 }
 
-// headerMatches compares names without case; a final * of the pattern stands for anything.
+// headerMatches compares names without case; a final * of the pattern is a wildcard.
 func headerMatches(pattern, name string) bool {
 	if p, wild := strings.CutSuffix(pattern, "*"); wild {
 		return len(name) >= len(p) && strings.EqualFold(name[:len(p)], p)
@@ -180,15 +180,15 @@ func headerMatches(pattern, name string) bool {
 	return len(pattern) == len(name) && strings.EqualFold(pattern, name)
 }
 
-// claim is a signature as presented, decoded.
+// claim is a presented signature, decoded.
 type claim struct {
 	digests [][]byte
-	time    string // as spelled
+	time    string // as written
 	id      string
-	names   string // of the headers that are signed too
+	names   string // of additional signed headers
 }
 
-// verify checks the signature of a request with one secret. tolerance is in seconds; negative: the time is not judged.
+// verify checks the signature of a request with one secret. tolerance is in seconds; negative: the time is not checked.
 func (s *scheme) verify(in *input, secret string, tolerance, at int64) reason {
 	switch s.Kind {
 	case "adyen":
@@ -307,7 +307,7 @@ func (s *scheme) parse(in *input, header string) (claim, reason) {
 	return c, noSupportedScheme
 }
 
-// readEntries reads the digests, and a time where one stands among them. It reports whether an entry is malformed.
+// readEntries parses the digests, and the time if it is among them. It reports whether an entry is malformed.
 func (s *scheme) readEntries(header string, c *claim) (malformed bool) {
 	rest := header
 	for more := true; more && len(c.digests) < maxEntries; {
@@ -349,13 +349,13 @@ func (s *scheme) readDigest(text string) ([]byte, bool) {
 	return digest, ok
 }
 
-// otherVersion reports whether a value names another version of a versioned scheme: v1= where v0= is known.
+// otherVersion reports whether a value is of another version of a versioned scheme: v1= when v0= is expected.
 func otherVersion(header, prefix string) bool {
 	return len(prefix) == 3 && prefix[0] == 'v' && prefix[2] == '=' &&
 		len(header) > 3 && header[0] == 'v' && header[1] >= '0' && header[1] <= '9' && header[2] == '='
 }
 
-// matches reports whether one of the presented digests is right for the key.
+// matches reports whether one of the presented digests is correct for the key.
 func (s *scheme) matches(in *input, c claim, key []byte, secret string) bool {
 	if !s.uses("url") {
 		return s.matchesURL(in, c, key, secret, "")

@@ -13,7 +13,7 @@ import (
 )
 
 // Sign signs o as the config's provider would, with the first secret of c and the given time (providers.md section 6).
-// Old signatures are replaced in place, in the spelling that they came in; a provider that signs the URL signs o.URL,
+// Old signatures are replaced in place, with the header names as they were; a provider that signs the URL signs o.URL,
 // which may gain a query parameter. It answers validation_failed for a provider that cannot be signed for, and for a
 // config without a usable secret.
 func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
@@ -55,9 +55,9 @@ func (s *sender) signable() bool {
 	return len(s.Signatures) > 0 && !s.Unsigned && !publicKeyKind(s.Signatures[0].Kind)
 }
 
-// toSign returns the schemes to sign with: the preferred one always, an older one only where it was captured. Of
-// schemes any of which may count (GitLab's token and signature), those captured, else the one that the secret is made
-// for. Of schemes that share a header, which has place for one signature, the first.
+// toSign returns the schemes to sign with: the preferred one always, an older one only if it was captured. If any of
+// several schemes may count (GitLab's token and signature), those captured, or else the one that the secret fits. Of
+// schemes that share a header, which has room for one signature, only the first.
 func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 	in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
 	var captured []*scheme
@@ -67,7 +67,7 @@ func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 		}
 	}
 	switch {
-	case j.ID == "github": // the new signature always, the old one where it was
+	case j.ID == "github": // always the new signature, the old one if it was there
 		if len(captured) == 1 && captured[0] == j.schemes[1] {
 			return j.schemes
 		}
@@ -85,7 +85,7 @@ func (j *judge) toSign(o *Outgoing, secret string) []*scheme {
 	return j.schemes[:1]
 }
 
-// sharesHeader reports whether the signature of another scheme stands where this one's does.
+// sharesHeader reports whether another scheme uses the same header for its signature.
 func (s *scheme) sharesHeader(other *scheme) bool {
 	return len(s.Headers) > 0 && len(other.Headers) > 0 && strings.EqualFold(s.Headers[0], other.Headers[0])
 }
@@ -143,8 +143,8 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	return nil
 }
 
-// requestedURL is a target as its receiver can know it: without the fragment, and with the slash that a request has
-// where the path is empty (RFC 9112, section 3.2.1).
+// requestedURL returns a target as its receiver sees it: without the fragment, and with a slash for an empty path (RFC
+// 9112, section 3.2.1).
 func requestedURL(target string) string {
 	target, _, _ = strings.Cut(target, "#")
 	scheme, rest, ok := strings.Cut(target, "://")
@@ -158,8 +158,8 @@ func requestedURL(target string) string {
 	return scheme + "://" + rest[:end] + "/" + rest[end:]
 }
 
-// replaced returns the body with the value of a JSON string, or another span of text, at each place exchanged. The
-// places are in order and the text between them stays, byte for byte.
+// replaced returns the body with the spans at the given places, such as JSON strings, replaced by texts. The places are
+// in order, and the text between them is unchanged.
 func replaced(body []byte, places []field, texts []string) []byte {
 	out := make([]byte, 0, len(body)+64)
 	last := 0
@@ -175,7 +175,7 @@ func bodyUnsignable(why string) error {
 	return hookglass.Invalid("signature_mode", "can not be resign: %s", why)
 }
 
-// stampFor returns the time to sign, spelled as the scheme does.
+// stampFor returns the time to sign, formatted as the scheme requires.
 func (s *scheme) stampFor(o *Outgoing, at time.Time) (string, bool) {
 	if s.timePath != nil {
 		in := &input{Request: &Request{Headers: o.Headers, Body: o.Body}}
@@ -193,8 +193,8 @@ func (s *scheme) stampFor(o *Outgoing, at time.Time) (string, bool) {
 	return strconv.FormatInt(at.Unix(), 10), true
 }
 
-// place puts a signature where the old ones stood. Where the names are spellings of one signature all that were
-// captured get it; further ones of a family (other keys, an older secret) go, because only the signing secret is known.
+// place puts a signature where the old ones were. If the names are spellings of one signature, all captured ones get
+// it. Others of a family (other keys, an older secret) are removed, because only the signing secret is known.
 func (s *scheme) place(o *Outgoing, text string) {
 	if family := s.Headers[len(s.Headers)-1]; strings.HasSuffix(family, "*") {
 		name := s.Headers[0]

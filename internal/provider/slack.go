@@ -1,7 +1,7 @@
 package provider
 
 // Slack signs its version, the timestamp header and the body. The timestamp may be 300 seconds off in either direction,
-// as its documentation says (one of its libraries looks at the past alone).
+// according to its documentation (one of its libraries checks only the past).
 func slackSchemes() []*scheme {
 	return []*scheme{{
 		Headers: []string{"X-Slack-Signature"}, Encoding: "hex", Prefix: "v0=", TimeHeader: "X-Slack-Request-Timestamp",
@@ -9,10 +9,10 @@ func slackSchemes() []*scheme {
 	}}
 }
 
-// describeSlack reads the three shapes of Slack's requests: JSON events, interactions (JSON in the form field payload)
+// describeSlack handles the three forms of Slack's requests: JSON events, interactions (JSON in the form field payload)
 // and slash commands (a plain form).
 func describeSlack(in *input, d *Detection) {
-	if in.isForm() && len(in.doc()) == 0 { // what is tried by hand is often JSON that calls itself a form
+	if in.isForm() && len(in.doc()) == 0 { // manual tests often send JSON labelled as a form
 		if payload, ok := formValue(in.params(), "payload"); ok {
 			d.EventType = printable(parseJSON([]byte(payload)).child("type").text(), fieldBytes)
 		} else if _, ok := formValue(in.params(), "command"); ok {

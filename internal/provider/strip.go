@@ -7,9 +7,9 @@ import (
 	"hookglass"
 )
 
-// Strip returns the headers without the provider's signature headers (providers.md section 6). Of an unknown sender the
-// signature headers of all providers go, but never Authorization. Configs name the headers of generic_hmac. h is not
-// changed.
+// Strip returns the headers without the provider's signature headers (providers.md section 6). For an unknown sender it
+// removes the signature headers of all providers, but never Authorization. configs name the headers of generic_hmac. h
+// is not changed.
 func Strip(d Detection, h hookglass.Headers, configs ...Config) hookglass.Headers {
 	t := table()
 	patterns := t.strip
@@ -34,8 +34,8 @@ func Strip(d Detection, h hookglass.Headers, configs ...Config) hookglass.Header
 	return kept
 }
 
-// setHeader returns the headers with one field of that name: in the place and spelling of the first one there is, else
-// at the end. h is not changed.
+// setHeader returns the headers with exactly one field of that name: in the place and spelling of the first existing
+// one, or at the end. h is not changed.
 func setHeader(h hookglass.Headers, name, value string) hookglass.Headers {
 	set := make(hookglass.Headers, 0, len(h)+1)
 	done := false

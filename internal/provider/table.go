@@ -12,7 +12,7 @@ import (
 //go:embed table.json
 var tableJSON []byte
 
-// table is the parsed table.json. It is the program's own data: a mistake in it is found by any test.
+// table is the parsed table.json, which is part of the program: any test finds a mistake in it.
 var table = sync.OnceValue(func() *senders {
 	t, err := parseTable(tableJSON)
 	if err != nil {
@@ -25,40 +25,40 @@ var table = sync.OnceValue(func() *senders {
 type row struct {
 	ID         string       `json:"id"`
 	Name       string       `json:"name"`
-	Match      []string     `json:"match"`       // any of these conjunctions names the provider
+	Match      []string     `json:"match"`       // any of these conjunctions identifies the provider
 	Hint       []string     `json:"hint"`        // ... or of these, on an endpoint configured for it
-	Event      []string     `json:"event"`       // the event type: the first template that yields something
-	Action     []string     `json:"action"`      // likewise: what was done, where the event type does not say it
+	Event      []string     `json:"event"`       // the event type: the first template with a result
+	Action     []string     `json:"action"`      // likewise: the action, if the event type does not include it
 	EventID    []string     `json:"event_id"`    // likewise
 	DeliveryID []string     `json:"delivery_id"` // likewise
 	Flavours   [][2]string  `json:"flavours"`    // conjunction and name: variants of the provider, the first that holds
-	Envelope   *envelope    `json:"envelope"`    // where deliveries of other senders are enclosed
-	Signatures []*scheme    `json:"signatures"`  // the first whose header is present counts, so that none can be downgraded
+	Envelope   *envelope    `json:"envelope"`    // where deliveries of other senders are embedded
+	Signatures []*scheme    `json:"signatures"`  // the first whose header is present counts, to prevent downgrades
 	Any        bool         `json:"any"`         // ... any of them may count
 	Unsigned   bool         `json:"unsigned"`    // deliveries can be verified but not signed here
 	Strip      []string     `json:"strip"`       // signature headers; a final * stands for anything
 	Regenerate regeneration `json:"regenerate"`
 }
 
-// envelope says where a body encloses another sender's.
+// envelope describes where a body embeds a delivery of another sender.
 type envelope struct {
 	Pointer string      `json:"pointer"` // to a string that holds JSON
-	Known   [][2]string `json:"known"`   // conjunction and name of senders that are met enclosed alone
+	Known   [][2]string `json:"known"`   // conjunction and name of senders that only occur embedded
 	path    []string
 	known   []named
 }
 
-// named is a conjunction with what it stands for.
+// named is a conjunction with the name it stands for.
 type named struct {
 	when conjunction
 	name string
 }
 
-// regeneration says what a new delivery identity changes (providers.md section 5).
+// regeneration describes what a new delivery identity changes (providers.md section 5).
 type regeneration struct {
-	Headers []string `json:"headers"` // get the new UUID where present
+	Headers []string `json:"headers"` // get the new UUID if present
 	Present bool     `json:"present"` // when none is present, none is added
-	Body    []string `json:"body"`    // pointers that get the suffix when no header was changed or added; * is any element; "common": common id fields
+	Body    []string `json:"body"`    // pointers to fields that get the suffix if no header was changed or added; * is any element; "common": commonIDs
 }
 
 // sender is a row ready for use.
@@ -81,7 +81,7 @@ type rule struct {
 	order  int // strength × 10000 + position in the table
 }
 
-// Strengths, weaker ones greater (providers.md section 1).
+// Strengths; greater is weaker (providers.md section 1).
 const (
 	byOrdered = iota // headers of a provider whose headers others copy, in their settled order
 	byHeader
@@ -102,13 +102,13 @@ type senders struct {
 	relays  []relay           // by the beginning of a header's lower-case name
 }
 
-// known is what the presence of a header may mean.
+// known is what the presence of a header implies.
 type known struct {
-	rules []rule // which need this header
+	rules []rule // rules that need this header
 	relay string // the gateway that sends it
 }
 
-// relay is a gateway that marks what it passes on by headers with a prefix.
+// relay is a gateway that adds headers with a prefix to what it relays.
 type relay struct{ prefix, id string }
 
 func parseTable(text []byte) (*senders, error) {
@@ -223,8 +223,8 @@ func firstNamed(all []named, in *input) string {
 	return ""
 }
 
-// index files a rule where detection finds it: under a header of its own, else under the User-Agent or Content-Type,
-// else under what its body must hold. Its strength follows from that.
+// index adds a rule to the index that detection uses: under a header of its own, otherwise under the User-Agent or
+// Content-Type, otherwise under what its body must contain. That determines its strength.
 func (t *senders) index(r rule, strength int) {
 	var shared, own string
 	for _, c := range r.when {

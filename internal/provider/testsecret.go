@@ -10,13 +10,13 @@ import (
 	"hookglass"
 )
 
-// testSecret is the text that all published test secrets are made of. It protects nothing: it is written here, in the
-// documentation, and in every bundle that was signed with it.
+// testSecret is the text that all published test secrets are made from. It protects nothing: it is public here, in the
+// documentation, and in every signed bundle.
 const testSecret = "hookglass-published-test-secret"
 
-// Published is the config by which a delivery that is given away is signed again: the sender's own where it can be
-// signed here, else the endpoint's generic_hmac, and in place of the secrets the published test secret in the form that
-// it takes. It is not ok where nothing can be signed.
+// Published returns the config with which a delivery that is given away is signed again: the sender's own if it can be
+// signed here, otherwise the endpoint's generic_hmac, with the published test secret in the form that the scheme
+// requires. It is not ok if nothing can be signed.
 func Published(d Detection, configs []Config) (c Config, ok bool) {
 	s := table().byID[d.Provider]
 	if s == nil || len(s.Signatures) == 0 && s.check == nil {
@@ -32,7 +32,7 @@ func Published(d Detection, configs []Config) (c Config, ok bool) {
 	return c, true
 }
 
-// testSecret is the published secret in the form in which the config's provider has its secrets.
+// testSecret returns the published secret in the form that the config's provider uses.
 func (c Config) testSecret() string {
 	sum := sha256.Sum256([]byte(testSecret))
 	form := c.Options.SecretEncoding
@@ -43,7 +43,7 @@ func (c Config) testSecret() string {
 		}
 	}
 	switch {
-	case c.Provider == "stripe": // which uses it whole, its prefix included
+	case c.Provider == "stripe": // it uses the secret whole, including its prefix
 		return standardPrefix + hex.EncodeToString(sum[:16])
 	case form == keyHex:
 		return hex.EncodeToString(sum[:])
@@ -55,7 +55,7 @@ func (c Config) testSecret() string {
 	return testSecret
 }
 
-// SignAlone signs o like Sign, and leaves no signature header of another making. An error leaves o without any.
+// SignAlone signs o like Sign, and removes all other signature headers. After an error, o has none.
 func SignAlone(o Outgoing, d Detection, configs []Config, c Config, at time.Time) (Outgoing, error) {
 	kept := Strip(d, o.Headers, append(slices.Clone(configs), c)...)
 	emptied := func(h hookglass.Header) bool { return h.Value == "" && !kept.Has(h.Name) }
@@ -63,7 +63,7 @@ func SignAlone(o Outgoing, d Detection, configs []Config, c Config, at time.Time
 	signed.Headers = slices.Clone(o.Headers)
 	for i, h := range signed.Headers {
 		if !kept.Has(h.Name) {
-			signed.Headers[i].Value = "" // its place tells Sign which of them were there
+			signed.Headers[i].Value = "" // its presence shows Sign which ones were captured
 		}
 	}
 	signed, err := Sign(signed, c, at)

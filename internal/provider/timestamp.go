@@ -29,10 +29,9 @@ func readTime(text, unit string) (int64, bool) {
 	return n, true
 }
 
-// outside reports whether a time in milliseconds is further from now than the tolerance in seconds.
+// outside reports whether a time in milliseconds differs from now by more than the tolerance in seconds.
 func outside(stamp, now, tolerance int64, pastOnly bool) bool {
-	// Compared in whole seconds: every library does, and a request at the edge must not depend on when in its second it
-	// came.
+	// Compare whole seconds, as every library does; otherwise a request at the edge would depend on its milliseconds.
 	age := now/1000 - stamp/1000
 	return age > tolerance || !pastOnly && -age > tolerance
 }

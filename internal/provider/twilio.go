@@ -15,8 +15,8 @@ const (
 	twilioBodyHash = "bodySHA256"
 )
 
-// describeTwilio derives an event type, since Twilio names none: from the fields of a form (in the query of a GET), or
-// the type of the first event of a stream (providers.md section 1).
+// describeTwilio derives an event type, since Twilio sends none: from form fields (in the query of a GET), or the type
+// of the first event of a stream (providers.md section 1).
 func describeTwilio(in *input, d *Detection) {
 	d.DeliveryID = printable(in.Headers.Get("I-Twilio-Idempotency-Token"), fieldBytes)
 	if doc := in.doc(); len(doc) > 0 {
@@ -52,8 +52,8 @@ func describeTwilio(in *input, d *Detection) {
 	d.EventType = printable(t, fieldBytes)
 }
 
-// checkTwilio verifies X-Twilio-Signature: HMAC-SHA1 over the URL as Twilio called it, followed by the sorted
-// parameters of a form. Any other body is vouched for by its SHA-256 in the URL (providers.md section 3, 5 and 6).
+// checkTwilio verifies X-Twilio-Signature: HMAC-SHA1 over the URL as Twilio called it, followed by the sorted form
+// parameters. Any other body is covered by its SHA-256 in the URL (providers.md section 3, 5 and 6).
 func checkTwilio(in *input, secret string) reason {
 	presented := in.Headers.Values(twilioHeader)
 	if len(presented) == 0 {
@@ -108,8 +108,8 @@ func twilioDigest(secret, url, params string) []byte {
 	return h.Sum(nil)
 }
 
-// sealTwilio signs for the URL that the request goes to. A body that is no form is bound to it by its digest in the
-// query.
+// sealTwilio signs for the URL that the request is sent to. A body that is not a form is bound to it by its digest in
+// the query.
 func sealTwilio(o *Outgoing, secret string) {
 	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
 	o.URL = requestedURL(o.URL)
@@ -124,7 +124,7 @@ func sealTwilio(o *Outgoing, secret string) {
 	o.Headers = setHeader(o.Headers, twilioHeader, base64.StdEncoding.EncodeToString(digest))
 }
 
-// withQuery sets a parameter in the query of a URL and leaves the rest as spelled.
+// withQuery sets a parameter in the query of a URL and leaves the rest unchanged.
 func withQuery(rawURL, name, value string) string {
 	base, query, _ := strings.Cut(rawURL, "?")
 	param := name + "=" + url.QueryEscape(value)

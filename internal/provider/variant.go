@@ -16,15 +16,15 @@ import (
 // reencodeBytes bounds the bodies whose re-encodings are tried: each costs a copy and a hash.
 const reencodeBytes = 1 << 20
 
-// variant is a change that may have happened to a request between the signature and its reception, undone.
+// variant is a change that may have happened to a request between signing and reception, undone.
 type variant struct {
 	code    string
 	message string
 	body    []byte
 }
 
-// bodyVariants makes the bodies that the sender may have signed instead of the one received, likely ones first and one
-// at a time, because there are many and each may be large.
+// bodyVariants yields bodies that the sender may have signed instead of the received one, likely ones first and one at
+// a time, because there are many and each may be large.
 func bodyVariants(in *input) iter.Seq[variant] {
 	return func(yield func(variant) bool) {
 		taken := true
@@ -94,7 +94,7 @@ func enumerated(names ...string) string {
 
 func join(b []byte, tail string) []byte { return append(bytes.Clone(b), tail...) }
 
-// The usual layouts of JSON, and the usual spellings of its strings.
+// The usual layouts of JSON, and the usual escapings of its strings.
 var (
 	layouts = []struct {
 		name  string
@@ -165,7 +165,7 @@ func spaced(b []byte) []byte {
 	return out
 }
 
-// spelling is how characters of strings are written that JSON lets its writers choose for.
+// spelling is a writer's choice of how to escape characters in JSON strings.
 type spelling struct {
 	slash    string // how a solidus is written; "": as it is
 	escape   bool   // what is not ASCII as \u
@@ -201,8 +201,7 @@ func respell(b []byte, as spelling) []byte {
 	return out
 }
 
-// appendEscape appends the escape that b begins with, and returns how many bytes of b it is. The halves of a surrogate
-// pair are one.
+// appendEscape appends the escape that b begins with, and returns its length in b. A surrogate pair counts as one.
 func (as spelling) appendEscape(out, b []byte) ([]byte, int) {
 	if b[1] == '/' && as.slash != "" {
 		return append(out, as.slash...), 2

@@ -6,14 +6,14 @@ import (
 	"hookglass"
 )
 
-// GenericHMAC is the id of the provider that is configured, never detected.
+// GenericHMAC is the id of the provider that must be configured and is never detected.
 const GenericHMAC = "generic_hmac"
 
 // Verify checks the signature of a request against the enabled configs of its endpoint (providers.md section 2):
-// verified if any secret of any config of the detected provider matches, failed when all of them fail, unchecked when
-// there is none. generic_hmac configs are used when no other config is of the detected provider. Where no rule names
-// the sender, a config whose signature matches proves it. Where a key is needed that the sender publishes and that is
-// not known it is unchecked with the reason key_unavailable.
+// verified if any secret of any config of the detected provider matches, failed if all fail, unchecked if there is
+// none. generic_hmac configs are used if no other config is of the detected provider. If no rule identifies the sender,
+// a config whose signature matches does. If it needs a key that the sender publishes and that is not known, the result
+// is unchecked with the reason key_unavailable.
 func Verify(r *Request, d Detection, configs []Config) Verdict {
 	in := &input{Request: r}
 	best, judged := reason(-1), (*judge)(nil)
@@ -48,9 +48,9 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 	return Verdict{Status: hookglass.SignatureFailed, Reason: best.code(), Message: best.message(judged.Name, judged.where())}
 }
 
-// judgesFor returns the configs by which a request is judged: those of the detected provider or of the relay that
-// passed it on, else those of generic_hmac. A sender that no rule names is known by its signature header alone, where
-// there is a config of it.
+// judgesFor returns the configs to check a request with: those of the detected provider or of its relay, or else those
+// of generic_hmac. A sender that no rule identifies is recognised by its signature header alone, if there is a config
+// for it.
 func judgesFor(in *input, d Detection, configs []Config) []*judge {
 	var judges []*judge
 	for _, generic := range [...]bool{false, true} {
@@ -74,9 +74,9 @@ func judgesFor(in *input, d Detection, configs []Config) []*judge {
 	return judges
 }
 
-// kin reports whether a config of one provider may vouch for a request detected as another: when nobody is detected,
-// and between senders that share the scheme of Standard Webhooks. These are told apart by the body alone, and Svix
-// sends the headers of both names.
+// kin reports whether a config of one provider may verify a request detected as another: if no sender is detected, and
+// among senders that share the scheme of Standard Webhooks. Only the body tells these apart, and Svix sends the headers
+// of both names.
 func kin(configured, detected string) bool {
 	if detected == hookglass.UnknownProvider {
 		return true
@@ -86,7 +86,7 @@ func kin(configured, detected string) bool {
 		a.Signatures[0].standard() && b.Signatures[0].standard()
 }
 
-// standard reports whether a scheme is that of Standard Webhooks, whatever its headers are called.
+// standard reports whether a scheme is that of Standard Webhooks, whatever its headers are named.
 func (s *scheme) standard() bool { return s.Payload[0] == "{id}.{time}.{body}" }
 
 // judge checks requests against one config.
@@ -96,7 +96,7 @@ type judge struct {
 	schemes []*scheme
 }
 
-// newJudge returns nil for a provider whose signatures cannot be checked.
+// newJudge returns nil for a provider whose signatures cannot be verified.
 func newJudge(c *Config) *judge {
 	s := table().byID[c.Provider]
 	if s == nil {
@@ -141,7 +141,7 @@ func (j *judge) where() string {
 	return strings.Join(names, ", ")
 }
 
-// verify tries all secrets of the config and returns the most telling outcome.
+// verify tries all secrets of the config and returns the most specific outcome.
 func (j *judge) verify(in *input) (reason, int) {
 	best, tried := missingSignature, false
 	for i, secret := range j.config.Secrets {
@@ -180,7 +180,8 @@ func (j *judge) verifyWith(in *input, secret string) reason {
 	return best
 }
 
-// tolerance is the scheme's own unless the config says otherwise; negative there means that the time is not judged.
+// tolerance returns the scheme's own tolerance unless the config sets one; a negative one disables the check of the
+// time.
 func (j *judge) tolerance(s *scheme) int64 {
 	if t := j.config.Options.ToleranceSeconds; t != 0 {
 		return int64(t)
