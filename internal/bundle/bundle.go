@@ -1,11 +1,11 @@
-// Package bundle makes files of captured events that can be given away: personal data and secrets are replaced by
-// substitutes of the same form, the same value by the same one throughout a bundle, and each delivery is signed again
-// with a secret that is public, so that a receiver's verification still passes. It hides what is recognised, how a
-// substitute is made, and the form of the file.
+// Package bundle makes files of captured events that can be given away. Personal data and secrets are replaced by
+// substitutes of the same form, consistently throughout a bundle, and each delivery is signed again with a public
+// secret, so that a receiver's verification still passes. It hides what is recognised, how a substitute is made, and
+// the form of the file.
 //
-// A substitute is made of the value by HMAC with a random key that is forgotten with the [Maker], so nobody can go
-// back, and two bundles of one event do not match. What was recognised once is looked for everywhere else, also where
-// it is encoded; a bundle in which a recognised value is left is not made at all.
+// A substitute is derived from the value by HMAC with a random key that is forgotten with the [Maker], so it can not be
+// reversed, and two bundles of one event do not match. A value that is recognised once is replaced everywhere, also
+// where it is encoded; if a recognised value would remain, no bundle is made.
 //
 // It is pure except for the random key. A Maker is for one bundle and one goroutine.
 package bundle
@@ -24,47 +24,47 @@ import (
 // Bounds of a bundle.
 const (
 	MaxEvents   = 100
-	MaxBytes    = 8 << 20 // of bodies, decompressed, together: each byte is looked at many times
+	MaxBytes    = 8 << 20 // of all bodies together, decompressed: each byte is examined many times
 	maxPointers = 100
 	maxPointer  = 1 << 10 // bytes
 )
 
-// Options say what is replaced besides what is recognised, and what is not.
+// Options select what is replaced besides what is recognised, and what is not.
 type Options struct {
-	// Pointers name what is replaced whatever it looks like: a JSON Pointer into the body, in which * stands for any
-	// name or index (/field for a form), header:<name> or query:<name>.
+	// Pointers name what is always replaced: a JSON Pointer into the body, in which * matches any name or index (/field
+	// for a form), header:<name> or query:<name>.
 	Pointers []string
-	// Keep names what is left as it is: pointers likewise, and kinds.
+	// Keep names what is never replaced: pointers of the same form, and kinds.
 	Keep []string
-	// Sensitive tells names of fields and headers that hold credentials.
+	// Sensitive reports whether a field or header of a name holds credentials.
 	Sensitive func(name string) bool
-	// Credentials finds where texts stand that belong to such names in a text that is no JSON; nil: nothing is found.
+	// Credentials finds texts under such names in a text that is not JSON; it may be nil.
 	Credentials func(text string) iter.Seq2[int, int]
-	// Secrets must not be in a bundle anywhere, whatever is kept.
+	// Secrets are always replaced, even under Keep.
 	Secrets []string
-	// Addresses are like Secrets, and addresses of mail take their places.
+	// Addresses are like Secrets, but replaced by mail addresses.
 	Addresses []string
 }
 
 // Source is an event that goes into a bundle.
 type Source struct {
 	Type       hookglass.EventType
-	Request    provider.Outgoing // URL is the path and the query alone
+	Request    provider.Outgoing // URL is only the path and the query
 	Provider   string
 	EventType  string
 	Configs    []provider.Config // the endpoint's; only their schemes are used
 	ReceivedAt time.Time
 }
 
-// Replacement says what was replaced, never what it was.
+// Replacement describes what was replaced, without the value.
 type Replacement struct {
 	Event int    // its number in the bundle, from 1
-	Where string // as in Options.Pointers; a member's name that was replaced is in it as it is now. "body" and "path" for a place in a text
+	Where string // as in Options.Pointers, with the substitutes of replaced member names; "body" or "path" within a text
 	Kind  Kind
 	Count int
 }
 
-// Made is a bundle with the account of it.
+// Made is a bundle with a report on its replacements.
 type Made struct {
 	Events   []Event
 	Replaced []Replacement
@@ -77,11 +77,11 @@ type Maker struct {
 	keepKinds      map[Kind]bool
 	fakes          *fakes
 	known          known
-	words          map[string]bool // of what senders call their events, which are nobody's names
+	words          map[string]bool // words of event types, which are not names of people
 
 	event    int
-	mail     bool // the event is one
-	collect  bool // it only looks
+	mail     bool // the event is a mail
+	collect  bool // first pass: only collect values
 	replaced []Replacement
 	lines    map[line]int // of replaced
 }
@@ -93,7 +93,7 @@ type line struct {
 	kind  Kind
 }
 
-// New answers validation_failed for options that cannot be meant.
+// New answers validation_failed for invalid options.
 func New(o Options) (*Maker, error) {
 	var key [32]byte
 	rand.Read(key[:])
@@ -133,8 +133,8 @@ func New(o Options) (*Maker, error) {
 	return m, nil
 }
 
-// Make makes the bundle. It answers payload_too_large beyond the bounds, and conflict where something that was
-// recognised could not be taken out everywhere.
+// Make makes the bundle. It answers payload_too_large beyond the bounds, and conflict if a recognised value could not
+// be replaced everywhere.
 func (m *Maker) Make(sources []Source) (Made, error) {
 	if len(sources) > MaxEvents {
 		return Made{}, hookglass.Errorf(hookglass.CodePayloadTooLarge, "A bundle may hold %d requests at most.", MaxEvents)
@@ -150,7 +150,7 @@ func (m *Maker) Make(sources []Source) (Made, error) {
 			m.words[word] = true
 		}
 	}
-	for _, m.collect = range []bool{true, false} { // what is found in the last event is looked for in the first
+	for _, m.collect = range []bool{true, false} { // two passes: values of the last event are replaced in the first, too
 		for i, d := range drafts {
 			m.event, m.mail = i+1, sources[i].Type == hookglass.EventEmail
 			d = m.draft(d)
@@ -170,7 +170,7 @@ func (m *Maker) Make(sources []Source) (Made, error) {
 	return made, nil
 }
 
-// note counts a replacement.
+// note records a replacement.
 func (m *Maker) note(where string, kind Kind) {
 	if m.collect {
 		return
@@ -184,7 +184,7 @@ func (m *Maker) note(where string, kind Kind) {
 	m.replaced = append(m.replaced, Replacement{m.event, where, kind, 1})
 }
 
-// left reports whether a value that is known for sure is in an event, in the clear or encoded.
+// left reports whether a value that is known for sure remains in an event, plain or encoded.
 func (m *Maker) left(e Event) bool {
 	for _, text := range []string{e.Head, string(e.Body)} {
 		if len(m.known.find(text, true)) > 0 || len(m.encoded(text, true)) > 0 || len(m.escaped(text, true)) > 0 {
@@ -194,7 +194,7 @@ func (m *Maker) left(e Event) bool {
 	return false
 }
 
-// words are the words of a text, in lower case.
+// words returns the words of a text, in lower case.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// What is recognised by its form. Each expression is tried only on texts that have its mark.
+// Values that are recognised by their form. Each expression is tried only on texts with its marker.
 var (
 	jwtForm    = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
 	tokenForm  = regexp.MustCompile(`(?:[srp]k_(?:live|test)_\w{8,}|whsec_[\w+/=-]{8,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|npm_\w{30,}|shp(?:at|ca|pa|ss)_\w{16,}|\btk_\w{16,}|(?i:bearer|basic) [\w.~+/=-]{12,})`)
@@ -22,7 +22,7 @@ var (
 	elementTag = regexp.MustCompile(`<([A-Za-z_][\w.:-]{0,60})[^<>]{0,500}>([^<>]{1,500})</`)
 )
 
-// detect lists what a text holds that is recognised by its form, longest first where two would overlap.
+// detect returns the values in a text that are recognised by their form; of overlapping ones the longest comes first.
 func (m *Maker) detect(s string) []span {
 	f := finder{m: m, s: s}
 	f.addresses()
@@ -33,7 +33,7 @@ func (m *Maker) detect(s string) []span {
 	return slices.DeleteFunc(f.found, func(sp span) bool { return sp.kind == "" })
 }
 
-// finder looks through one text.
+// finder searches one text.
 type finder struct {
 	m     *Maker
 	s     string
@@ -46,7 +46,7 @@ func (f *finder) add(start, end int, kind Kind) {
 	}
 }
 
-// all adds what has a form and, where ok is not nil, is that too.
+// all adds the matches of a form that also satisfy ok, if it is not nil.
 func (f *finder) all(form *regexp.Regexp, kind Kind, ok func(text string, start, end int) bool) {
 	for _, at := range form.FindAllStringIndex(f.s, -1) {
 		if ok == nil || ok(f.s[at[0]:at[1]], at[0], at[1]) {
@@ -55,7 +55,7 @@ func (f *finder) all(form *regexp.Regexp, kind Kind, ok func(text string, start,
 	}
 }
 
-// addresses finds those of mail, and the names in front of them.
+// addresses finds mail addresses, and the names in front of them.
 func (f *finder) addresses() {
 	for i := 0; ; {
 		at := strings.IndexByte(f.s[i:], '@')
@@ -100,7 +100,7 @@ func (f *finder) tokens() {
 	}
 }
 
-// numbers finds those of telephones, accounts and cards.
+// numbers finds the numbers of telephones, accounts and cards.
 func (f *finder) numbers() {
 	s, digits := f.s, f.digits()
 	if digits >= 8 {
@@ -130,7 +130,7 @@ func (f *finder) digits() (n int) {
 	return n
 }
 
-// machines finds addresses of the Internet Protocol.
+// machines finds IP addresses.
 func (f *finder) machines() {
 	s := f.s
 	if strings.Contains(s, ".") && f.digits() >= 4 {
@@ -145,7 +145,7 @@ func (f *finder) machines() {
 	}
 }
 
-// elements finds what elements of markup hold whose names say what that is.
+// elements finds the content of markup elements whose names say what it is.
 func (f *finder) elements() {
 	if !strings.Contains(f.s, "</") {
 		return
@@ -161,13 +161,13 @@ func (f *finder) elements() {
 	}
 }
 
-// someone reports whether an address is that of a machine somewhere, and not a word for this one or for any.
+// someone reports whether an IP address identifies a host, and is not loopback or unspecified.
 func someone(text string) bool {
 	a, err := netip.ParseAddr(strings.TrimRight(text, "."))
 	return err == nil && !a.IsLoopback() && !a.IsUnspecified() && strings.TrimRight(text, ".") == text
 }
 
-// network reports whether a number begins and is long like those of payment cards.
+// network reports whether a number has the prefix and the length of a payment card.
 func network(number string) bool {
 	two, four := number[:2], number[:4]
 	switch len(number) {
@@ -187,7 +187,7 @@ func network(number string) bool {
 func mailAddress(s string, at int) (start, end int, ok bool) {
 	for start = at; start > 0 && (wordByte(s[start-1]) || strings.IndexByte(".!#$&'*+/=?^_`{|}~-", s[start-1]) >= 0); start-- {
 	}
-	for start < at && strings.IndexByte("./=?&'`{|}*", s[start]) >= 0 { // of a path or a query, or a quotation mark
+	for start < at && strings.IndexByte("./=?&'`{|}*", s[start]) >= 0 { // part of a path or a query, or a quotation mark
 		start++
 	}
 	if cut := strings.LastIndexAny(s[start:at], "/=?&"); cut >= 0 {

@@ -17,27 +17,27 @@ import (
 	"hookglass/internal/provider"
 )
 
-// draft is an event on its way into a bundle.
+// draft is an event that is being edited for a bundle.
 type draft struct {
 	method, path, query string
 	hasQuery            bool
 	headers             hookglass.Headers
 	body                []byte
-	packed              bool // the body is compressed in a way that cannot be undone here
+	packed              bool // the body's compression is not supported
 	own                 func(name string) bool
 }
 
-// host stands where the receiver's own name stood: the address of an endpoint lets everybody send to it.
+// host replaces the receiver's host: with an endpoint's address anybody could send to it.
 const host = "bundle.example"
 
-// leftOut are fields that say something of the connection, or of a body that will be another.
+// leftOut are fields that describe the connection, or the original body.
 var leftOut = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade",
 	"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "X-Amz-Content-Sha256"}
 
-// removed are fields that hold credentials whatever is in them.
+// removed are fields that always hold credentials.
 var removed = []string{"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"}
 
-// open takes a request apart.
+// open splits a request into a draft.
 func open(s Source) draft {
 	d := draft{method: s.Request.Method, body: s.Request.Body, headers: slices.Clone(s.Request.Headers)}
 	d.path, d.query, d.hasQuery = strings.Cut(s.Request.URL, "?")
@@ -46,7 +46,7 @@ func open(s Source) draft {
 	}
 	d.path, d.query = inText(d.path), inText(d.query)
 	kept := provider.Strip(provider.Detection{Provider: s.Provider}, d.headers, s.Configs...)
-	d.own = func(name string) bool { return !kept.Has(name) } // signature headers, whose places are for the new one
+	d.own = func(name string) bool { return !kept.Has(name) } // signature headers: their places are for the new signature
 	if plain, err := coding.Decoded(d.body, coding.Of(d.headers), MaxBytes+1); err == nil || errors.Is(err, coding.ErrLonger) {
 		d.body = plain
 	} else {
@@ -55,7 +55,7 @@ func open(s Source) draft {
 	return d
 }
 
-// inText percent-encodes the bytes of a path or a query that are no text, which a file of JSON could not hold.
+// inText percent-encodes the bytes of a path or a query that are not text, which JSON could not hold.
 func inText(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -73,7 +73,7 @@ func inText(s string) string {
 	return b.String()
 }
 
-// draft replaces what is to be replaced in a request.
+// draft applies the replacements to a request.
 func (m *Maker) draft(d draft) draft {
 	var segments []string
 	for segment := range strings.SplitSeq(d.path, "/") {
@@ -105,12 +105,12 @@ func (m *Maker) draft(d draft) draft {
 	return d
 }
 
-// credentials reports whether a header by this name holds some.
+// credentials reports whether a header of this name holds credentials.
 func (m *Maker) credentials(name string) bool {
 	return slices.ContainsFunc(removed, func(known string) bool { return strings.EqualFold(known, name) }) || m.Sensitive != nil && m.Sensitive(name)
 }
 
-// credential has what a header holds looked for elsewhere.
+// credential collects the credentials of a header, so that they are replaced everywhere.
 func (m *Maker) credential(h hookglass.Header) {
 	value := h.Value
 	if scheme, rest, found := strings.Cut(value, " "); found && len(scheme) <= 10 {
@@ -126,7 +126,7 @@ func (m *Maker) credential(h hookglass.Header) {
 	}
 }
 
-// body replaces what is to be replaced in a body, by what it is.
+// body applies the replacements to a body, according to its format.
 func (m *Maker) body(d draft) []byte {
 	switch {
 	case len(d.body) == 0:
@@ -134,7 +134,7 @@ func (m *Maker) body(d draft) []byte {
 	case d.packed:
 		return m.binary(d.body, "body")
 	}
-	// JSON is JSON whatever the header says: curl calls all that it posts a form.
+	// Try JSON whatever the header says: curl labels everything it posts as a form.
 	if out, ok := m.json(d.body, spot{}, 0); ok {
 		return out
 	}
@@ -150,7 +150,7 @@ func (m *Maker) body(d draft) []byte {
 	return []byte(m.text(string(d.body), spot{shown: "body"}, 0))
 }
 
-// binary leaves out what cannot be looked into.
+// binary replaces content that can not be examined.
 func (m *Maker) binary(b []byte, shown string) []byte {
 	if m.keepKinds[Binary] {
 		return b
@@ -187,7 +187,8 @@ func (m *Maker) form(s, source string) string {
 	return strings.Join(pairs, "&")
 }
 
-// unescaped is a part of a form, and how one is written in its place; as it stands where its escapes are none.
+// unescaped decodes a part of a form, and returns how to encode its replacement. A part with invalid escapes is taken
+// as it is.
 func unescaped(raw string) (s string, write func(string) string) {
 	if s, err := url.QueryUnescape(raw); err == nil && utf8.ValidString(s) {
 		return s, url.QueryEscape
@@ -195,15 +196,15 @@ func unescaped(raw string) (s string, write func(string) string) {
 	return raw, func(s string) string { return s }
 }
 
-// parts edits the parts of a multipart form in place: fields are text, files are where they are text, and left out
-// where not.
+// parts edits the parts of a multipart form in place: fields are text; files are edited if they are text, and left out
+// otherwise.
 func (m *Maker) parts(body []byte, boundary string) []byte {
 	mark := []byte("--" + boundary)
 	pieces := bytes.Split(body, mark)
 	for i, piece := range pieces {
 		end := "\r\n"
 		head, content, found := bytes.Cut(piece, []byte(end+end))
-		if at := bytes.Index(head, []byte("\n\n")); at >= 0 { // as some write it
+		if at := bytes.Index(head, []byte("\n\n")); at >= 0 { // some senders omit the CR
 			end, found = "\n", true
 			head, content = piece[:at], piece[at+2:]
 		}
@@ -219,7 +220,7 @@ func (m *Maker) parts(body []byte, boundary string) []byte {
 	return bytes.Join(pieces, mark)
 }
 
-// part edits one part, whose lines end in end.
+// part edits one part; end is its line end.
 func (m *Maker) part(head, content []byte, end string) []byte {
 	content, tail := bytes.CutSuffix(content, []byte(end))
 	name := ""
@@ -245,10 +246,10 @@ func (m *Maker) part(head, content []byte, end string) []byte {
 	return out
 }
 
-// isText reports whether bytes can be looked into. A zero is in no text but that of UTF-16.
+// isText reports whether bytes can be examined as text. No encoding of text but UTF-16 and UTF-32 contains zeros.
 func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// seal signs a request again and writes it.
+// seal signs a request again and returns it as an event of the bundle.
 func (d draft) seal(s Source, number int) Event {
 	target := d.path
 	if d.hasQuery {

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// runForm finds what may be base64 or hexadecimal. In mail it is wrapped: into lines of one length except for the last,
-// whose ends are escaped where they stand in JSON.
+// runForm finds runs that may be base64 or hexadecimal. In mail they are wrapped into lines of equal length except for
+// the last; within JSON the line ends are escaped.
 var (
 	runForm = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
 	lineEnd = regexp.MustCompile(`^(?:\r|\\r)?(?:\n|\\n)`)
@@ -24,7 +24,7 @@ var (
 // maxLineEnd bounds the end of a line, with its escapes.
 const maxLineEnd = 4
 
-// nested finds base64 and hexadecimal text that holds what is replaced, and has it edited inside where it is text.
+// nested finds base64 and hexadecimal text that contains known values, and edits it inside if it decodes to text.
 func (m *Maker) nested(s string, at spot, depth int) (found []span) {
 	found = append(found, m.encoded(s, false)...)
 	for r := range runs(s) {
@@ -38,12 +38,12 @@ func (m *Maker) nested(s string, at spot, depth int) (found []span) {
 			found = append(found, span{start: r.start, end: r.end, kind: Encoded, put: r.wrap(code(put))})
 		}
 	}
-	// What could be edited inside comes before what is the same part and could not.
+	// Prefer replacements that were edited inside over those of the same part that could not be.
 	slices.SortStableFunc(found, func(a, b span) int { return len(b.put) - len(a.put) })
 	return found
 }
 
-// encoded lists runs of base64 and hexadecimal that hold known values, at whatever place they begin.
+// encoded returns runs of base64 and hexadecimal that contain known values, at any offset.
 func (m *Maker) encoded(s string, sure bool) (found []span) {
 	if len(m.known.entries) == 0 {
 		return nil
@@ -62,15 +62,15 @@ func (m *Maker) encoded(s string, sure bool) (found []span) {
 // run is a part of a text that may be base64 or hexadecimal.
 type run struct {
 	start, end int
-	text       string // without the ends of its lines
-	width      int    // of its lines; 0: it is one
-	mark       string // that its lines end in
+	text       string // without line ends
+	width      int    // of its lines; 0: a single line
+	mark       string // its line end
 }
 
-// runs are those of a text: each line by itself, and behind the first the lines that may be one text with it.
+// runs yields the runs of a text: each line by itself, and after the first line the lines that may continue it.
 func runs(s string) iter.Seq[run] {
 	return func(yield func(run) bool) {
-		wrapped := 0 // up to where lines were put together
+		wrapped := 0 // lines have been joined up to here
 		for _, at := range runForm.FindAllStringIndex(s, -1) {
 			r := run{start: at[0], end: at[1], text: s[at[0]:at[1]]}
 			if !yield(r) {
@@ -86,7 +86,7 @@ func runs(s string) iter.Seq[run] {
 	}
 }
 
-// unwrap adds the lines that follow: they are as long as the first, and the last may be shorter.
+// unwrap adds the following lines: they are as long as the first, except that the last may be shorter.
 func (r *run) unwrap(s string) bool {
 	var lines strings.Builder
 	first := len(r.text)
@@ -114,7 +114,7 @@ func (r *run) unwrap(s string) bool {
 	return r.width > 0
 }
 
-// wrap writes a text into lines as the run has them.
+// wrap wraps a text into lines like those of the run.
 func (r *run) wrap(text string) string {
 	if r.width == 0 {
 		return text
@@ -128,7 +128,7 @@ func (r *run) wrap(text string) string {
 
 func inCode(c byte) bool { return alphanumericByte(c) || strings.IndexByte("+/_-", c) >= 0 }
 
-// readings are the bytes that a run may stand for, from each place at which its groups may begin.
+// readings returns the possible decodings of a run, for each offset at which its groups may begin.
 func readings(run string) (all []string) {
 	std := strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(run)
 	for start := range 4 {
@@ -155,8 +155,8 @@ func readings(run string) (all []string) {
 	return all
 }
 
-// codeOf reads a run that is readable text in base64 or hexadecimal, and says how text is written in its way; nil where
-// it is neither.
+// codeOf decodes a run that is readable text in base64 or hexadecimal, and returns the matching encoder, or nil if it
+// is neither.
 func codeOf(run string) (code func(string) string, text string) {
 	if len(run)%2 == 0 {
 		if b, err := hex.DecodeString(run); err == nil && readable(b) {
@@ -186,8 +186,8 @@ func readable(b []byte) bool {
 	return true
 }
 
-// escaped finds parts of a text that hold what is replaced in the escapes of URLs, of HTML or of mail, or that stand
-// next to such: in %20Ada there is no word 20Ada.
+// escaped finds parts of a text that contain known values in the escapes of URLs, HTML or mail, or directly next to
+// escapes: %20Ada does not contain the word 20Ada.
 func (m *Maker) escaped(s string, sure bool) (found []span) {
 	for _, way := range escapes {
 		if !strings.Contains(s, way.sign) {
@@ -201,7 +201,7 @@ func (m *Maker) escaped(s string, sure bool) (found []span) {
 		for _, f := range spans {
 			f.start, f.end, f.put = at[f.start], at[f.end], plain[f.start:f.end]
 			switch {
-			case f.start == f.end: // a part of what one escape stands for
+			case f.start == f.end: // only a part of one escape's text
 				continue
 			case f.put == s[f.start:f.end]:
 				f.put = ""
@@ -215,15 +215,15 @@ func (m *Maker) escaped(s string, sure bool) (found []span) {
 	return found
 }
 
-// escape is a way in which characters stand for others: how it begins, how it is read and how a value is written in it.
+// escape is an escaping of characters: its marker, its decoder and its encoder.
 type escape struct {
-	sign  string // a text without it has none
+	sign  string // a text without it has no such escapes
 	marks string
-	read  func(s string) (plain string, n int) // what s begins with stands for; n is 0 where it is no escape
+	read  func(s string) (plain string, n int) // decodes the escape that s begins with; n is 0 if there is none
 	write func(string) string
 }
 
-// escapes are those that are read. A URL that is in the query of another is percent-encoded twice, and what is in its
+// escapes are the supported escapings. A URL in the query of another is percent-encoded twice, and values of its own
 // query three times.
 var escapes = []escape{
 	{"%", "%", readPercent, percent},
@@ -234,7 +234,7 @@ var escapes = []escape{
 	{"quoted-printable", "=", readQuoted, quoted},
 }
 
-// plain is a text without its escapes, and where each byte of it stood.
+// plain returns a text without its escapes, and the original offset of each byte.
 func (e escape) plain(s string) (string, []int) {
 	var plain strings.Builder
 	at := make([]int, 0, len(s)+1)
@@ -254,7 +254,7 @@ func (e escape) plain(s string) (string, []int) {
 	return onlyText(plain.String()), append(at, len(s))
 }
 
-// onlyText has a mark in place of each byte that is no text.
+// onlyText returns a text with a mark in place of each byte that is not text.
 func onlyText(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -279,7 +279,7 @@ func readPercent(s string) (string, int) {
 	return "", 0
 }
 
-// readForm reads a blank of a form besides.
+// readForm additionally decodes the plus sign, a form's blank.
 func readForm(s string) (string, int) {
 	if s[0] == '+' {
 		return " ", 1
@@ -287,7 +287,7 @@ func readForm(s string) (string, int) {
 	return readPercent(s)
 }
 
-// readAgain reads what was percent-encoded so many times more; a blank of a form is %2B after the first.
+// readAgain decodes text that was percent-encoded that many more times; a form's blank is %2B after the first.
 func readAgain(s string, times int) (string, int) {
 	s, found := strings.CutPrefix(s, "%"+strings.Repeat("25", times-1))
 	switch n := 2*times - 1; {
@@ -306,7 +306,7 @@ func again(s string, times int) string {
 	return strings.ReplaceAll(s, "%", "%"+strings.Repeat("25", times))
 }
 
-// readQuoted reads quoted-printable (RFC 2045, section 6.7), in which a line may be broken anywhere.
+// readQuoted decodes quoted-printable (RFC 2045, section 6.7), in which a line may be broken anywhere.
 func readQuoted(s string) (string, int) {
 	for _, softBreak := range []string{"=\r\n", "=\n"} {
 		if strings.HasPrefix(s, softBreak) {
@@ -342,5 +342,5 @@ func readReference(s string) (string, int) {
 	return "", 0
 }
 
-// percent writes a value as it may stand in every part of a URL.
+// percent encodes a value for any part of a URL.
 func percent(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }

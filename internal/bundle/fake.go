@@ -15,29 +15,28 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// fakes makes substitutes and remembers them, so that two values do not get one.
+// fakes makes substitutes and remembers them, so that no two values share one.
 type fakes struct {
 	key   []byte
 	made  map[string]string // by kind and value
-	taken map[string]string // by kind and substitute: whose it is
+	taken map[string]string // by kind and substitute: the value it stands for
 }
 
 func newFakes(key []byte) *fakes {
 	return &fakes{key, map[string]string{}, map[string]string{}}
 }
 
-// tries bounds the search for a substitute that no other value has; where a form has few, as a name of two letters, two
-// values may share one.
+// tries bounds the search for an unused substitute. A form with few values, such as a name of two letters, may run out,
+// and then two values share one.
 const tries = 40
 
-// of returns the substitute of a value: of the same form, always the same for a value however it is capitalised or
-// grouped.
+// of returns the substitute of a value: of the same form, and the same for any capitalisation or grouping of the value.
 func (f *fakes) of(kind Kind, s string) string {
 	id := string(kind) + "\x00" + s
 	if fake, ok := f.made[id]; ok {
 		return fake
 	}
-	if kind == Name || kind == Address || kind == Pointed { // word by word, so that a first name alone is the same one
+	if kind == Name || kind == Address || kind == Pointed { // word by word, so that a first name alone gets the same substitute
 		if parts := strings.FieldsFunc(s, space); len(parts) > 1 {
 			fake := eachWord(s, func(word string) string { return f.of(kind, word) })
 			f.made[id] = fake
@@ -77,7 +76,7 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 	case Phone:
 		kept := 0
 		return digits(s, func(byte) byte {
-			if kept++; kept <= 2 && strings.HasPrefix(s, "+") { // where it is
+			if kept++; kept <= 2 && strings.HasPrefix(s, "+") { // the country code
 				return 0
 			}
 			return n.digit()
@@ -105,7 +104,7 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 }
 
 var (
-	// tokenPrefix are the words before what is random in a credential: they say whose it is.
+	// tokenPrefix matches the fixed prefixes of credentials, which only identify the issuer.
 	tokenPrefix = regexp.MustCompile(`^(?i:Bearer |Basic |Token )?(?:[srp]k_(?:live|test)_|whsec_|whpk_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|AIza|SG\.|npm_|shp(?:at|ca|pa|ss)_|tk_|v[01]=|sha(?:1|256|512)=)?`)
 	birthForm   = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
 )
@@ -117,7 +116,7 @@ func date(n int) string {
 	return strconv.Itoa(n)
 }
 
-// numbers are pseudo-random, made by HMAC-SHA256 of a seed.
+// numbers is a pseudo-random sequence, made by HMAC-SHA256 of a seed.
 type numbers struct {
 	key   []byte
 	seed  string
@@ -155,7 +154,7 @@ func letters(count int, n *numbers) string {
 	return string(b)
 }
 
-// shape exchanges letters and digits for others of their class; hexadecimal text stays it.
+// shape replaces letters and digits by others of their class; hexadecimal text stays hexadecimal.
 func shape(s string, n *numbers) string {
 	span := 26
 	if len(s) >= 8 && strings.Trim(s, "0123456789abcdefABCDEF-") == "" {
@@ -193,7 +192,7 @@ func spoken(s string, n *numbers) string {
 	}, s)
 }
 
-// foreign exchanges a letter beyond ASCII for one from its neighbourhood.
+// foreign replaces a letter beyond ASCII by a nearby one.
 func foreign(r rune, n *numbers) rune {
 	if r < 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 		return r
@@ -206,7 +205,7 @@ func foreign(r rune, n *numbers) rune {
 	return 'x'
 }
 
-// digits exchanges the digits of a text; 0 keeps one.
+// digits replaces the digits of a text; a next of 0 keeps one.
 func digits(s string, next func(byte) byte) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -219,7 +218,7 @@ func digits(s string, next func(byte) byte) string {
 	return string(b)
 }
 
-// card keeps the first digit, which is the network's, and the check digit right (ISO/IEC 7812-1).
+// card keeps the first digit, which identifies the network, and computes the check digit (ISO/IEC 7812-1).
 func card(s string, n *numbers) string {
 	plain := alphanumeric(s)
 	fake := []byte(plain)
@@ -240,7 +239,7 @@ func card(s string, n *numbers) string {
 	})
 }
 
-// luhn reports whether the check digit of a number is right.
+// luhn reports whether the check digit of a number is correct.
 func luhn(number string) bool {
 	sum := 0
 	for i := range len(number) {
@@ -255,10 +254,10 @@ func luhn(number string) bool {
 	return sum%10 == 0
 }
 
-// iban keeps the country and makes the check digits right (ISO 13616).
+// iban keeps the country and computes the check digits (ISO 13616).
 func iban(s string, n *numbers) string {
 	plain := strings.ToUpper(alphanumeric(s))
-	account := strings.ToUpper(shape(plain[4:]+"       x", n))[:len(plain)-4] // never taken for hexadecimal
+	account := strings.ToUpper(shape(plain[4:]+"       x", n))[:len(plain)-4] // padded so that it is not taken for hexadecimal
 	check := 98 - ibanRest(plain[:2]+"00"+account)
 	fake := plain[:2] + date(check) + account
 	var b strings.Builder
@@ -274,7 +273,7 @@ func iban(s string, n *numbers) string {
 	return b.String()
 }
 
-// ibanRest is the remainder by which an account's number is checked; 1 is right.
+// ibanRest returns the checksum of an account number; 1 is correct.
 func ibanRest(number string) int {
 	var b strings.Builder
 	for _, r := range number[4:] + number[:4] {
@@ -291,7 +290,7 @@ func ibanRest(number string) int {
 	return int(new(big.Int).Mod(n, big.NewInt(97)).Int64())
 }
 
-// address is one that nobody has: 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).
+// address returns an address from a range that nobody uses: 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).
 func address(s string, n *numbers) string {
 	if strings.Contains(s, ":") {
 		b := [16]byte{0x20, 0x01, 0x0d, 0xb8}
@@ -303,7 +302,7 @@ func address(s string, n *numbers) string {
 	return netip.AddrFrom4([4]byte{198, 18 | n.byte()&1, n.byte(), 1 + n.byte()%254}).String()
 }
 
-// jwt is a token of the same claims, the text and numbers of which are others; times and the algorithm stay.
+// jwt returns a token with the same claims but other texts and numbers; times and the algorithm stay.
 func jwt(s string, n *numbers) string {
 	parts := strings.Split(s, ".")
 	for i, part := range parts {
@@ -331,7 +330,7 @@ func jwt(s string, n *numbers) string {
 	return strings.Join(parts, ".")
 }
 
-// figures exchanges the digits of a JSON number and leaves its spelling one.
+// figures replaces the digits of a JSON number so that it stays valid.
 func figures(s string, n *numbers) string {
 	first := true
 	exponent := strings.IndexAny(s, "eE")
@@ -366,7 +365,7 @@ func alphanumeric(s string) string {
 
 func space(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '"' }
 
-// eachWord exchanges the words of a text and leaves what is between them.
+// eachWord replaces the words of a text and keeps what is between them.
 func eachWord(s string, fn func(string) string) string {
 	var b strings.Builder
 	for s != "" {

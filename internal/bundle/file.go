@@ -44,10 +44,10 @@ type Event struct {
 	Body       []byte     `json:"body_base64"`
 	BodySHA256 string     `json:"body_sha256"`
 	Signature  *Signature `json:"signature"`
-	Unsigned   string     `json:"unsigned,omitempty"` // why there is no signature
+	Unsigned   string     `json:"unsigned,omitempty"` // the reason why there is no signature
 }
 
-// Signature says with what a request is signed. The secret is public.
+// Signature describes how a request is signed. The secret is public.
 type Signature struct {
 	Provider string  `json:"provider"`
 	Secret   string  `json:"secret"`
@@ -68,7 +68,7 @@ type Scheme struct {
 	SecretEncoding  string `json:"secret_encoding,omitempty"`
 }
 
-// Count is one line of the account of what was replaced.
+// Count is one line of the report on replacements.
 type Count struct {
 	Event   int    `json:"event"`
 	Pointer string `json:"pointer"`
@@ -76,10 +76,10 @@ type Count struct {
 	Count   int    `json:"count"`
 }
 
-// notice tells whoever opens a file what it is.
+// notice explains the file to whoever opens it.
 const notice = "Captured requests in which personal data and secrets were replaced by invented ones. They are signed with a test secret that is public: use it nowhere else."
 
-// File is the bundle as it is stored.
+// File returns the bundle as it is stored.
 func (m Made) File(at time.Time) File {
 	f := File{Format: fileFormat, Version: fileVersion, CreatedAt: at.UTC(), Notice: notice, Events: m.Events, Replaced: make([]Count, len(m.Replaced))}
 	for i, r := range m.Replaced {
@@ -96,7 +96,7 @@ func (f File) Write(w io.Writer) error {
 	return enc.Encode(f)
 }
 
-// Read reads a file and checks that it is whole. Its error is for a person.
+// Read reads and validates a file. Its error is for the user.
 func Read(r io.Reader) (f File, err error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *Event) write(method, target string, headers hookglass.Headers, body []b
 	e.HeadSHA256, e.BodySHA256 = digest([]byte(e.Head)), digest(e.Body)
 }
 
-// describe says what the request announces now.
+// describe sets what the edited request announces.
 func (e *Event) describe(hint string) {
 	r, err := e.received(hint)
 	if err != nil {
@@ -150,7 +150,7 @@ func (e *Event) describe(hint string) {
 	e.EventType, e.EventID, e.DeliveryID = d.EventType, d.EventID, d.DeliveryID
 }
 
-// Request is the request of the event, for the address that it was signed for.
+// Request returns the request of the event, for the URL that it was signed for.
 func (e Event) Request() (o provider.Outgoing, err error) {
 	broken := hookglass.Errorf(hookglass.CodeValidationFailed, "Request %d of the bundle is broken.", e.Number)
 	line, rest, ok := strings.Cut(e.Head, "\r\n")
@@ -172,7 +172,7 @@ func (e Event) Request() (o provider.Outgoing, err error) {
 	return o, nil
 }
 
-// received is the request as a receiver has it.
+// received returns the request as its receiver sees it.
 func (e Event) received(hint string) (*provider.Request, error) {
 	o, err := e.Request()
 	if err != nil {
@@ -185,8 +185,8 @@ func (e Event) received(hint string) (*provider.Request, error) {
 	}, nil
 }
 
-// Verify checks the signature of the event as a receiver would have when it was captured. Its status is unchecked for
-// one that is not signed.
+// Verify checks the signature of the event as a receiver would have at the time of capture. The status of an unsigned
+// event is unchecked.
 func (e Event) Verify() (provider.Verdict, error) {
 	r, err := e.received(e.Provider)
 	if err != nil || e.Signature == nil {
@@ -195,7 +195,7 @@ func (e Event) Verify() (provider.Verdict, error) {
 	return provider.Verify(r, provider.Detection{Provider: e.Provider}, []provider.Config{e.Signature.config()}), nil
 }
 
-// For is the request for another address at another time, signed for both where the event is signed.
+// For returns the request for another URL and another time, signed for both if the event is signed.
 func (e Event) For(url string, at time.Time) (provider.Outgoing, error) {
 	o, err := e.Request()
 	if err != nil {

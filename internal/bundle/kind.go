@@ -2,7 +2,7 @@ package bundle
 
 import "strings"
 
-// Kind is what a value was recognised as.
+// Kind is the kind of a recognised value.
 type Kind string
 
 // The kinds.
@@ -17,18 +17,18 @@ const (
 	Name       Kind = "name"  // of a person
 	Address    Kind = "address"
 	Birth      Kind = "birth"      // a date of birth
-	Identifier Kind = "identifier" // that a person has from an authority or a bank
-	Secret     Kind = "secret"     // one that the endpoint knows
+	Identifier Kind = "identifier" // issued to a person by an authority or a bank
+	Secret     Kind = "secret"     // one of the endpoint's secrets
 	Pointed    Kind = "pointer"    // named by the caller
-	Encoded    Kind = "encoded"    // what holds such a value in another encoding and cannot be edited
-	Removed    Kind = "removed"    // a header that is left out
-	Binary     Kind = "binary"     // content that cannot be looked into and is left out
+	Encoded    Kind = "encoded"    // contains such a value in an encoding that cannot be edited
+	Removed    Kind = "removed"    // a header that was left out
+	Binary     Kind = "binary"     // content that cannot be examined and was left out
 )
 
-// keepable are the kinds that a bundle may keep: all but what is secret and what the caller named.
+// keepable are the kinds that a bundle may keep: all except secrets and what the caller named.
 var keepable = []Kind{Email, Phone, Card, IBAN, IP, JWT, Token, Name, Address, Birth, Identifier, Binary}
 
-// fieldKinds are what fields hold, by their names in lower case without marks between words.
+// fieldKinds are the kinds of fields by their names, in lower case without separators between words.
 var fieldKinds = fields(map[Kind]string{
 	Name: `firstname lastname givenname familyname middlename surname forename fullname displayname realname maidenname nickname patronymic
 		username login screenname userlogin cardholder cardholdername customername contactname recipientname payername nameoncard
@@ -52,7 +52,7 @@ func fields(by map[Kind]string) map[string]Kind {
 	return all
 }
 
-// folded is a name in lower case without marks between words. Of a form's name in brackets the last word counts.
+// folded returns a name in lower case without separators between words; of a form's name in brackets, the last word.
 func folded(name string) string {
 	if i := strings.LastIndexByte(name, '['); i >= 0 && strings.HasSuffix(name, "]") && i+2 < len(name) {
 		name = name[i+1 : len(name)-1]
@@ -68,8 +68,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// personal reports whether an object that has a member by this name is about a person or a firm, so that its name is
-// one.
+// personal reports whether an object with a member of this name describes a person or a company, so that its "name" is
+// a name.
 func personal(name string) bool {
 	switch kind := fieldKinds[folded(name)]; kind {
 	case Email, Phone, Birth, Name:
@@ -80,10 +80,10 @@ func personal(name string) bool {
 	return false
 }
 
-// maxName is the longest name that tells something, in bytes with its marks.
+// maxName is the length of the longest name that is examined, in bytes with separators.
 const maxName = 200
 
-// fieldKind is what the value of a field is by the field's name, "" when that does not tell.
+// fieldKind returns the kind of a value by its field's name, or "".
 func (m *Maker) fieldKind(at spot, value string) Kind {
 	if len(at.name) > maxName {
 		return ""
@@ -103,7 +103,7 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 	case name == "name" && at.person && plainName(value):
 		return Name
 	case kind == Name && !plainName(value), kind == Email:
-		kind = "" // an address is seen by its form
+		kind = "" // an address is recognised by its form
 	case (kind == Phone || kind == Card) && (digits < 5 || digits*2 < len(value)):
 		kind = ""
 	case kind == Address && (strings.Contains(value, "@") || strings.Contains(value, "://") || len(value) > 200):
@@ -115,12 +115,12 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 	return kind
 }
 
-// plainName reports whether a text may be what a person is called.
+// plainName reports whether a text may be a person's name.
 func plainName(s string) bool {
 	letters := strings.ContainsFunc(s, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0x80 })
 	return letters && len(s) <= 200 && !strings.ContainsAny(s, "/\\{}<>=@\n")
 }
 
-// nobody are words that stand in fields of names and name no person. They are replaced there and nowhere else.
+// nobody are words in name fields that are not names. They are replaced there and nowhere else.
 var nobody = fields(map[Kind]string{Name: `test tester user users admin system bot null none unknown customer guest default anonymous true false name
 	data order orders payment company account member owner sender support team info hello noreply sales service app api web the and von van der inc llc ltd gmbh`})

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// known holds the values that were recognised, to be found wherever else they stand.
+// known holds the recognised values, which are replaced wherever they occur.
 type known struct {
 	entries map[string]entry
-	by      map[[3]byte][]length // by their beginnings, long ones first
-	pairs   []bool               // beginnings of the beginnings: two bytes, as a number
-	sums    map[uint64]bool      // of those that are not short
-	exempt  map[string]bool      // what is to be kept
+	by      map[[3]byte][]length // by their first bytes, long ones first
+	pairs   []bool               // by their first two bytes, as a number
+	sums    map[uint64]bool      // checksums of the long ones
+	exempt  map[string]bool      // values to keep
 }
 
-// length is that of known values, and what the sum of what stands before one counts for at its end.
+// length is the length of known values, with the power that removes a preceding checksum.
 type length struct {
 	bytes int
 	power uint64
@@ -23,33 +23,33 @@ type length struct {
 // entry is a value in lower case with what is known of it.
 type entry struct {
 	kind Kind
-	sure bool // it is found within words too, and must not be left anywhere
-	name bool // in small letters it is a word of the language, not a name
-	out  bool // it is not kept whatever is
+	sure bool // replaced within words, too, and must not remain anywhere
+	name bool // in small letters it is an ordinary word, not a name
+	out  bool // replaced even if it is to be kept
 }
 
 // span is a part of a text that is replaced.
 type span struct {
 	start, end int
 	kind       Kind
-	put        string // what is put there; "": the substitute of what stands there
+	put        string // the replacement; "": the substitute of the text
 }
 
 const (
-	leastKnown = 3 // bytes; what is shorter is replaced where it was recognised alone
+	leastKnown = 3 // bytes; a shorter value is replaced only where it was recognised
 	leastSure  = 6
-	leastSum   = 32 // what is shorter is looked up as fast without its sum
-	leastPlain = 5  // shorter names are often words of the language too, where they begin with a small letter
+	leastSum   = 32 // bytes; a shorter value is found as fast without its checksum
+	leastPlain = 5  // shorter names in small letters are often ordinary words
 )
 
 func newKnown() known {
 	return known{entries: map[string]entry{}, by: map[[3]byte][]length{}, pairs: make([]bool, 1<<16), sums: map[uint64]bool{}, exempt: map[string]bool{}}
 }
 
-// add remembers a value. One that is sure is what nobody writes by chance.
+// add remembers a value. A sure value is one that nobody writes by chance.
 func (k *known) add(value string, kind Kind, sure bool) {
 	text := lower(strings.TrimSpace(value))
-	if len(text) < leastKnown || len(text) > 64<<10 || strings.IndexFunc(text, letterOrDigit) < 0 { // as ******** has nothing to hide
+	if len(text) < leastKnown || len(text) > 64<<10 || strings.IndexFunc(text, letterOrDigit) < 0 { // ******** has nothing to hide
 		return
 	}
 	e := entry{kind: kind, sure: sure && len(text) >= leastSure}
@@ -75,7 +75,7 @@ func (k *known) add(value string, kind Kind, sure bool) {
 	k.pairs[int(text[0])<<8|int(text[1])] = true
 }
 
-// forbid remembers a value that may be kept nowhere.
+// forbid remembers a value that must never be kept.
 func (k *known) forbid(value string, kind Kind) {
 	k.add(value, kind, true)
 	text := lower(strings.TrimSpace(value))
@@ -85,7 +85,7 @@ func (k *known) forbid(value string, kind Kind) {
 	}
 }
 
-// find lists where known values stand, one after another; those that are sure alone, where asked for.
+// find returns the non-overlapping places of known values, or of sure ones only.
 func (k *known) find(s string, sure bool) (found []span) {
 	if len(k.entries) == 0 {
 		return nil
@@ -125,11 +125,11 @@ func (k *known) find(s string, sure bool) (found []span) {
 	return found
 }
 
-// multiplier makes a sum depend on the order of what is summed (Knuth's MMIX generator).
+// multiplier makes a checksum depend on the order of bytes (Knuth's MMIX generator).
 const multiplier = 6364136223846793005
 
-// sums are those of the beginnings of a text in lower case, from which that of each part follows: the sum up to its end
-// less that up to its start times the power of its length.
+// sums returns the checksums of all prefixes of a text in lower case. The checksum of any part follows: the sum up to
+// its end, minus the sum up to its start times the power of its length.
 func sums(s string) []uint64 {
 	upTo := make([]uint64, len(s)+1)
 	for i := range len(s) {
@@ -146,7 +146,7 @@ func power(n int) uint64 {
 	return p
 }
 
-// inWord reports whether a part of a text goes on before or after it.
+// inWord reports whether a part of a text is preceded or followed by more of the same word.
 func inWord(s string, start, end int) bool {
 	return start > 0 && wordByte(s[start-1]) && wordByte(s[start]) || end < len(s) && wordByte(s[end-1]) && wordByte(s[end])
 }
@@ -162,7 +162,7 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// lower is s with ASCII in lower case; lengths stay.
+// lower returns s with ASCII in lower case; lengths stay.
 func lower(s string) string {
 	for i := range len(s) {
 		if s[i] >= 'A' && s[i] <= 'Z' {

@@ -6,13 +6,13 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// place is what a pointer of the options means.
+// place is a parsed pointer of the options.
 type place struct {
 	source string // "": the body; header, query
 	tokens []string
 }
 
-// parsePlace reads a pointer. A fault is a sentence for a person.
+// parsePlace parses a pointer. A fault is a sentence for the user.
 func parsePlace(text string) (p place, fault string) {
 	if len(text) > maxPointer {
 		return p, "may have 1,024 bytes at most"
@@ -30,7 +30,7 @@ func parsePlace(text string) (p place, fault string) {
 	return place{tokens: pointer.Tokens()}, ""
 }
 
-// covers reports whether a place is the one that p means, or lies within it.
+// covers reports whether a location is the place p or lies within it.
 func (p place) covers(source string, path []string) bool {
 	if p.source != source || len(path) < len(p.tokens) {
 		return false
@@ -45,13 +45,13 @@ func (p place) covers(source string, path []string) bool {
 	return true
 }
 
-// spot is where a text stands: in the body at a path, or in a header or a parameter of the query.
+// spot is the location of a text: at a path in the body, or in a header or a query parameter.
 type spot struct {
 	source string // "", header, query, path
 	path   []string
 	name   string // of the nearest field around it
-	person bool   // that field stands among those of a person
-	shown  string // how a report calls it
+	person bool   // that field is among those of a person
+	shown  string // its name in the report
 }
 
 func covered(places []place, s spot) bool {

@@ -10,10 +10,10 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Bounds of what stands in one another: JSON in a string of JSON, in base64, and so on.
+// maxNested bounds nesting: JSON in a JSON string, in base64, and so on.
 const maxNested = 4
 
-// text is what stands instead of a text.
+// text returns the replacement of a text.
 func (m *Maker) text(s string, at spot, depth int) string {
 	if s == "" {
 		return s
@@ -33,7 +33,7 @@ func (m *Maker) text(s string, at spot, depth int) string {
 	if m.known.exempt[lower(s)] {
 		return m.replace(s, at, m.known.find(s, true))
 	}
-	if m.mail && at.name == "content_base64" { // a file, whatever is in it
+	if m.mail && at.name == "content_base64" { // an attachment, whatever it contains
 		return string(m.binary([]byte(s), at.shown))
 	}
 	if depth < maxNested {
@@ -51,10 +51,10 @@ func (m *Maker) text(s string, at spot, depth int) string {
 	return m.replace(s, at, found)
 }
 
-// whole is the substitute of all of a text.
+// whole returns the substitute of an entire text.
 func (m *Maker) whole(s string, at spot, kind Kind) string {
 	fakes := kind
-	if kind == Pointed || kind == Token { // what it looks like tells how the substitute shall
+	if kind == Pointed || kind == Token { // the form of the value determines the substitute
 		fakes = cmp.Or(wholeKind(s, m.detect(s)), kind)
 	}
 	m.remember(s, fakes)
@@ -62,7 +62,7 @@ func (m *Maker) whole(s string, at spot, kind Kind) string {
 	return m.fakes.of(fakes, s)
 }
 
-// remember has a value looked for everywhere else.
+// remember adds a value that is to be replaced everywhere.
 func (m *Maker) remember(s string, kind Kind) {
 	if !m.collect {
 		return
@@ -85,14 +85,14 @@ func (m *Maker) remember(s string, kind Kind) {
 	case Email:
 		m.known.add(s, kind, true)
 		local := s[:max(strings.LastIndexByte(s, '@'), 0)]
-		if len(local) >= 6 && strings.ContainsAny(local, ".0123456789") { // no word that many have
+		if len(local) >= 6 && strings.ContainsAny(local, ".0123456789") { // not a common word
 			m.known.add(local, Name, false)
 		}
 	default:
 		sure := true
 		if kind == Token {
 			s = s[len(tokenPrefix.FindString(s)):]
-			sure = len(s) >= 12 || strings.ContainsAny(s, "0123456789") // else a word, perhaps of the language
+			sure = len(s) >= 12 || strings.ContainsAny(s, "0123456789") // otherwise it may be an ordinary word
 			if m.words[strings.ToLower(s)] || nobody[strings.ToLower(s)] != "" {
 				return
 			}
@@ -101,7 +101,7 @@ func (m *Maker) remember(s string, kind Kind) {
 	}
 }
 
-// replace puts substitutes into a text; of parts that overlap the longest counts.
+// replace substitutes the found parts of a text; of overlapping ones the longest counts.
 func (m *Maker) replace(s string, at spot, found []span) string {
 	if len(found) == 0 {
 		return s
@@ -110,7 +110,7 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 	var chosen []span
 	taken := make([]bool, len(s))
 	for _, f := range found {
-		if taken[f.start] || taken[f.end-1] { // what is there is no shorter
+		if taken[f.start] || taken[f.end-1] { // the other is at least as long
 			continue
 		}
 		for i := f.start; i < f.end; i++ {
@@ -137,13 +137,13 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 	return b.String()
 }
 
-// json edits a JSON object or array in place; it is not ok where the text is none.
+// json edits a JSON object or array in place; ok is false if the text is neither.
 func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 	if start := bytes.TrimLeft(jsondoc.Unmarked(text), " \t\r\n"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
 		return nil, false
 	}
 	bounds := jsondoc.Bounds{Bytes: MaxBytes, Depth: jsondoc.MaxDepth}
-	people := map[string]bool{} // objects that are about somebody
+	people := map[string]bool{} // objects that describe a person
 	_, err := jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
 		if l.Name && personal(l.Text) {
 			people[jsondoc.ShownPointer(l.Path[:len(l.Path)-1])] = true
@@ -167,7 +167,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 			}
 			return put, changed
 		}
-		here.person = people[jsondoc.ShownPointer(l.Path[:max(len(l.Path)-1, 0)])] // a value behind others is in none
+		here.person = people[jsondoc.ShownPointer(l.Path[:max(len(l.Path)-1, 0)])] // values without an object have none
 		if l.Kind == jsondoc.Number {
 			return m.number(l.Text, here)
 		}
@@ -183,14 +183,14 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 	return out, err == nil
 }
 
-// beside is a text that tells of a credential and may name what comes next.
+// beside is a text that is a credential's name and may name the next value.
 type beside struct {
 	path []string
 	text string
 }
 
-// names reports whether it is the name of the next leaf: in a list of headers, as in ["X-Token", "abc"], or in the
-// member beside it, as in {"name": "token", "value": "abc"}.
+// names reports whether it names the next leaf: in a list of headers, as in ["X-Token", "abc"], or in a sibling member,
+// as in {"name": "token", "value": "abc"}.
 func (b beside) names(l jsondoc.Leaf) bool {
 	last := len(l.Path) - 1
 	if b.text == "" || last < 0 || len(b.path) != len(l.Path) || !slices.Equal(b.path[:last], l.Path[:last]) {
@@ -203,7 +203,7 @@ func (b beside) names(l jsondoc.Leaf) bool {
 	return is(l.Path[last], "value", "val") && is(b.path[last], "name", "key", "header", "field")
 }
 
-// names are the substitutes of those members' names that hold what was recognised: an address, a token, not a word.
+// names returns the substitutes of member names that contain recognised values: an address, a token, not a word.
 func (m *Maker) names(text []byte, bounds jsondoc.Bounds) map[string]string {
 	changed := map[string]string{}
 	_, _ = jsondoc.Rewrite(text, bounds, func(l jsondoc.Leaf) (string, bool) {
@@ -230,11 +230,11 @@ func (m *Maker) nameKind(name string) Kind {
 	return Pointed
 }
 
-// pointer is where a leaf stands, in the names that the result has.
+// pointer returns the location of a leaf, with the names of the result.
 func pointer(path []string, names map[string]string) string {
 	path = slices.Clone(path)
 	for i, token := range path {
-		if len(token) > maxName { // each element of a list is behind the name of the list, and looking at that is not free
+		if len(token) > maxName { // skip long names: every element of a list repeats the list's name
 			path[i] = "…"
 		} else if put, changed := names[token]; changed {
 			path[i] = put
@@ -243,7 +243,7 @@ func pointer(path []string, names map[string]string) string {
 	return jsondoc.ShownPointer(path)
 }
 
-// numberKind is what a JSON number was recognised as, "" for one that stays.
+// numberKind returns the kind of a JSON number, or "" for one that stays.
 func (m *Maker) numberKind(s string, at spot) Kind {
 	if covered(m.pointers, at) {
 		return Pointed
@@ -260,7 +260,7 @@ func (m *Maker) numberKind(s string, at spot) Kind {
 	return wholeKind(s, slices.Concat(m.known.find(s, false), m.detect(s)))
 }
 
-// wholeKind is the kind of what was found to be all of a text, "" where nothing was.
+// wholeKind returns the kind of a finding that covers the entire text, or "".
 func wholeKind(s string, found []span) (kind Kind) {
 	for _, f := range found {
 		if f.start == 0 && f.end == len(s) {
@@ -270,7 +270,7 @@ func wholeKind(s string, found []span) (kind Kind) {
 	return kind
 }
 
-// number is what stands instead of a JSON number.
+// number returns the replacement of a JSON number.
 func (m *Maker) number(s string, at spot) (string, bool) {
 	if covered(m.keep, at) {
 		if m.collect {
