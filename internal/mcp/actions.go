@@ -167,17 +167,16 @@ func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.Li
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := in.read(v, p)
 		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, viewRun)
-		slices.SortFunc(out.Data, func(a, b runView) int { return strings.Compare(b.ID, a.ID) }) // one that began later may have been stored before
+		slices.SortFunc(out.Data, func(a, b runView) int { return strings.Compare(b.ID, a.ID) }) // a run that began later may have been stored first
 		return err
 	})
 	return out, err
 }
 
-// maxEventRuns is how many runs there can be on one request that are looked through: an action runs once, and again
-// when it is told to.
+// maxEventRuns bounds the runs on one request that are searched: an action runs once, and again for each rerun.
 const maxEventRuns = 1_000
 
-// read returns the runs that all of the arguments name.
+// read returns the runs that match all of the arguments.
 func (in *actionRunList) read(v *store.View, p httpd.Page) ([]hookglass.ActionRun, error) {
 	switch {
 	case in.RunID != "":
@@ -190,7 +189,7 @@ func (in *actionRunList) read(v *store.View, p httpd.Page) ([]hookglass.ActionRu
 	return v.EndpointActionRuns(in.EndpointID, p.Behind, p.Most())
 }
 
-// one is the run that is named. One of another action, or on another request, is none.
+// one returns the named run, or none if it is of another action or on another request.
 func (in *actionRunList) one(v *store.View) ([]hookglass.ActionRun, error) {
 	r, err := v.ActionRun(in.EndpointID, in.RunID)
 	if err != nil {
@@ -218,7 +217,7 @@ func (in *actionRunList) ofRequest(v *store.View, p httpd.Page) ([]hookglass.Act
 		return nil, err
 	}
 	if in.ActionID != "" {
-		if _, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, 1); err != nil { // there is no such action, nor was there
+		if _, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, 1); err != nil { // there is no such action and never was
 			return nil, err
 		}
 	}

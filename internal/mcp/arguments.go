@@ -15,8 +15,9 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// decode reads a tool's arguments into a struct, strictly: exact names, none twice, nothing unknown. What is left out
-// gets its default. It answers validation_failed with messages that say how to mend them; none repeats a value.
+// decode parses a tool's arguments into a struct, strictly: exact names, no duplicates, nothing unknown. Missing
+// arguments get their defaults. It answers validation_failed with messages that say how to correct the call; none
+// repeats a value.
 func decode(text []byte, into any) error {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || string(text) == "null" {
@@ -48,7 +49,7 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// whole reads an integer as the schema has it: 15.0 is one.
+// whole parses an integer as JSON Schema defines it: 15.0 is one.
 func whole[T int | int64](text []byte, v *T) error {
 	if string(text) == "null" {
 		return nil
@@ -61,7 +62,7 @@ func whole[T int | int64](text []byte, v *T) error {
 	return nil
 }
 
-// check gives a field that was left out its default, and says what is wrong with one that was not.
+// check sets the default of a missing field, and returns what is wrong with a given one.
 func (f field) check(v reflect.Value, given bool) string {
 	if given && v.Kind() == reflect.Bool && f.tag.Get("const") == "true" && !v.Bool() {
 		return "must be true"
@@ -103,7 +104,7 @@ func (f field) check(v reflect.Value, given bool) string {
 	return ""
 }
 
-// refused turns the decoder's account into ours.
+// refused converts the decoder's error to ours.
 func refused(err error, fields []field) error {
 	var shape *json.SemanticError
 	if !errors.As(err, &shape) {

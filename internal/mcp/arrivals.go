@@ -10,20 +10,20 @@ import (
 	"hookglass/internal/store"
 )
 
-// arrivals wakes those who wait for events. However many wait at an endpoint, its new events are read once, when the
-// store announces them, and only those are woken whom one concerns.
+// arrivals wakes waiting calls when an event comes. However many wait at an endpoint, its new events are read once when
+// the store announces them, and only calls that an event matches are woken.
 type arrivals struct {
 	db *store.DB
 	mu sync.Mutex
 	at map[int64]*gathering // by endpoint
 }
 
-// gathering is those who wait at one endpoint.
+// gathering is the group of waiters at one endpoint.
 type gathering struct {
 	endpoint hookglass.Endpoint
 	heard    *store.Subscription
 	waiters  map[*waiter]struct{}
-	stop     context.CancelFunc // nil: it does not read yet
+	stop     context.CancelFunc // nil: reading has not begun
 	done     chan struct{}
 }
 
@@ -36,7 +36,7 @@ type waiter struct {
 
 func newArrivals(db *store.DB) *arrivals { return &arrivals{db: db, at: make(map[int64]*gathering)} }
 
-// join adds a waiter. What is announced from now on is not lost to it once it begins.
+// join adds a waiter. Once it begins, it misses nothing that is announced after join.
 func (a *arrivals) join(e hookglass.Endpoint, q query.Query) *waiter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,8 +50,7 @@ func (a *arrivals) join(e hookglass.Endpoint, q query.Query) *waiter {
 	return w
 }
 
-// begin says behind which event nothing was read when the waiter had joined. The first that begins makes its gathering
-// read.
+// begin starts the waiter after an event. The first waiter that begins starts the reading of its gathering.
 func (w *waiter) begin(seq int64) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -62,7 +61,7 @@ func (w *waiter) begin(seq int64) {
 	}
 }
 
-// leave takes the waiter away. The last one ends the reading and waits for that.
+// leave removes the waiter. The last one stops the reading and waits for its end.
 func (w *waiter) leave() {
 	a, g := w.all, w.around
 	a.mu.Lock()
@@ -94,8 +93,8 @@ func (g *gathering) run(ctx context.Context, a *arrivals, seq int64) {
 	}
 }
 
-// read wakes whom new events concern, and everybody when the endpoint is gone. Trouble in the storage waits for the
-// next time, and for the last look of each waiter.
+// read wakes the waiters that new events match, and all of them when the endpoint is gone. An error of the storage is
+// left to the next announcement, and to each waiter's final query.
 func (g *gathering) read(ctx context.Context, a *arrivals, seq int64) int64 {
 	for {
 		var batch []*hookglass.Event

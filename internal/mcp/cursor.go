@@ -2,7 +2,7 @@ package mcp
 
 import "hookglass/internal/httpd"
 
-// The lists that cursors belong to: one of another list is refused.
+// The lists that cursors belong to. A cursor of another list is refused.
 const (
 	ofEndpoints  httpd.List = 'n'
 	ofEvents     httpd.List = 'e'

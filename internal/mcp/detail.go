@@ -13,14 +13,14 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// requestDetail is the detail form with bodies cut to what an agent wants to pay for.
+// requestDetail is the detail form with bodies shortened to what the agent asks for.
 type requestDetail struct {
 	api.EventDetail
 	Truncated []string   `json:"truncated" doc:"The bodies of which only the beginning is here."`
 	Parts     []bodyPart `json:"parts,omitempty" doc:"The parts of the body that were asked for."`
 }
 
-// bodyPart is what a pointer means in a body.
+// bodyPart is the value of a pointer into a body.
 type bodyPart struct {
 	Pointer   string          `json:"pointer"`
 	Found     bool            `json:"found"`
@@ -29,14 +29,14 @@ type bodyPart struct {
 	Size      int             `json:"size"`
 }
 
-// maxDeliveries bounds the deliveries that an agent is told of, newest first. Their bodies share what a body may have.
+// maxDeliveries bounds the deliveries shown to an agent, newest first. Their bodies share the bound of the body.
 const maxDeliveries = 10
 
-// detailTimes is how many times its size an event takes while its detail is made: as it was received, as text, and what
-// is parsed of it.
+// detailTimes is how much memory an event takes while its detail is built, in multiples of its size: as received, as
+// text, and parsed.
 const detailTimes = 4
 
-// maxParsed bounds the body that pointers look into: its values take several times its room.
+// maxParsed bounds the body that pointers may read: its parsed values take several times its size.
 const maxParsed = 8 << 20
 
 func parsePointers(texts []string) ([]jsondoc.Pointer, error) {
@@ -51,8 +51,8 @@ func parsePointers(texts []string) ([]jsondoc.Pointer, error) {
 	return pointers, nil
 }
 
-// detail writes an event with at most most bytes of each body. part, if any, is the one part of a multipart body that
-// its body is to be.
+// detail returns an event with at most most bytes of each body. part, if not nil, selects the one part of a multipart
+// body to show as its body.
 func detail(e *hookglass.Event, most int, part *int, pointers []jsondoc.Pointer) (out requestDetail, err error) {
 	out.EventDetail, out.Truncated = capture.Detail(e), []string{}
 	body := e.Body
@@ -100,8 +100,8 @@ func detail(e *hookglass.Event, most int, part *int, pointers []jsondoc.Pointer)
 	return out, nil
 }
 
-// shorten cuts a body to most bytes and reports whether it had more. What is left of base64 can be decoded, and keeps
-// nothing of what was cut off in memory.
+// shorten cuts a body to most bytes and reports whether it was longer. Cut base64 stays decodable, and the rest is not
+// kept in memory.
 func shorten(text *string, most int, encoding string) bool {
 	if len(*text) <= most {
 		return false
@@ -114,8 +114,7 @@ func shorten(text *string, most int, encoding string) bool {
 	return true
 }
 
-// partsOf finds what pointers mean in a body. All values together take most bytes; one that does not fit is there with
-// its beginning.
+// partsOf returns the values of pointers into a body, together at most most bytes; one that does not fit is cut.
 func partsOf(body []byte, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
 	doc, err := jsondoc.Parse(body, jsondoc.Bounds{Bytes: maxParsed, Depth: jsondoc.MaxDepth})
 	if err != nil {

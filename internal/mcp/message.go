@@ -37,10 +37,10 @@ const (
 	codeForbidden = -32003
 )
 
-// methods are what is served. Others that the SDK knows belong to features that are not declared.
+// methods are the supported methods. Others that the SDK knows belong to features that are not declared.
 var methods = map[string]bool{"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true}
 
-// fault is an error of the protocol, rather than of a tool.
+// fault is a protocol error, as opposed to a tool's error.
 type fault struct {
 	status  int
 	code    int
@@ -48,7 +48,7 @@ type fault struct {
 	data    any
 }
 
-// modernize gives an error the status that the modern protocol has for it; before, all of a valid message were 200.
+// modernize sets the HTTP status that the modern protocol has for an error; before, every valid message got 200.
 func (f *fault) modernize() {
 	switch f.code {
 	case codeNoMethod:
@@ -58,15 +58,15 @@ func (f *fault) modernize() {
 	}
 }
 
-// message is one JSON-RPC message as far as it decides who may send it.
+// message is one JSON-RPC message, as far as it determines who may send it.
 type message struct {
 	id     jsontext.Value // nil: a notification
 	method string         // "": a response
 	tool   string         // of tools/call
 }
 
-// request is the key of the HTTP request of a call: by its context it is known when the caller leaves, which does not
-// end a call of the older protocol otherwise.
+// request is the context key of a call's HTTP request. In the older protocol, only that request's context shows that
+// the caller has left.
 type request struct{}
 
 // asked returns the context of a call, which ends when its caller leaves.
@@ -79,7 +79,7 @@ func asked(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// ServeHTTP lets through who may send what.
+// ServeHTTP passes on the messages that their senders may send.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != Path {
 		httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
@@ -120,11 +120,12 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		m.refuse(w, wrong)
 	case m.id == nil || m.method == "":
-		w.WriteHeader(http.StatusAccepted) // nothing here waits for a notification or a response
+		w.WriteHeader(http.StatusAccepted) // notifications and responses need no answer
 	default:
-		// A call ends with its request, and is answered then too: whose server stops is still there.
+		// Without the cancellation, because a call is also answered when the server stops. [asked] watches for a client
+		// that leaves.
 		r = r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), request{}, r))
-		r.Header.Set("Accept", "application/json, text/event-stream") // it is always JSON that is answered
+		r.Header.Set("Accept", "application/json, text/event-stream") // the answer is always JSON
 		r.Body = io.NopCloser(bytes.NewReader(text))
 		answered := &answer{ResponseWriter: w}
 		s.protocol.ServeHTTP(answered, r)
@@ -132,11 +133,10 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer passes on what the SDK answers, except for what it refuses in plain text: that becomes an error of the
-// protocol.
+// answer passes on the SDK's answers, except for refusals in plain text, which become protocol errors.
 type answer struct {
 	http.ResponseWriter
-	refused int // the status that it refused with
+	refused int // the status of such a refusal
 	text    strings.Builder
 }
 
@@ -158,7 +158,7 @@ func (a *answer) Write(text []byte) (int, error) {
 	return a.ResponseWriter.Write(text)
 }
 
-// end writes what was kept back.
+// end writes what was held back.
 func (a *answer) end(m message) {
 	if a.refused == 0 {
 		return
@@ -170,8 +170,8 @@ func (a *answer) end(m message) {
 	m.refuse(a.ResponseWriter, f)
 }
 
-// admitted refuses what a browser sends for another site (Origin), and what reached this machine by a name that is not
-// its own (Host; DNS rebinding).
+// admitted refuses requests that a browser sends for another site (Origin), and requests to this machine under a
+// foreign name (Host; DNS rebinding).
 func (s *service) admitted(r *http.Request) error {
 	known := httpd.From(r.Context())
 	public, err := url.Parse(s.Addresses.PublicURL)
@@ -188,13 +188,13 @@ func (s *service) admitted(r *http.Request) error {
 	if !ok || !loopback(local.String()) || loopback(known.Host) {
 		return nil
 	}
-	if strings.EqualFold(public.Hostname(), hostname(known.Host)) || known.Host != r.Host { // the latter: a trusted proxy says so
+	if strings.EqualFold(public.Hostname(), hostname(known.Host)) || known.Host != r.Host { // the second: a trusted proxy vouches for the host
 		return nil
 	}
 	return hookglass.Errorf(hookglass.CodeForbidden, "This service is not known by the name in Host. Behind a proxy, start it with --public-url, or name the proxy in --trusted-proxies and have it send X-Forwarded-Host.")
 }
 
-// hostname is an authority without its port.
+// hostname returns an authority without its port.
 func hostname(authority string) string {
 	if host, _, err := net.SplitHostPort(authority); err == nil {
 		return host
@@ -202,7 +202,7 @@ func hostname(authority string) string {
 	return strings.Trim(authority, "[]")
 }
 
-// loopback reports whether an authority is this machine.
+// loopback reports whether an authority means this machine.
 func loopback(authority string) bool {
 	host := hostname(authority)
 	if strings.EqualFold(host, "localhost") {
@@ -220,8 +220,8 @@ func wantsJSON(r *http.Request) error {
 	return nil
 }
 
-// read takes a message apart strictly: two readers of one message must not see two. A batch is none, as the protocol
-// has it since 2025-06-18.
+// read parses a message strictly, so that no other reader can see a different message in it. A batch is not a message,
+// as in the protocol since 2025-06-18.
 func read(text []byte) (m message, _ *fault) {
 	invalid := func(wrong string) (message, *fault) {
 		return m, &fault{status: http.StatusBadRequest, code: codeInvalid, message: "Invalid request: " + wrong}
@@ -275,8 +275,8 @@ func read(text []byte) (m message, _ *fault) {
 	return m, nil
 }
 
-// idFault says what is wrong with the id of a message. The SDK reads numbers as floats, so a longer one would come back
-// as another: RFC 8259, section 6.
+// idFault returns what is wrong with the id of a message. The SDK parses numbers as floats, so a long one would come
+// back changed (RFC 8259, section 6).
 func idFault(id jsontext.Value) string {
 	switch id.Kind() {
 	case '"':
@@ -290,8 +290,8 @@ func idFault(id jsontext.Value) string {
 	return "id must be a string or a whole number."
 }
 
-// take looks at the params of a request, and says what is wrong with their shape: the SDK has no code of JSON-RPC for
-// some of that, and tells its own types.
+// take checks the params of a request, and returns what is wrong with their shape. The SDK has no JSON-RPC code for
+// some of these errors, and its texts expose Go types.
 func (m *message) take(params jsontext.Value, given map[string]jsontext.Value) (wrong string) {
 	kind := func(name string, want jsontext.Kind) bool {
 		v, ok := given[name]
@@ -317,7 +317,7 @@ func (m *message) take(params jsontext.Value, given map[string]jsontext.Value) (
 	return ""
 }
 
-// permitted says what is wrong with a message of this sender.
+// permitted returns the fault if this sender may not send a message.
 func (s *service) permitted(who hookglass.Principal, m message) *fault {
 	if m.id == nil || m.method == "" {
 		return nil
@@ -344,7 +344,7 @@ func (s *service) permitted(who hookglass.Principal, m message) *fault {
 	return nil
 }
 
-// refuse answers a message with an error of the protocol.
+// refuse answers a message with a protocol error.
 func (m message) refuse(w http.ResponseWriter, f *fault) {
 	id := m.id
 	if id == nil {
@@ -370,5 +370,5 @@ func (m message) refuse(w http.ResponseWriter, f *fault) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(f.status)
-	_, _ = w.Write(text) // nobody is left to tell
+	_, _ = w.Write(text) // an error means that the client is gone
 }

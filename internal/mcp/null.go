@@ -11,16 +11,16 @@ import (
 	"hookglass"
 )
 
-// nulls finds what of a tool's arguments stands for nothing where something is wanted, and decodes like what was left
-// out: the same that the REST API refuses. A member that may be left out may be null as well; an item of a list and a
-// value under a name of the caller's own may not, and an empty string is none of several words, except for a filter
-// (tagged empty), where it is one that was left out, as in a query.
+// nulls finds nulls and empty strings in a tool's arguments that decode like missing values although a value is
+// required: the same ones that the REST API refuses. An optional member may be null; an item of a list and a value
+// under a name of the caller's own may not. An empty string is not a word of an enum, except for a filter (tagged
+// empty), where it counts as missing, as in a query.
 type nulls struct {
 	dec    *jsontext.Decoder
 	faults []hookglass.FieldError
 }
 
-// refuseNulls answers validation_failed naming each of them. The text was read into the same type before.
+// refuseNulls answers validation_failed naming each of them. The text must already have been parsed into the same type.
 func refuseNulls(text []byte, t reflect.Type) error {
 	n := &nulls{dec: jsontext.NewDecoder(bytes.NewReader(text))}
 	n.value(t, "", "", true)
@@ -30,7 +30,7 @@ func refuseNulls(text []byte, t reflect.Type) error {
 	return nil
 }
 
-// value reads one value of a type, at a dotted name.
+// value checks one value of a type, at a dotted name.
 func (n *nulls) value(t reflect.Type, tag reflect.StructTag, at string, nullable bool) {
 	for t.Kind() == reflect.Pointer {
 		t, nullable = t.Elem(), true
@@ -50,7 +50,7 @@ func (n *nulls) value(t reflect.Type, tag reflect.StructTag, at string, nullable
 	case kind == '{' && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
 		n.members(t, at)
 		return
-	case kind == '[' && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8: // of bytes is JSON of any kind
+	case kind == '[' && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8: // []byte is JSON of any kind
 		_, _ = n.dec.ReadToken()
 		for i := 0; n.dec.PeekKind() != ']' && n.dec.PeekKind() != 0; i++ {
 			n.value(t.Elem(), "", at+"."+strconv.Itoa(i), false)
@@ -61,7 +61,7 @@ func (n *nulls) value(t reflect.Type, tag reflect.StructTag, at string, nullable
 	_ = n.dec.SkipValue()
 }
 
-// members reads those of an object: a struct has names of ours, a map of the caller's.
+// members checks the members of an object: a struct has known names, a map the caller's own.
 func (n *nulls) members(t reflect.Type, at string) {
 	known := map[string]field{}
 	if t.Kind() == reflect.Struct {

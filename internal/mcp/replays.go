@@ -39,7 +39,7 @@ type (
 		Assertions    *api.Assertions  `json:"assertions" required:"true" doc:"What the answer must be: status {class: \"2xx\"} or {code: 200}, and json_subset, an object that the answer must contain. At least one."`
 	}
 
-	// CasePath says which replay case is meant.
+	// CasePath identifies a replay case.
 	CasePath struct {
 		InEndpoint
 		CaseID string `json:"case_id" required:"true" doc:"The replay case's id, rcase_…."`
@@ -56,7 +56,7 @@ type (
 		MaxBytes int    `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of the target's answer is returned."`
 	}
 
-	// replayed and ranCase say besides which bodies were cut here.
+	// replayed and ranCase also say which bodies were cut here.
 	replayed struct {
 		api.Replay
 		Truncated []string `json:"truncated"`
@@ -171,8 +171,7 @@ func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[ranCase
 	return out, err
 }
 
-// maxRunBody is what is shown of a target's answer where the caller does not say: a run that is asked for again may
-// have one.
+// maxRunBody is how much of a target's answer is shown by default: a queried run may have an answer.
 const maxRunBody = 16 << 10
 
 func (s *service) getCaseRun(ctx context.Context, in *runPath) (out api.One[ranCase], err error) {

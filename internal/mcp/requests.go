@@ -29,7 +29,7 @@ type (
 		Paging
 	}
 
-	// RequestPath says which request is meant.
+	// RequestPath identifies a request.
 	RequestPath struct {
 		EndpointID string `json:"endpoint_id" doc:"The endpoint's id (ep_…) or custom id. It may be left out with a request's own id."`
 		RequestID  string `json:"request_id" required:"true" doc:"The request's id (req_…, eml_…), \"latest\", \"latest <event type>\", or the sender's own id of the event or delivery."`
@@ -114,7 +114,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 	return out, err
 }
 
-// find returns the endpoint and the id of the request that is meant.
+// find returns the endpoint and the id of the request.
 func (p RequestPath) find(v *store.View) (ref, id string, err error) {
 	if p.EndpointID != "" {
 		found, err := v.FindEvent(p.EndpointID, p.RequestID)
@@ -142,7 +142,7 @@ func (s *service) getRequest(ctx context.Context, in *oneEvent) (out api.One[req
 		return out, err
 	}
 	ctx, done := context.WithCancel(ctx)
-	defer done() // no more is left of a large event then than was asked for
+	defer done() // releases the memory of a large event, of which only what was asked for is kept
 	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
 		ref, id, err := in.find(v)
 		if err != nil {
@@ -183,8 +183,8 @@ func (s *service) deleteRequests(ctx context.Context, in *eventRange) (out api.O
 	return out, err
 }
 
-// moment reads a bound; one that was left out is the zero time. An empty one is none that was left out: what fills it
-// in may have had nothing to say, and does not mean everything.
+// moment parses a bound; a missing one is the zero time. An empty one is refused: whatever filled it in had no value,
+// and does not mean everything.
 func moment(field string, bound *string, now time.Time) (time.Time, error) {
 	if bound == nil {
 		return time.Time{}, nil

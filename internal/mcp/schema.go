@@ -10,7 +10,7 @@ import (
 	"hookglass/api"
 )
 
-// schema is a JSON Schema (2020-12) with its keywords in the order in which people read them.
+// schema is a JSON Schema (2020-12) with its keywords in the usual reading order.
 type schema struct {
 	members []member
 }
@@ -46,8 +46,8 @@ func (s *schema) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// describer writes schemas of Go types by the tags that package api uses: json, doc, enum, minimum, maximum, default,
-// required, null. Inputs are told in full and closed; outputs are open, because answers may gain members, and go
+// describer derives schemas from Go types by the tags of package api: json, doc, enum, minimum, maximum, default,
+// required, null. Inputs are described in full and closed. Outputs are open, because answers may gain members, and
 // without descriptions, because every agent that lists the tools pays for them.
 type describer struct{ input bool }
 
@@ -80,7 +80,7 @@ func (d describer) field(f field) *schema {
 	return s
 }
 
-// of describes a type; nullable is whether it may be null besides.
+// of describes a type; nullable reports whether it may be null.
 func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -144,7 +144,7 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 	return s
 }
 
-// bound sets the keywords that a field's tag has, whose values are JSON there.
+// bound sets the keywords of a field's tag, whose values are JSON.
 func (s *schema) bound(tag reflect.StructTag, keywords ...string) {
 	for _, keyword := range keywords {
 		if v := tag.Get(keyword); v != "" {
@@ -153,7 +153,7 @@ func (s *schema) bound(tag reflect.StructTag, keywords ...string) {
 	}
 }
 
-// oneOf sets which words there are, from a list of them with commas; none where that is empty.
+// oneOf sets the allowed words from a comma-separated list; an empty list allows any.
 func (s *schema) oneOf(words string, nullable bool) {
 	if words == "" {
 		return
@@ -168,7 +168,7 @@ func (s *schema) oneOf(words string, nullable bool) {
 	s.set("enum", enum)
 }
 
-// optional returns what an api.Optional holds.
+// optional returns the type inside an api.Optional.
 func optional(t reflect.Type) (reflect.Type, bool) {
 	if t.Kind() == reflect.Struct && strings.HasPrefix(t.Name(), "Optional[") {
 		f, _ := t.FieldByName("Value")
@@ -183,11 +183,11 @@ type field struct {
 	typ     reflect.Type
 	tag     reflect.StructTag
 	index   []int
-	omitted bool // left out where there is nothing
+	omitted bool // omitempty or omitzero
 }
 
-// fieldsOf lists the members that encoding/json writes: those of embedded structs at their place, and of several by one
-// name the outermost.
+// fieldsOf lists the members that encoding/json writes: those of embedded structs in their place, and of several with
+// one name the outermost.
 func fieldsOf(t reflect.Type) (fields []field) {
 	depth := map[string]int{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -209,7 +209,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 	return kept
 }
 
-// number reads a bound of a tag; ok is false where there is none.
+// number parses a bound of a tag; ok is false if there is none.
 func number(tag reflect.StructTag, name string) (n float64, ok bool) {
 	v := tag.Get(name)
 	if v == "" {

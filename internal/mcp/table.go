@@ -23,21 +23,21 @@ type tool struct {
 	text  string // when to use it, what it costs, what it returns
 	scope hookglass.Scope
 	hints hints
-	// captured is whether the answer holds what came from outside: it is fenced, and marked as untrusted.
+	// captured says that the answer contains content from outside: it is fenced, and marked as untrusted.
 	captured bool
 	in, out  reflect.Type
 	call     func(ctx context.Context, s *service, arguments []byte) (any, error)
 }
 
-// hints tell a client what a call may do; see the protocol's tool annotations.
+// hints describe the effects of a call; see the protocol's tool annotations.
 type hints struct{ readOnly, destructive, idempotent, openWorld bool }
 
-// What tools do.
+// The effects of tools.
 var (
 	reads   = hints{readOnly: true, idempotent: true}
 	creates = hints{}
 	removes = hints{destructive: true, idempotent: true}
-	clears  = hints{destructive: true}                  // what is the newest by then, or what came meanwhile: called again, it removes more
+	clears  = hints{destructive: true}                  // not idempotent: called again, it removes what has come since
 	sends   = hints{destructive: true, openWorld: true} // to addresses that the caller chooses
 )
 
@@ -54,7 +54,7 @@ func define[In, Out any](t tool, fn func(s *service, ctx context.Context, in *In
 	return t
 }
 
-// described is the tool as clients see it.
+// described returns the tool as clients see it.
 func (t *tool) described() *sdk.Tool {
 	output := describer{}.object(t.out)
 	if t.captured {
@@ -75,12 +75,12 @@ func (t *tool) described() *sdk.Tool {
 func encoded(s *schema) json.RawMessage {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic("a tool can not be described: " + err.Error()) // a fault in the table, found by every test
+		panic("a tool can not be described: " + err.Error()) // a mistake in the table, which every test finds
 	}
 	return text
 }
 
-// handler serves calls of a tool that were let through.
+// handler serves permitted calls of a tool.
 func (s *service) handler(t *tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (result *sdk.CallToolResult, _ error) {
 		ctx, cancel := asked(ctx)
@@ -104,7 +104,7 @@ func (s *service) handler(t *tool) sdk.ToolHandler {
 	}
 }
 
-// answer writes a result: the same JSON for programs and as text.
+// answer returns a result: the same JSON as structured content and as text.
 func (t *tool) answer(out any) (*sdk.CallToolResult, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -142,10 +142,10 @@ func failed(ctx context.Context, t *tool, err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: shown}}}
 }
 
-// envelopes are what REST puts around a body's fields, and tools do not.
+// envelopes are the wrappers around a body's fields in REST, which tools do not have.
 var envelopes = []string{"endpoint_action.", "replay_case.", "alert.", "endpoint."}
 
-// argument is the name that a tool has for a field of REST.
+// argument returns a tool's name for a field of REST.
 func argument(field string) string {
 	if field == "Idempotency-Key" { // a header there
 		return "idempotency_key"
@@ -156,7 +156,7 @@ func argument(field string) string {
 	return field
 }
 
-// missing says of each kind of thing how what is not there can be found, by the message that says so.
+// missing says how to find things of each kind, by the message that says that one was not found.
 var missing = map[string]string{
 	hookglass.NotFound("endpoint").Message:        "list_endpoints shows the ids that there are.",
 	hookglass.NotFound("request").Message:         "list_requests shows the ids that there are; \"latest\" means the newest. It may have been deleted, or be older than the retention.",
@@ -166,7 +166,7 @@ var missing = map[string]string{
 	hookglass.NotFound("action run").Message:      "get_action_runs without run_id shows the ids that there are.",
 }
 
-// next says what an agent can do about a failure.
+// next returns what an agent can do about a failure.
 func (t *tool) next(body api.Error) string {
 	switch hookglass.Code(body.Error) {
 	case hookglass.CodeNotFound:
@@ -182,7 +182,7 @@ func (t *tool) next(body api.Error) string {
 	case hookglass.CodeUnauthorized, hookglass.CodeForbidden:
 		return "tell the person you work for; this connection needs another token."
 	case hookglass.CodeTargetNotAllowed:
-		if t.name == "create_action" { // a step sends to no tunnel
+		if t.name == "create_action" { // a step can not send to a tunnel
 			return "choose a public address."
 		}
 		return "choose a public address, or the target \"tunnel\" with a machine connected by hookglass listen."

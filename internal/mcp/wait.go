@@ -21,7 +21,7 @@ type (
 		MaxBytes       int    `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of each body is returned."`
 	}
 
-	// waited is what came of waiting.
+	// waited is the result of waiting.
 	waited struct {
 		TimedOut bool           `json:"timed_out"`
 		Data     *requestDetail `json:"data"`
@@ -29,11 +29,11 @@ type (
 	}
 )
 
-// poll is between looks at the token of who waits; one that was revoked is refused within 5 s.
+// poll is how often a waiting call's token is checked; a revoked one is refused within 5 s.
 const poll = 3 * time.Second
 
-// waitForRequest returns the first match behind a place, or what it took the time to find that there is none. It is
-// woken by the store's announcements; what those can lose, it finds by a last look at its end.
+// waitForRequest returns the first match after a place, or nothing at the timeout. The store's announcements wake it; a
+// final query finds what they may have missed.
 func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err error) {
 	q, err := query.Filter{Provider: in.Provider, EventType: in.EventType, Ignored: "any"}.Parse(s.DB.Now())
 	if err != nil {
@@ -43,12 +43,12 @@ func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err
 	if err != nil {
 		return out, err
 	}
-	in.EndpointID = string(e.ID) // another may be given the custom id meanwhile
+	in.EndpointID = string(e.ID) // the custom id may move to another endpoint meanwhile
 	until, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutSeconds)*time.Second)
 	defer cancel()
 	tokens := s.DB.Listen(store.TopicTokens)
 	defer tokens.Close()
-	w := s.arrivals.join(e, q) // before it reads, so that nothing comes between
+	w := s.arrivals.join(e, q) // before reading, so that nothing is missed in between
 	defer w.leave()
 	newest, seq, err := s.waitStart(ctx, in)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err
 	}
 }
 
-// sleep returns when there may be something, or when waiting is over: for its time, or because the server stops.
-// A token that expires, or that another program revoked, is found by looking.
+// sleep returns when there may be something, or when waiting is over: at the timeout, or because the server stops. It
+// polls for tokens that expire or that another program revokes.
 func (s *service) sleep(ctx, until context.Context, w *waiter, tokens *store.Subscription) (over bool, err error) {
 	look := time.NewTicker(poll)
 	defer look.Stop()
@@ -96,7 +96,7 @@ func (s *service) sleep(ctx, until context.Context, w *waiter, tokens *store.Sub
 	}
 }
 
-// whole is an endpoint as a waiter may see it.
+// whole returns an endpoint as a waiter may see it.
 func (s *service) whole(ctx context.Context, ref string) (e hookglass.Endpoint, err error) {
 	err = s.view(ctx, func(v *store.View) error {
 		e, err = v.Endpoint(ref)
@@ -127,7 +127,7 @@ func (s *service) waitEnd(ctx context.Context, in *wait, found *hookglass.Event,
 	return out, err
 }
 
-// waitStart returns the Seq of the newest event, and that behind which a match counts.
+// waitStart returns the Seq of the newest event, and the Seq after which a match counts.
 func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, err error) {
 	after, other := ofArrivals.Place(in.After)
 	isPlace := other == nil && in.After != ""
@@ -157,7 +157,7 @@ func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, e
 				return err
 			}
 		}
-		// A time, or the id of a request that was deleted, which tells its time.
+		// A time, or the id of a deleted request, which contains its time.
 		page, err := v.Events(in.EndpointID, store.EventList{Query: query.Between(time.Time{}, since.Add(time.Microsecond)), Limit: 1})
 		switch {
 		case err != nil:
@@ -165,7 +165,7 @@ func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, e
 		case len(page.Events) > 0:
 			seq = page.Events[0].Seq
 		case page.Next > 0:
-			seq = page.Next - 1 // looking ended for its time; nothing behind that place is older
+			seq = page.Next - 1 // the search ran out of time; nothing after that place is older
 		}
 		return nil
 	})
@@ -175,8 +175,7 @@ func (s *service) waitStart(ctx context.Context, in *wait) (newest, seq int64, e
 // readAhead is how many events are read at a time.
 const readAhead = 100
 
-// firstAfter returns the first match that is there behind a place, and how far it looked. It looks until the time is
-// over.
+// firstAfter returns the first existing match after a place, and how far it searched, until the time is over.
 func (s *service) firstAfter(ctx, until context.Context, ref string, seq int64, q query.Query) (*hookglass.Event, int64, error) {
 	for {
 		var batch []*hookglass.Event
@@ -199,7 +198,7 @@ func (s *service) firstAfter(ctx, until context.Context, ref string, seq int64, 
 	}
 }
 
-// stillPermitted answers unauthorized when the token of a call is good no more.
+// stillPermitted answers unauthorized if the token of a call is no longer valid.
 func (s *service) stillPermitted(ctx context.Context) error {
 	r, ok := ctx.Value(request{}).(*http.Request)
 	if !ok {
