@@ -185,8 +185,8 @@ func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.
 	return out, err
 }
 
-// newestFirst orders the runs of a page as they were created. They are read as they were stored, and of runs at the
-// same time one that began later may have been stored before.
+// newestFirst sorts the runs of a page by creation. They are read in the order of storing, and a run that began later
+// may have been stored first.
 func newestFirst(runs []api.ActionRun) {
 	slices.SortFunc(runs, func(a, b api.ActionRun) int { return strings.Compare(b.ID, a.ID) })
 }

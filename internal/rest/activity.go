@@ -15,7 +15,7 @@ type activityList struct {
 	Since string `query:"since" doc:"Only what happened since this time, ISO 8601; default 24 hours ago." example:"2026-11-20T10:00:00Z"`
 }
 
-// feedReach is how far the feed goes back unless it is told (spec, "Limits").
+// feedReach is how far the feed goes back by default (spec, "Limits").
 const feedReach = 24 * time.Hour
 
 func (s *service) activity(t *table) {

@@ -12,17 +12,16 @@ import (
 	"hookglass/internal/store"
 )
 
-// address is where a request's path leads, which is asked when the request is refused. It stands around the framework's
-// context.
+// address resolves the path of a request that is refused. It wraps the framework's context.
 type address struct {
 	inner
-	path    string // as the table has it
-	missing bool   // the answer under way says so, whatever status the framework has for it
+	path    string // the pattern in the table
+	missing bool   // answer not_found, whatever status the framework has chosen
 	ctx     context.Context
 }
 
 type (
-	inner      huma.Context // the framework's, under a name that leaves Context to its method
+	inner      huma.Context // not embedded as Context, which would hide its method of that name
 	addressKey struct{}
 )
 
@@ -37,23 +36,23 @@ func (a *address) SetStatus(status int) {
 	a.inner.SetStatus(status)
 }
 
-// addressed notes where the path leads, for whoever refuses the request.
+// addressed stores the path's pattern for whoever refuses the request.
 func addressed(hc huma.Context, next func(huma.Context)) {
 	a := &address{inner: hc, path: hc.Operation().Path}
 	a.ctx = context.WithValue(hc.Context(), addressKey{}, a)
 	next(a)
 }
 
-// faultsOfRequests are what a request is refused for by what is in it. That something in its path is not there for who
-// asks comes before them: a resource of others is 404, whatever is sent to it (decisions, section 3).
+// faultsOfRequests are the errors about the content of a request. If something in its path does not exist for the
+// caller, that takes precedence: a resource of others is 404, whatever is sent to it (decisions, section 3).
 var faultsOfRequests = map[hookglass.Code]bool{
 	hookglass.CodeInvalidJSON: true, hookglass.CodeValidationFailed: true, hookglass.CodePayloadTooLarge: true, hookglass.CodeUnsupportedMediaType: true,
 	hookglass.CodeTargetNotAllowed: true, hookglass.CodePlanRequired: true, hookglass.CodePaymentMethodRequired: true, hookglass.CodeSubscriptionRequired: true,
 	hookglass.CodeReleaseOff: true, hookglass.CodeRecipientNotAllowed: true,
 }
 
-// told is the error that the caller is told: err, or that what the path names is not there. It is looked for only
-// now, so a request that is in order costs no look.
+// told returns the error to answer: err, or not_found if the path names something that does not exist. It is checked
+// only now, so a valid request costs no query.
 func (t *table) told(ctx context.Context, err error) error {
 	a, ok := ctx.Value(addressKey{}).(*address)
 	if !ok || !faultsOfRequests[hookglass.CodeOf(err)] {
@@ -66,7 +65,7 @@ func (t *table) told(ctx context.Context, err error) error {
 	return err
 }
 
-// look answers not_found where the path names something that is not there.
+// look answers not_found if the path names something that does not exist.
 func (a *address) look(v *store.View) (err error) {
 	var endpoint hookglass.Endpoint
 	var workspace int64
@@ -78,7 +77,7 @@ func (a *address) look(v *store.View) (err error) {
 		}
 		name, rest, _ = strings.Cut(rest, "}")
 		id := a.Param(name)
-		number, _ := strconv.ParseInt(id, 10, 64) // what is no number was refused before
+		number, _ := strconv.ParseInt(id, 10, 64) // anything else was refused before
 		switch name {
 		case "endpoint_id":
 			endpoint, err = v.Endpoint(id)

@@ -23,11 +23,11 @@ const (
 	maxDepth = 64      // of nested objects and arrays; the contract's own are far flatter
 )
 
-// readBody reads a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 leaves them
-// open, and two readers could see two requests), exact spelling, nothing unknown unless loose.
+// readBody parses a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 permits them, and
+// two readers could see two requests), exact names, no unknown members unless loose.
 //
-// It answers unsupported_media_type, payload_too_large, invalid_json where the text is no JSON, and validation_failed,
-// naming the field, where it is JSON of another shape. No message repeats a value. It returns the text as well.
+// It answers unsupported_media_type, payload_too_large, invalid_json if the text is not JSON, and validation_failed,
+// naming the field, if its shape is wrong. No message repeats a value. It also returns the text.
 func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text []byte, err error) {
 	if op.bare && r.ContentLength == 0 {
 		text = []byte("{}")
@@ -47,14 +47,14 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 	if text, err = httpd.ReadBody(w, r, "body", maxBody); err != nil {
 		return nil, err
 	}
-	if op.bare && len(text) == 0 { // only its end told that there is none
+	if op.bare && len(text) == 0 { // a chunked body without content
 		text = []byte("{}")
 	}
 	return text, decode(text, v, op.loose)
 }
 
-// refuseBody refuses a body that says anything, where there is nothing to say in one. What clients send that always
-// send one, {} and null, says nothing.
+// refuseBody refuses a body with content where none is expected. {} and null, which some clients always send, count as
+// none.
 func refuseBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
@@ -95,7 +95,7 @@ func decode(text []byte, v any, loose bool) error {
 	return hookglass.Invalid(field, "must be %s", httpd.Form(shape.GoType))
 }
 
-// holder names the member of a body whose own members have that name, for who leaves out what a body is wrapped in.
+// holder returns the member of a body whose own members include a name, to help callers who leave out the wrapper.
 func holder(v any, name string) string {
 	body := reflect.TypeOf(v).Elem()
 	if body.Kind() != reflect.Struct {
@@ -123,12 +123,12 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// wholeNumbers takes 30.0 for an integer, as the description's schemas do.
+// wholeNumbers accepts 30.0 as an integer, as the schemas of the description do.
 var wholeNumbers = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(whole[int]), json.UnmarshalFromFunc(whole[int64])))
 
 func whole[T int | int64](dec *jsontext.Decoder, v *T) error {
 	if dec.PeekKind() != '0' {
-		return errors.ErrUnsupported // as it would be without
+		return errors.ErrUnsupported // fall back to the default
 	}
 	token, err := dec.ReadToken()
 	if err != nil {
@@ -142,8 +142,8 @@ func whole[T int | int64](dec *jsontext.Decoder, v *T) error {
 	return nil
 }
 
-// checkSyntax reads the whole text before any of it is understood, so that what is no JSON is told so
-// whatever else is wrong with it.
+// checkSyntax checks all of the text before any of it is interpreted, so that invalid JSON is reported as such whatever
+// else is wrong.
 func checkSyntax(text []byte) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is empty; it must be JSON.")

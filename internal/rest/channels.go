@@ -123,7 +123,7 @@ func (s *service) testChannel(ctx context.Context, in *channelPath) (out api.One
 	return out, err
 }
 
-// channelDraft refuses null, which no field but the workspace has.
+// channelDraft refuses null, which only the workspace may be.
 func channelDraft(c api.NotificationChannelChange, workspace api.Optional[int64]) (d alert.ChannelDraft, err error) {
 	var faults []hookglass.FieldError
 	const in = "notification_channel."

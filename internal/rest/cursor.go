@@ -4,7 +4,7 @@ import "hookglass/internal/httpd"
 
 const defaultLimit = 25 // of a page (decisions, section 3)
 
-// The lists that cursors belong to: one of another list is refused.
+// The lists that cursors belong to. A cursor of another list is refused.
 const (
 	ofEndpoints httpd.List = 'n'
 	ofEvents    httpd.List = 'e'
@@ -36,7 +36,7 @@ const (
 	ofShares  httpd.List = 'x'
 )
 
-// paged reads the parameters of a list that is whole unless it is paged (decisions, section 13, "Paging").
+// paged parses the parameters of a list that is complete unless paging is requested (decisions, section 13, "Paging").
 func paged(list httpd.List, limit int, cursor string) (httpd.Page, error) {
 	if limit == 0 && cursor != "" {
 		limit = defaultLimit

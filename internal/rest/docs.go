@@ -24,7 +24,7 @@ var docsPage string
 //go:embed docs.css
 var docsStyle string
 
-// docs is the description as a page for people. It needs no script and asks no other host for anything.
+// docs is the description as a page for people. It needs no script and loads nothing from other hosts.
 type docs struct {
 	Title, About, Version, Server string
 	Style                         template.CSS
@@ -171,7 +171,7 @@ func pretty(v any) string {
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false) // the template does, and people read this
+	enc.SetEscapeHTML(false) // the template escapes it
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return ""
@@ -179,7 +179,7 @@ func pretty(v any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// serveDocs serves the page with a policy that allows its style, by its hash, and nothing else.
+// serveDocs serves the page with a policy that allows only its own style, by its hash.
 func (t *table) serveDocs(mux *httpd.Mux) {
 	sum := sha256.Sum256([]byte(docsStyle))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

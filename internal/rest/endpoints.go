@@ -163,7 +163,7 @@ func given[T any](faults *[]hookglass.FieldError, field string, o api.Optional[T
 	return draft.Given(faults, field, o, nullable)
 }
 
-// howMany reads the limit of a body: from 1 to the most there may be, or the default where it is not given.
+// howMany returns the limit given in a body, from 1 to most, or the default otherwise.
 func howMany(faults *[]hookglass.FieldError, limit api.Optional[int64], otherwise, most int64) int64 {
 	switch {
 	case !limit.Set:

@@ -27,8 +27,8 @@ func (s *service) export(t *table) {
 	}, []string{"application/x-ndjson", "application/json", "text/csv", "application/mbox"}, s.exportRequests)
 }
 
-// exportRequests writes the file while it reads, however many events there are. What fails when a part is out
-// breaks the connection, so that the file does not look whole.
+// exportRequests writes the file while it reads, however many events there are. An error after the beginning breaks the
+// connection, so that the file does not look complete.
 func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	q, err := in.query(s.DB.Now())
@@ -53,10 +53,10 @@ func (s *service) exportRequests(in *eventExport, w http.ResponseWriter, r *http
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	_ = http.NewResponseController(w).Flush() // a search may find nothing for long, and clients wait for this so long alone
+	_ = http.NewResponseController(w).Flush() // send the headers now: a search may find nothing for longer than clients wait
 	checked := time.Now()
 	each := s.Captures.Each
-	if in.Format == "ndjson" { // the detail form, which tells of deliveries
+	if in.Format == "ndjson" { // the detail form, which includes deliveries
 		each = s.Captures.EachReported
 	}
 	err = each(ctx, asker(ctx), string(e.ID), q, func(e *hookglass.Event) error {

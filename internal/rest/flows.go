@@ -128,7 +128,7 @@ func (s *service) deleteFlow(ctx context.Context, in *FlowPath) (out api.One[api
 	return out, err
 }
 
-// flowDraft reads what a caller expects.
+// flowDraft converts a flow as a caller sends it.
 func flowDraft(n api.NewFlow, now time.Time) (d flow.Draft, err error) {
 	var faults []hookglass.FieldError
 	const in = "flow."
@@ -187,7 +187,7 @@ func stepDraft(faults *[]hookglass.FieldError, in string, n api.NewFlowStep) (d 
 	return d
 }
 
-// whereDraft reads what a part is compared with: text, what JSON writes otherwise, or what it shall contain.
+// whereDraft parses the expected value of a part: a string, another scalar's JSON, or what it must contain.
 func whereDraft(part string, raw json.RawMessage) (w hookglass.FlowWhere, ok bool) {
 	w.Part = part
 	switch raw = bytes.TrimSpace(raw); {
@@ -206,7 +206,7 @@ func whereDraft(part string, raw json.RawMessage) (w hookglass.FlowWhere, ok boo
 	return w, true
 }
 
-// seconds reads a duration; absent is 0.
+// seconds parses a duration; absent is 0.
 func seconds(faults *[]hookglass.FieldError, field string, o api.Optional[float64]) time.Duration {
 	n := given(faults, field, o, false)
 	if n == nil {
@@ -219,7 +219,7 @@ func seconds(faults *[]hookglass.FieldError, field string, o api.Optional[float6
 	return time.Duration(*n * float64(time.Second))
 }
 
-// or is what a field was given, or nothing.
+// or returns the value of a field, or the zero value.
 func or[T any](v *T) (value T) {
 	if v != nil {
 		value = *v

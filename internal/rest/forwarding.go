@@ -89,13 +89,13 @@ func (s *service) forwarding(t *table) {
 	}, s.resendFailedDeliveries)
 }
 
-// Resolve refuses a bound that was given without a time, or twice, as for a deletion.
+// Resolve refuses a bound without a time or given twice, as for a deletion.
 func (in *resendRange) Resolve(hc huma.Context) []error { return bounded(hc) }
 
-// event calls do with the events that the delivery's id may name until one is there. It answers not_found.
+// event calls do with each event that the delivery's id may mean until one exists. It answers not_found.
 func (in *deliveryPath) event(do func(hookglass.EventID) error) error {
 	events, targetID := api.DeliveredEvents(in.DeliveryID)
-	if targetID == in.TargetID { // else it is of another target, or no delivery's id
+	if targetID == in.TargetID { // otherwise it is another target's, or not the id of a delivery
 		for _, id := range events {
 			if err := do(id); !hookglass.Is(err, hookglass.CodeNotFound) {
 				return err

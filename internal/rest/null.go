@@ -13,18 +13,17 @@ import (
 	"hookglass"
 )
 
-// nulls finds what of a body stands for nothing where its schema wants something: nulls, and empty strings in place of
-// one of several words, which decode like a member that was left out. A member that may be left out may be null as
-// well, as many clients write what they do not set; an item of a list and a value under a name of the sender's own may
-// not.
+// nulls finds nulls and empty strings in a body that decode like missing values although the schema requires a value.
+// An optional member may be null, as many clients send what they do not set; an item of a list and a value under a name
+// of the sender's own may not. An empty string is not a word of an enum.
 type nulls struct {
 	schemas huma.Registry
 	dec     *jsontext.Decoder
 	faults  []hookglass.FieldError
 }
 
-// refuseNulls answers validation_failed naming each member that is null, or empty, and may not be. The text was read by
-// the same schema before. A body that is null as a whole is judged by who misses its members.
+// refuseNulls answers validation_failed naming each member that may not be null or empty but is. The text must already
+// have been parsed by the same schema. A body that is null as a whole is left to the check for missing members.
 func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error {
 	if !bytes.Contains(text, []byte("null")) && !bytes.Contains(text, []byte(`""`)) {
 		return nil
@@ -40,11 +39,11 @@ func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error 
 	return nil
 }
 
-// value reads one value, at a dotted name. Where no schema says what it is, it may be anything.
+// value checks one value, at a dotted name. Without a schema it may be anything.
 func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
 	nullable = nullable || s == nil
 	for s != nil && (s.Ref != "" || len(s.AnyOf) > 0) {
-		if s.Ref == "" { // something, or null
+		if s.Ref == "" { // oneOf with null
 			nullable = true
 			s = s.AnyOf[0]
 			continue

@@ -18,7 +18,7 @@ import (
 	"hookglass/internal/httpd"
 )
 
-// version is that of the API, not of the program (spec, "Versioning").
+// version is the version of the API, not of the program (spec, "Versioning").
 const version = "1.0.0"
 
 func description(publicURL string) *huma.OpenAPI {
@@ -47,7 +47,7 @@ const (
 	errorType = "Error"
 )
 
-// nameTypes tells the registry how the types that write themselves look.
+// nameTypes describes types with their own JSON form to the registry.
 func nameTypes(r huma.Registry) {
 	alias := func(t, as reflect.Type) { r.RegisterTypeAlias(t, as) }
 	alias(reflect.TypeFor[api.Time](), reflect.TypeFor[time.Time]())
@@ -77,7 +77,7 @@ func nameTypes(r huma.Registry) {
 	r.Schema(reflect.TypeFor[api.Error](), true, errorType)
 }
 
-// reasons are the statuses of errors, each with what it means to a caller and the code of its example.
+// reasons describe the statuses of errors, each with the code of its example.
 var reasons = map[int]struct {
 	name, text string
 	example    error
@@ -117,7 +117,7 @@ func failures() map[string]*huma.Response {
 	return all
 }
 
-// responses are what an operation may answer besides what its types say.
+// responses returns the responses of an operation besides those that follow from its types.
 func (op operation) responses(media []string) map[string]*huma.Response {
 	statuses := append([]int{http.StatusInternalServerError, http.StatusServiceUnavailable}, op.errors...)
 	if !op.access.public {
@@ -161,7 +161,7 @@ func refusal(status int) *huma.Response {
 func (op operation) security() []map[string][]string {
 	switch {
 	case op.access.public:
-		return []map[string][]string{} // said, for what reads a missing list as one that was forgotten
+		return []map[string][]string{} // explicit, because some tools report a missing list as a mistake
 	case op.access.scope == "":
 		return []map[string][]string{{scheme: {}}}
 	}
@@ -175,11 +175,11 @@ func (t *table) requestBody(op operation, body any) *huma.RequestBody {
 	}}
 }
 
-// complete finishes the description when all operations are known.
+// complete finishes the description once all operations are registered.
 func (t *table) complete() {
 	doc := t.api.OpenAPI()
 	schemas := doc.Components.Schemas.Map()
-	// The framework documents its own form of errors, which is never answered.
+	// Remove the framework's own form of errors, which is never answered.
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
 	for name, s := range schemas {
@@ -217,8 +217,8 @@ func (t *table) complete() {
 	}
 }
 
-// markNull says which members of a struct may be null: pointers that are always written, and the fields of
-// requests that are tagged so.
+// markNull marks the members of a struct that may be null: pointers that are always written, and fields of requests
+// that are tagged so.
 func markNull(s *huma.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -241,7 +241,7 @@ func markNull(s *huma.Schema, t reflect.Type) {
 	}
 }
 
-// noNullArrays takes back the framework's assumption that an array may be null: ours are where a tag says so alone.
+// noNullArrays reverts the framework's assumption that arrays may be null: only tagged ones may.
 func noNullArrays(s *huma.Schema) {
 	if s != nil && s.Type == huma.TypeArray {
 		s.Nullable = false
@@ -257,8 +257,8 @@ func (t *table) exemplify(content map[string]*huma.MediaType) {
 	}
 }
 
-// example puts a value together from the examples of the fields, so that it always fits the schema. What may be
-// null or absent and has no example is.
+// example builds a value from the examples of the fields, so that it always fits the schema. Without an example, a
+// field that may be null or absent is.
 func (t *table) example(s *huma.Schema) any {
 	if s.Ref != "" {
 		s = t.api.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
@@ -290,7 +290,7 @@ func (t *table) example(s *huma.Schema) any {
 	return ""
 }
 
-// plain is a value as JSON sees it.
+// plain returns a value as decoded from its JSON.
 func plain(v any) any {
 	var out any
 	if b, err := json.Marshal(v); err == nil {
@@ -299,7 +299,7 @@ func plain(v any) any {
 	return out
 }
 
-// publish serves the description and the pages made of it.
+// publish serves the description and the pages derived from it.
 func (t *table) publish(mux *httpd.Mux) {
 	t.complete()
 	doc := t.api.OpenAPI()
@@ -308,9 +308,9 @@ func (t *table) publish(mux *httpd.Mux) {
 	t.serveDocs(mux)
 }
 
-// document serves what write returns, with Cache-Control: no-cache because the next version has it at the same address.
-// write is called by the first request: most processes are never asked, and writing takes longer than the rest of
-// their start.
+// document serves what write returns. It must be revalidated each time, because the next version has the same URL.
+// write is called by the first request: most processes never get one, and writing takes longer than the rest of their
+// start.
 func document(media string, write func() ([]byte, error)) http.HandlerFunc {
 	written := sync.OnceValue(func() httpd.Document {
 		content, err := write()

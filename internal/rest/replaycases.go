@@ -142,7 +142,7 @@ func (s *service) getRun(ctx context.Context, in *runPath) (out api.One[api.Repl
 	return out, err
 }
 
-// caseDraft reads what a caller set. Null clears a description and nothing else.
+// caseDraft converts what a caller set. Only a description may be null, which clears it.
 func caseDraft(c api.ReplayCaseChange) (d replay.CaseDraft, err error) {
 	var faults []hookglass.FieldError
 	const in = "replay_case."

@@ -20,7 +20,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// Structs that others embed have exported names, because the framework looks into no others.
+// Embedded structs have exported names, because the framework ignores others.
 type (
 	// InEndpoint is the path of what lies in an endpoint.
 	InEndpoint struct {
@@ -45,7 +45,7 @@ type (
 		Index string `path:"index" doc:"Its index in body_parts, counted from 0." example:"0"`
 	}
 
-	// EventFilter are the filters of lists, exports and streams. What they mean is the query package's to say.
+	// EventFilter are the filters of lists, exports and streams. The query package defines their meaning.
 	EventFilter struct {
 		Type            string `query:"type" words:"webhook,email" doc:"webhook or email." example:"webhook"`
 		Method          string `query:"method" words:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS,EMAIL" doc:"An HTTP method, or EMAIL." example:"POST"`
@@ -69,7 +69,7 @@ func (f EventFilter) query(now time.Time) (query.Query, error) {
 	}.Parse(now)
 }
 
-// plus mends a time whose offset was sent as +02:00 without escaping: in a query a plus is a space.
+// plus repairs a time whose offset, +02:00, was sent without escaping: in a query a plus is a space.
 func plus(s string) string {
 	if i := len(s) - len(" 02:00"); i > 0 && s[i] == ' ' && s[i+3] == ':' {
 		return s[:i] + "+" + s[i+1:]
@@ -77,7 +77,7 @@ func plus(s string) string {
 	return s
 }
 
-// moment reads a time that a parameter names, a duration as one that counts back from now; "" is the zero time.
+// moment parses a time, or a duration back from now; "" is the zero time.
 func moment(field, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -89,7 +89,7 @@ func moment(field, s string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// bounds reads the times before and after which something was.
+// bounds parses the before and after parameters.
 func (s *service) bounds(before, after string) (b, a time.Time, err error) {
 	now := s.DB.Now()
 	b, wrong := moment("before", before, now)
@@ -100,7 +100,7 @@ func (s *service) bounds(before, after string) (b, a time.Time, err error) {
 	return b, a, nil
 }
 
-// together is the refusal of two parameters, of which one or both are wrong.
+// together combines the errors of two parameters.
 func together(one, other error) error {
 	var e *hookglass.Error
 	if other == nil || !errors.As(one, &e) {
@@ -123,8 +123,7 @@ type eventRange struct {
 	After  string `query:"after" doc:"Only what was received after this time, ISO 8601." example:"2026-11-20T10:00:00Z"`
 }
 
-// Resolve refuses a bound that was given without a time, or twice: a script whose variable is empty does not mean
-// everything.
+// Resolve refuses a bound without a time or given twice: if a script's variable is empty, it does not mean everything.
 func (in *eventRange) Resolve(hc huma.Context) []error { return bounded(hc) }
 
 func bounded(hc huma.Context) (faults []error) {
@@ -226,18 +225,18 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 	return out, err
 }
 
-// held reads an event whole for what is given to a reader, see [capture.Service.Hold].
+// held reads an event with its payload for an answer, see [capture.Service.Hold].
 func (s *service) held(ctx context.Context, in *EventPath, times int64) (*hookglass.Event, error) {
 	return s.Captures.Hold(ctx, asker(ctx), times, func(v *store.View) (*hookglass.Event, error) {
 		return v.Event(in.EndpointID, in.ID)
 	})
 }
 
-// Of a large event the bytes are in memory as they were received, as text, and as JSON.
+// detailTimes is how much memory a large event takes, in multiples of its size: as received, as text, and as JSON.
 const detailTimes = 4
 
-// getRequest gives an event whole. It is compressed for callers that accept it: all that senders wrote in it came from
-// one.
+// getRequest answers an event in full, compressed if the caller accepts it: all captured content in it comes from one
+// sender.
 func (s *service) getRequest(in *EventPath, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	e, err := s.Captures.Hold(ctx, asker(ctx), detailTimes, func(v *store.View) (*hookglass.Event, error) {
@@ -249,7 +248,7 @@ func (s *service) getRequest(in *EventPath, w http.ResponseWriter, r *http.Reque
 	return writeZipped(w, r, api.One[api.EventDetail]{Data: capture.Detail(e)})
 }
 
-// getRequestBody gives the bytes as a file: whatever they hold, no browser makes a page of them.
+// getRequestBody answers the body as a file, so that no browser renders it.
 func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.Request) error {
 	e, err := s.held(r.Context(), in, 1)
 	if err != nil {
@@ -263,13 +262,13 @@ func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.R
 	}
 	download(w, media, name)
 	w.Header().Set("Content-Length", strconv.Itoa(len(e.Body)))
-	_, _ = w.Write(e.Body) // a caller that went away is nobody's fault
+	_, _ = w.Write(e.Body) // an error means that the client is gone
 	return nil
 }
 
-// getAttachment gives an attachment of a mail as a file, whatever it says that it is.
+// getAttachment answers an attachment of a mail as a file, whatever its declared type.
 func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *http.Request) error {
-	e, err := s.held(r.Context(), &in.EventPath, 2) // the mail, and what it is decoded to
+	e, err := s.held(r.Context(), &in.EventPath, 2) // the mail, and the decoded attachment
 	if err != nil {
 		return err
 	}
@@ -290,7 +289,7 @@ func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *ht
 	return nil
 }
 
-// getPart gives a part of a multipart body as a file, whatever it says that it is.
+// getPart answers a part of a multipart body as a file, whatever its declared type.
 func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) error {
 	e, err := s.held(r.Context(), &in.EventPath, 2) // the body, and the part of it
 	if err != nil {
@@ -314,13 +313,13 @@ func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) 
 	return nil
 }
 
-// download sets the header of a file to be kept, not shown.
+// download sets the header for a file to be saved, not displayed.
 func download(w http.ResponseWriter, media, name string) {
 	h := w.Header()
 	h.Set("Content-Type", media)
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
-		disposition = "attachment" // a name that cannot be said is better left out than all of it
+		disposition = "attachment" // the name can not be expressed in a header
 	}
 	h.Set("Content-Disposition", disposition)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")

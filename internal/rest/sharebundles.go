@@ -18,12 +18,12 @@ type bundlePreview struct {
 	Keep       []string `query:"keep[],explode" doc:"What is left as it is: places, or kinds." example:"ip"`
 }
 
-// bundleFile is the name under which a bundle is stored.
+// bundleFile is the file name of a bundle.
 const bundleFile = "hookglass-bundle.json"
 
 func (s *service) shareBundles(t *table) {
 	const tag, base = "Share bundles", "/endpoints/{endpoint_id}/share_bundles"
-	limit := rate{60, time.Minute} // each byte of a bundle is looked at many times
+	limit := rate{60, time.Minute} // each byte of a bundle is examined many times
 	handleBodyRaw(t, operation{
 		id: "create-share-bundle", method: http.MethodPost, path: base, tag: tag, summary: "Make a file of requests that can be given away",
 		text: "Personal data and secrets are replaced by substitutes of the same form, the same value by the same one throughout the file, and each request is " +
@@ -45,7 +45,7 @@ func (s *service) createShareBundle(in *InEndpoint, body *api.CreateShareBundle,
 	}
 	download(w, "application/json", bundleFile)
 	if err := b.File(b.At).Write(w); err != nil {
-		panic(http.ErrAbortHandler) // a file that breaks off does not look whole
+		panic(http.ErrAbortHandler) // an incomplete file must not look complete
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (s *service) createShareLink(ctx context.Context, in *EventPath, body *api.
 			return out, hookglass.InvalidFields(faults)
 		}
 		if seconds != nil {
-			life = time.Duration(min(max(*seconds, 0), 1<<32)) * time.Second // what no duration holds is out of bounds all the same
+			life = time.Duration(min(max(*seconds, 0), 1<<32)) * time.Second // clamped to what a duration can hold, which is still refused
 		}
 	}
 	secret, made, err := s.Shares.Create(ctx, asker(ctx), in.EndpointID, in.ID, life)
@@ -76,7 +76,7 @@ func (s *service) listShareLinks(ctx context.Context, in *inEndpointPaged) (api.
 	return s.shares(ctx, in.EndpointID, "", in.Paging)
 }
 
-// shares is a page of the links to an event, or to all of an endpoint where none is named.
+// shares returns a page of the links to an event, or to all events of the endpoint if none is named.
 func (s *service) shares(ctx context.Context, endpoint, event string, wanted Paging) (out api.List[api.ShareLink], err error) {
 	p, err := ofShares.Page(wanted.Limit, wanted.Cursor)
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *service) signatures(t *table) {
 	}, s.sendTestRequest)
 }
 
-// listSignatureConfigs pages what is read whole: an endpoint has one config for a provider at most.
+// listSignatureConfigs reads all configs and cuts the page: an endpoint has at most one for each provider.
 func (s *service) listSignatureConfigs(ctx context.Context, in *configList) (out api.List[api.SignatureConfig], err error) {
 	p, err := paged(ofConfigs, in.Limit, in.Cursor)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *service) explainSignature(ctx context.Context, in *EventPath) (out api.
 	return out, nil
 }
 
-// orNull is a member that is null when there is nothing to say.
+// orNull returns a member that is null when it is zero.
 func orNull[T comparable](v T) *T {
 	var nothing T
 	if v == nothing {

@@ -25,7 +25,7 @@ type eventStream struct {
 
 const (
 	streamBatch = 100 // events read at a time
-	// clockSlack is how far the clocks of nodes and the order of capture may disagree.
+	// clockSlack is how far the clocks of nodes and the order of capture may differ.
 	clockSlack = 10 * time.Second
 )
 
@@ -38,8 +38,8 @@ func (s *service) stream(t *table) {
 	}, []string{"text/event-stream"}, s.streamRequests)
 }
 
-// streamRequests sends events until the reader goes away, the server stops, the token is revoked or the endpoint
-// is deleted. Announcements wake it; since one can be lost, it looks without one as well.
+// streamRequests sends events until the reader leaves, the server stops, the token is revoked or the endpoint is
+// deleted. Announcements wake it; because one can be lost, it also polls.
 func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	q, err := in.query(s.DB.Now())
@@ -50,7 +50,7 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	if err != nil {
 		return err
 	}
-	in.ID = string(e.ID) // another may be given the custom id meanwhile
+	in.ID = string(e.ID) // the custom id may move to another endpoint meanwhile
 	events, tokens := s.DB.Listen(store.TopicEvents(e.Num)), s.DB.Listen(store.TopicTokens)
 	defer events.Close()
 	defer tokens.Close()
@@ -61,13 +61,13 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // a proxy shall pass each event on at once
+	h.Set("X-Accel-Buffering", "no") // proxies must pass on each event at once
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	out := &sse{w: w, rc: http.NewResponseController(w), fed: time.Now()}
-	// Tells a reader who cares where it is, so that it can come back before the first event. As an id, which the
-	// format allows without data, it would look like an event to simple readers.
+	// Tells the reader its position, so that it can reconnect before the first event. It is a comment, because simple
+	// readers would take an id without data for an event.
 	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n\n"); err != nil {
 		return nil
 	}
@@ -84,10 +84,10 @@ type follower struct {
 	ref    string // the endpoint's id
 	query  query.Query
 	tokens *store.Subscription
-	looked time.Time // when its token was last found good, on the way through what is stored
+	looked time.Time // when its token was last checked while stored events were sent
 }
 
-// follow sends the events behind seq as they come.
+// follow sends the events after seq as they come.
 func (f *follower) follow(events *store.Subscription, seq int64) {
 	ctx := f.r.Context()
 	beat, look := time.NewTicker(f.heartbeat), time.NewTicker(poll)
@@ -99,7 +99,7 @@ func (f *follower) follow(events *store.Subscription, seq int64) {
 			if !errors.Is(err, errStreamEnds) {
 				httpd.BrokeOff(ctx, err)
 			}
-			return // the reader or the endpoint is gone; it would be told when it comes back
+			return // the reader or the endpoint is gone; a reconnecting reader is told
 		}
 		select {
 		case <-events.C:
@@ -124,8 +124,8 @@ func (f *follower) follow(events *store.Subscription, seq int64) {
 	}
 }
 
-// onTheWay is asked between two events. A long way through what is stored is no reason to be silent, nor to go on for
-// who may not read any more.
+// onTheWay is called between two events. While many stored events are sent, it sends signs of life and checks that the
+// reader is still permitted.
 func (f *follower) onTheWay() error {
 	select {
 	case <-f.Draining:
@@ -146,10 +146,10 @@ func (f *follower) onTheWay() error {
 	return nil
 }
 
-// errStreamEnds ends a stream that is on its way through what is stored.
+// errStreamEnds ends a stream that is still sending stored events.
 var errStreamEnds = errors.New("rest: the stream ends")
 
-// existing is the endpoint that a caller names. It answers not_found.
+// existing returns the endpoint that a caller names. It answers not_found.
 func (s *service) existing(ctx context.Context, ref string) (e hookglass.Endpoint, err error) {
 	err = s.view(ctx, func(v *store.View) error {
 		e, err = v.Endpoint(ref)
@@ -158,10 +158,10 @@ func (s *service) existing(ctx context.Context, ref string) (e hookglass.Endpoin
 	return e, err
 }
 
-// streamStart returns the Seq behind which a stream begins, and the id of an event that stands for it.
+// streamStart returns the Seq after which a stream begins, and the id of an event that stands for it.
 func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, begin hookglass.EventID, err error) {
 	err = s.view(ctx, func(v *store.View) error {
-		before := query.Query{} // every event
+		before := query.Query{} // matches every event
 		if in.LastEventID != "" {
 			if begin, err = hookglass.ParseEventID(in.LastEventID); err != nil {
 				return hookglass.Invalid("Last-Event-ID", "must be the id of an event")
@@ -174,7 +174,7 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 			if !hookglass.Is(err, hookglass.CodeNotFound) {
 				return err
 			}
-			// It was deleted. Its id tells when it came; what came well before that was seen.
+			// It was deleted. Its id contains its time, and events from well before that were seen.
 			before = query.Between(time.Time{}, begin.Time().Add(-clockSlack))
 		}
 		newest, err := v.Events(in.ID, store.EventList{Query: before, Limit: 1})
@@ -187,9 +187,9 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 				begin = newest.Events[0].ID
 			}
 		case newest.Next > 0:
-			seq = newest.Next - 1 // looking ended for its time; nothing behind that place is older
+			seq = newest.Next - 1 // the search ran out of time; nothing after that place is older
 		case begin == "":
-			begin = hookglass.NewEventID(hookglass.EventWebhook, v.Now) // one that reads as deleted
+			begin = hookglass.NewEventID(hookglass.EventWebhook, v.Now) // an id that looks like a deleted event's
 		}
 		return nil
 	})
@@ -199,12 +199,12 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 // stillValid reports whether the token may still read.
 func (s *service) stillValid(r *http.Request) bool { return s.stillPermitted(r) == nil }
 
-// stillPermitted answers unauthorized when the token may read no more.
+// stillPermitted answers unauthorized if the token may no longer read.
 func (s *service) stillPermitted(r *http.Request) error {
 	return httpd.StillPermitted(r, s.Accounts.Authenticate, poll)
 }
 
-// whilePermitted ends the context of what waits when the token is revoked, and answers unauthorized then, whatever was
+// whilePermitted cancels a waiting function when the token is revoked, and then answers unauthorized, whatever was
 // found.
 func (s *service) whilePermitted(ctx context.Context, wait func(context.Context) error) error {
 	r := ctx.Value(asked{}).(*http.Request)
@@ -231,8 +231,8 @@ func (s *service) whilePermitted(ctx context.Context, wait func(context.Context)
 	return cmp.Or(s.stillPermitted(r), err)
 }
 
-// sendAfter sends the events behind seq that the query means, and returns how far it came. It fails when the reader or
-// the endpoint is gone, and when onTheWay does; trouble in the storage waits for the next time.
+// sendAfter sends the events after seq that match the query, and returns how far it came. It fails if the reader or the
+// endpoint is gone, and if onTheWay does; an error of the storage is retried later.
 func (f *follower) sendAfter(ctx context.Context, seq int64) (int64, error) {
 	for {
 		var batch []*hookglass.Event
@@ -265,7 +265,7 @@ func (f *follower) sendAfter(ctx context.Context, seq int64) (int64, error) {
 			}
 			seq = e.Seq
 		}
-		// Also before more is read: the storage may take its time, or not answer.
+		// Flush before reading more: the storage may be slow or unavailable.
 		if err := f.out.flush(); err != nil || len(batch) < streamBatch {
 			return seq, err
 		}
@@ -276,11 +276,11 @@ func (f *follower) sendAfter(ctx context.Context, seq int64) (int64, error) {
 type sse struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	unfed bool // something was written and not flushed
+	unfed bool // something was written and is not flushed
 	fed   time.Time
 }
 
-// event has no name: a reader hears it as a message, whose name it need not know.
+// event sends an event without a name, so that readers get it as a plain message.
 func (s *sse) event(id string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {

@@ -28,15 +28,15 @@ type operation struct {
 	path    string // below Base
 	tag     string // the resource, for readers
 	summary string
-	text    string // more for readers, when the summary does not say it all
+	text    string // details beyond the summary
 	access  access
 	limit   rate
 	status  int // of success; 200 when 0
 	errors  []int
-	strict  bool     // unknown query parameters are refused: a misspelt bound must not select everything
-	empty   bool     // a body that says anything is refused: a bound in it would be passed over
-	loose   bool     // unknown members of the body are ignored: existing clients send more than is described
-	bare    bool     // without a body it is called as with {}
+	strict  bool     // refuse unknown query parameters: a misspelt bound must not select everything
+	empty   bool     // refuse a body with content: a bound in it would be ignored
+	loose   bool     // ignore unknown members of the body: existing clients send more than is described
+	bare    bool     // a missing body counts as {}
 	aliases []string // other paths of the same operation, kept for older clients
 }
 
@@ -47,7 +47,7 @@ type access struct {
 	key    bool            // open to the key of a temporary endpoint as well
 }
 
-// rate bounds how often a caller may call; the zero rate does not.
+// rate bounds how often a caller may call; the zero rate has no bound.
 type rate struct {
 	calls int
 	per   time.Duration
@@ -70,7 +70,7 @@ func newTable(mux *httpd.Mux, deps Deps) *table {
 		DefaultFormat: "application/json",
 		Transformers:  []huma.Transformer{t.refuseParameters},
 	}
-	// Answers may gain fields; the structs of requests say for themselves that they may not.
+	// Answers may gain fields; the structs of requests are marked as closed by themselves.
 	cfg.AllowAdditionalPropertiesByDefault = true
 	t.api = humago.NewWithPrefix(mux, Base, cfg)
 	nameTypes(t.api.OpenAPI().Components.Schemas)
@@ -101,7 +101,7 @@ func handleBodyRaw[In, Body any](t *table, op operation, media []string, fn func
 	}), media...)
 }
 
-// reading admits who may call and reads the body, which the operation then has from its context.
+// reading checks permission and parses the body, which the operation then gets from its context.
 func reading[Body any](t *table, op operation, described *huma.RequestBody) (read func(huma.Context, func(huma.Context)), body func(context.Context) *Body) {
 	admit := t.admit(op)
 	type key struct{}
@@ -124,16 +124,16 @@ func reading[Body any](t *table, op operation, described *huma.RequestBody) (rea
 		}
 }
 
-// handleRaw registers an operation that writes its answer itself, in one of the media types. An error returned
-// before anything was written is answered as every other.
+// handleRaw registers an operation that writes its answer itself, in one of the media types. An error returned before
+// anything was written is answered like any other.
 func handleRaw[In any](t *table, op operation, media []string, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
 	register(t, op, t.admit(op), nil, writing(t, func(_ context.Context, in *In, w http.ResponseWriter, r *http.Request) error {
 		return fn(in, w, r)
 	}), media...)
 }
 
-// handleWritten registers an operation that writes an answer of JSON itself, because it may be larger than memory or is
-// compressed. It is described as that of any other.
+// handleWritten registers an operation that writes its JSON answer itself, because it may be larger than memory or is
+// compressed. It is described like any other.
 func handleWritten[In, Out any](t *table, op operation, fn func(in *In, w http.ResponseWriter, r *http.Request) error) {
 	const media = "application/json"
 	handleRaw(t, op, []string{media}, fn)
@@ -141,7 +141,7 @@ func handleWritten[In, Out any](t *table, op operation, fn func(in *In, w http.R
 	t.find(op.method, op.path).Responses["200"].Content[media].Schema = described
 }
 
-// writeJSON writes an answer that is held whole, as the framework does.
+// writeJSON writes an answer that is in memory, as the framework does.
 func writeJSON(w http.ResponseWriter, out any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -150,7 +150,7 @@ func writeJSON(w http.ResponseWriter, out any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = text.WriteTo(w) // nobody is left to tell
+	_, _ = text.WriteTo(w) // an error means that the client is gone
 	return nil
 }
 
@@ -163,7 +163,7 @@ func writeZipped(w http.ResponseWriter, r *http.Request, out any) error {
 	if err := enc.Encode(out); err != nil && !z.Begun() {
 		return err
 	}
-	_ = z.Close() // nobody is left to tell
+	_ = z.Close() // likewise
 	return nil
 }
 
@@ -178,7 +178,7 @@ func writing[In any](t *table, fn func(ctx context.Context, in *In, w http.Respo
 	}
 }
 
-// answer and raw are the answers as the framework takes them.
+// answer and raw are answers in the framework's form.
 type answer[T any] struct{ Body T }
 
 type raw struct{ Body func(huma.Context) }
@@ -193,7 +193,7 @@ func answering[In, Out any](t *table, fn func(context.Context, *In) (Out, error)
 	}
 }
 
-// admit lets through who may call: the token first, then the rate, then the right.
+// admit checks who may call: first the token, then the rate, then the right.
 func (t *table) admit(op operation) func(huma.Context, func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(hc)
@@ -258,8 +258,7 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 			hop.Deprecated = true
 		}
 		huma.Register(t.api, *hop, fn)
-		// The framework keeps its own copy. The body is described there only now, after it has decided that
-		// there is none for it to read.
+		// The framework has its own copy. Add the body only now, after it has decided that there is none to read.
 		kept := t.find(op.method, path)
 		kept.RequestBody = body
 		narrow[In](kept)
@@ -267,8 +266,8 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 	}
 }
 
-// narrow describes what parameters take that are judged behind the framework, by who knows the words, with faults of
-// its own: words are all that a parameter may be, form is a pattern of it, longest bounds its characters.
+// narrow describes the values of parameters that are validated after the framework, by their own packages: words are
+// all allowed values, form is a pattern, longest bounds the characters.
 func narrow[In any](op *huma.Operation) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
 		words, form := f.Tag.Get("words"), f.Tag.Get("form")
@@ -277,7 +276,7 @@ func narrow[In any](op *huma.Operation) {
 			continue
 		}
 		i := slices.IndexFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == f.Tag.Get(p.In) })
-		s := *op.Parameters[i].Schema // the framework judges by the other
+		s := *op.Parameters[i].Schema // a copy: the framework validates with the original
 		s.Pattern = form
 		if longest > 0 {
 			s.MaxLength = &longest
@@ -291,8 +290,8 @@ func narrow[In any](op *huma.Operation) {
 	}
 }
 
-// named answers not_found where the path has, in the place of an id, what no resource is named: something else than a
-// number for a numeric id, which to the framework would be a wrong parameter, or what no database takes for text.
+// named answers not_found if the path has an impossible id: not a number where the id is numeric, which the framework
+// would report as a wrong parameter, or text that no database accepts.
 func named[In any](hc huma.Context, next func(huma.Context)) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
 		name := f.Tag.Get("path")
@@ -314,11 +313,11 @@ func named[In any](hc huma.Context, next func(huma.Context)) {
 	next(hc)
 }
 
-// readable refuses a query that is not percent-encoded as it says, where the operation has parameters: the framework
-// takes what it cannot decode for a parameter that was left out, and a bound that is left out means everything. It
-// spells what both readers of a query, the framework's and net/url's, shall take for the same.
+// readable refuses a query that is not properly percent-encoded, if the operation has parameters: the framework takes
+// what it cannot decode for a missing parameter, and a missing bound means everything. It also rewrites what the
+// framework and net/url would parse differently.
 func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
-	flags := map[string]bool{} // the parameters, and whether each is one that may stand without a value
+	flags := map[string]bool{} // the parameters, and whether each may have no value
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
 		if name := f.Tag.Get("query"); name != "" {
 			name, _, _ = strings.Cut(name, ",")
@@ -331,7 +330,7 @@ func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
 			next(hc)
 			return
 		}
-		// A semicolon is a character as any other (WHATWG URL, section 5.1); net/url leaves out what has one.
+		// A semicolon is an ordinary character (WHATWG URL, section 5.1); net/url drops pairs that contain one.
 		pairs := strings.Split(strings.ReplaceAll(r.URL.RawQuery, ";", "%3B"), "&")
 		for i, pair := range pairs {
 			name, _, valued := strings.Cut(pair, "=")
@@ -343,7 +342,7 @@ func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
 				httpd.WriteError(w, r, t.told(hc.Context(), hookglass.Invalid(field, "has a percent sign that is not followed by two hexadecimal digits")))
 				return
 			}
-			// The framework takes a name alone for true at the end of a query, and overlooks it elsewhere.
+			// The framework treats a bare name at the end of a query as true, and ignores it elsewhere.
 			switch {
 			case valued || pair == "":
 			case flags[field]:
@@ -372,15 +371,15 @@ func (t *table) find(method, path string) *huma.Operation {
 	return item.Delete
 }
 
-// ofParameters makes what the framework says of a parameter go on from its name.
+// ofParameters rewrites the framework's messages so that they follow the parameter's name.
 var ofParameters = strings.NewReplacer(
 	"expected value to be one of", "must be one of", "expected length", "must have a length",
 	"expected ", "must be a ", "invalid integer", "must be a whole number", "invalid float", "must be a number", "invalid boolean", "must be true or false",
 	"unknown query parameter", "is not a known parameter", "required query parameter is missing", "is required", "required header parameter is missing", "is required",
 )
 
-// refuseParameters turns the framework's account of wrong parameters into ours. It keeps where and what, and
-// leaves out the value: it may be a secret.
+// refuseParameters converts the framework's errors about parameters to ours. It keeps the place and the problem, and
+// drops the value, which may be a secret.
 func (t *table) refuseParameters(hc huma.Context, _ string, v any) (any, error) {
 	model, ok := v.(*huma.ErrorModel)
 	if !ok {

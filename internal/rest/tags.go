@@ -63,7 +63,7 @@ func (s *service) listTags(ctx context.Context, in *workspaceList) (out api.List
 	return out, err
 }
 
-// reaches answers not_found for a workspace that the principal does not reach; 0 is none.
+// reaches answers not_found for a workspace that the principal can not access; 0 means none.
 func reaches(v *store.View, workspaceID int64) error {
 	if workspaceID == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (s *service) createTag(ctx context.Context, _ *struct{}, body *api.CreateTa
 	return out, err
 }
 
-// workspaceOf reads the workspace in which something is to be made; null is the one that is taken by default.
+// workspaceOf returns the workspace in which to create something; null means the default one.
 func workspaceOf(faults *[]hookglass.FieldError, field string, o api.Optional[int64]) *int64 {
 	id := given(faults, field, o, true)
 	if id == nil || o.Null {

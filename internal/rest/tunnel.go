@@ -52,13 +52,13 @@ type (
 	}
 )
 
-// Rates of asking for sockets (spec, "Limits"), and of trying keys that are none.
+// Rates of requesting sockets (spec, "Limits"), and of trying invalid keys.
 var (
 	connectRate   = rate{30, time.Minute}
 	anonymousRate = rate{10, time.Minute}
 )
 
-// mostGaps bounds a list that nobody asked to have in pages; its next_cursor leads to the rest.
+// mostGaps bounds a list without paging parameters; its next_cursor leads to the rest.
 const mostGaps = 500
 
 func (s *service) tunnel(t *table) {
@@ -120,8 +120,8 @@ func (s *service) tunnel(t *table) {
 	}, s.claimEndpoint)
 }
 
-// byKey finds who has the key of a temporary endpoint. It answers validation_failed where none is given, unauthorized,
-// and rate_limited to an address that tries many that are none.
+// byKey finds the principal of a temporary endpoint's key. It answers validation_failed without a key, unauthorized for
+// an invalid one, and rate_limited to an address that tries many invalid ones.
 func (s *service) byKey(ctx context.Context, key string) (who hookglass.Principal, err error) {
 	if key == "" {
 		return who, hookglass.Invalid("tunnel_key", "is required")
@@ -299,18 +299,18 @@ func (s *service) missed(w http.ResponseWriter, r *http.Request, who hookglass.P
 	})
 }
 
-// maxMissed is how many events an answer without pages has (decisions, section 14).
+// maxMissed bounds an answer without pages (decisions, section 14).
 const maxMissed = 500
 
-// writeMissing writes an answer without pages while it reads: its events may have more bytes than there is memory, and
-// who asks has no cursor to ask for the rest with. What fails when a part is out breaks the connection, so that the
-// answer does not look whole.
+// writeMissing writes an answer without pages while it reads: its events may be larger than memory, and the caller has
+// no cursor to fetch the rest with. An error after the beginning breaks the connection, so that the answer does not
+// look complete.
 func (s *service) writeMissing(w http.ResponseWriter, r *http.Request, page func(ctx context.Context, after int64, limit int) (tunnel.Missing, error)) error {
 	out := bufio.NewWriterSize(w, exportBuffer)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	n := 0
-	// write has room for its page until that is written.
+	// write reserves memory for a page until the page is written.
 	write := func(after int64) (next int64, began bool, err error) {
 		ctx, done := context.WithCancel(r.Context())
 		defer done()
@@ -323,7 +323,7 @@ func (s *service) writeMissing(w http.ResponseWriter, r *http.Request, page func
 			if r.Method == http.MethodHead {
 				return 0, true, nil
 			}
-			_, _ = out.WriteString(`{"data":[`) // the writer remembers a fault, and Flush tells it
+			_, _ = out.WriteString(`{"data":[`) // the writer keeps an error, and Flush returns it
 		}
 		for _, e := range m.Events {
 			if n > 0 {
