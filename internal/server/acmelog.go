@@ -11,20 +11,20 @@ import (
 	"sync"
 )
 
-// acmeLog looks at what an ACME authority answers. It tells what autocert keeps to itself: why the authority could not
-// verify a name (of a challenge that failed autocert says only that no other is left), and all that goes wrong with a
-// renewal, which would be noticed when the certificate has ended.
+// acmeLog inspects the answers of an ACME authority and logs what autocert does not report: why the authority could not
+// verify a name (autocert only says that no challenge is left), and errors of a renewal, which nobody would notice
+// before the certificate expires.
 type acmeLog struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
-	told map[string]string // by name and kind of challenge, the address of the last one that was told of
+	told map[string]string // the last reported challenge URL, by name and kind of challenge
 }
 
-// acmeAnswer is what an authority says of a problem (RFC 8555, section 6.7), and of an authorization (section 7.1.4).
+// acmeAnswer is a problem (RFC 8555, section 6.7) or an authorization (section 7.1.4).
 type acmeAnswer struct {
 	acmeProblem
-	Status     any // of an authorization a word, of a problem a number
+	Status     any // a word in an authorization, a number in a problem
 	Identifier struct{ Value string }
 	Challenges []struct {
 		Type, URL string
@@ -34,10 +34,10 @@ type acmeAnswer struct {
 
 type acmeProblem struct{ Type, Detail string }
 
-// badNonce is no failure: the client asks once more.
+// badNonce is not a failure: the client retries.
 const badNonce = "urn:ietf:params:acme:error:badNonce"
 
-// largestACME bounds what is read of an answer to see whether it tells of a failure.
+// largestACME bounds how much of an answer is inspected.
 const largestACME = 64 << 10
 
 // look reads the beginning of an answer and puts it back.
@@ -87,7 +87,7 @@ func (a *acmeLog) note(req *http.Request, status int, answer acmeAnswer) {
 	}
 }
 
-// isNew reports whether a challenge was not told of yet: autocert looks at it again when it cleans up.
+// isNew reports whether a challenge was not reported yet: autocert fetches it again when it cleans up.
 func (a *acmeLog) isNew(of, url string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +101,7 @@ func (a *acmeLog) isNew(of, url string) bool {
 	return true
 }
 
-// failed is the end of a body that could not be read on.
+// failed is the rest of a body whose reading failed.
 type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }

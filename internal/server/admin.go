@@ -16,8 +16,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// AdminCmd is `hookglass admin`. Whoever can open the database administers it; a running server sees what was
-// changed within two seconds.
+// AdminCmd is `hookglass admin`. Whoever can open the database can administer it; a running server sees changes within
+// two seconds.
 type AdminCmd struct {
 	Storage
 	output
@@ -29,7 +29,7 @@ type AdminCmd struct {
 	Keys      KeysCmd      `cmd:"" help:"The keyset that encrypts secrets."`
 }
 
-// with runs fn on the database that is there.
+// with runs fn on the existing database.
 func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
 	if !a.exists() {
 		return a.missing()
@@ -37,8 +37,8 @@ func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service
 	return a.begin(ctx, fn)
 }
 
-// look runs fn, which reads, on the database that is there, as it is: a command of a newer program that only lists must
-// not bring the schema up to date, on which the program that serves it could not be started again.
+// look runs fn, which only reads, on the existing database without migrating it: a newer program that only lists must
+// not update the schema, because the older program that serves it could then not start again.
 func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
 	if !a.exists() {
 		return a.missing()
@@ -51,7 +51,8 @@ func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service
 	return a.on(ctx, db, err, fn)
 }
 
-// begin runs fn on the database, which is made where there is none: the first user may be there before the service.
+// begin runs fn on the database, which is created if it is missing: the first user may be created before the service
+// first starts.
 func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
 	db, err := a.prepare(ctx)
 	if err != nil {
@@ -60,7 +61,7 @@ func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Servic
 	return a.on(ctx, db, nil, fn)
 }
 
-// on runs fn on a database that is filled, unless something is wrong with it, and closes it.
+// on runs fn on a complete database, and closes it.
 func (a *AdminCmd) on(ctx context.Context, db *store.DB, wrong error, fn func(*store.DB, *account.Service) error) error {
 	err := wrong
 	if err == nil {
@@ -189,10 +190,10 @@ func (c *UserPasswordCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) err
 	})
 }
 
-// maxPasswordInput is more than any password; the account's own bound is below it.
+// maxPasswordInput bounds the input; the account's own bound for passwords is lower.
 const maxPasswordInput = 4096
 
-// readPassword takes everything up to the end of the line or of the input.
+// readPassword reads up to the end of the line or of the input.
 func readPassword(t *Terminal) (string, error) {
 	if t.Typed {
 		fmt.Fprint(t.Err, "Password (it shows as you type): ")
@@ -335,7 +336,7 @@ type KeysRotateCmd struct {
 func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	run := a.with
 	if _, err := os.Stat(a.KeyFile()); err == nil {
-		run = a.begin // a copy of a keyset may be rotated where its database is not
+		run = a.begin // a copy of a keyset may be rotated without its database
 	}
 	return run(ctx, func(db *store.DB, s *account.Service) error {
 		keys, err := a.openKeys(ctx, db)
@@ -349,7 +350,7 @@ func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 		if err := change(); err != nil {
 			return err
 		}
-		noted := s.Note(ctx, note) // it is, whatever comes of this
+		noted := s.Note(ctx, note) // the rotation stands even if this fails
 		return errors.Join(a.print(t, map[string]any{"keys": keys.Count(), "prepared": c.Prepare}, line(done, keys.Count(), a.KeyFile())), noted)
 	})
 }
@@ -383,7 +384,7 @@ func workspaceJSON(w hookglass.Workspace) any {
 	return map[string]any{"id": w.ID, "name": w.Name, "account_id": w.AccountID, "created_at": stamp(w.CreatedAt)}
 }
 
-// stamp is a time on the wire (decisions, section 3); null for none.
+// stamp returns a time for JSON (decisions, section 3); null for none.
 func stamp(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -391,7 +392,7 @@ func stamp(t time.Time) any {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// date is a time for people; - for none.
+// date formats a time for people; - for none.
 func date(t time.Time) string {
 	if t.IsZero() {
 		return "-"

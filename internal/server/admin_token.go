@@ -29,8 +29,7 @@ type TokenCreateCmd struct {
 	ExpiresIn *span                 `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
 }
 
-// Validate refuses a workspace for a token of the account, and no life at all, which would otherwise be a life without
-// end.
+// Validate refuses a workspace for a token of the account, and a zero lifetime, which would otherwise mean no expiry.
 func (c *TokenCreateCmd) Validate() error {
 	if c.Level != nil && *c.Level == hookglass.LevelAccount && c.Workspace != nil {
 		return errors.New("--workspace is for tokens of --level workspace")

@@ -37,8 +37,8 @@ const (
 	rowsEntryPrefix = "rows/"
 )
 
-// partBytes is how much of a table is one entry. It is held in memory when written and when read, like the row
-// that goes beyond it.
+// partBytes is the size of an entry of rows. That much, plus the row that exceeds it, is in memory when it is written
+// or read.
 const partBytes = 4 << 20
 
 // maxEntry bounds an entry: a row with a body of 1 GiB, the largest that can be configured, in base64.
@@ -50,10 +50,9 @@ type manifest struct {
 	Program   string    `json:"program"`
 	Schema    int64     `json:"schema"`
 	CreatedAt time.Time `json:"created_at"`
-	Database  string    `json:"database"` // from which it was made; any may be filled from it
+	Database  string    `json:"database"` // the kind it was made from; it can be restored into any kind
 	Keys      bool      `json:"keys"`     // whether the keyset is in it
-	// KeyCheck is a constant sealed with the keyset, which shows whether another one is the same; empty when there was
-	// none.
+	// KeyCheck is a constant sealed with the keyset, to recognise that keyset; empty if there was none.
 	KeyCheck []byte `json:"key_check,omitempty"`
 }
 
@@ -221,15 +220,15 @@ func into[T any](cell []byte) (any, error) {
 	return v, err
 }
 
-// archive is what a backup says of itself, read whole.
+// archive is what a completely read backup contains besides rows.
 type archive struct {
 	manifest manifest
 	keys     []byte // nil: not in it
 	rows     int64
 }
 
-// readArchive reads a backup from its beginning to its end, checking everything, and gives its rows to the sink.
-// The sink has seen rows of a damaged backup when the error comes.
+// readArchive reads and verifies a backup from beginning to end, and passes its rows to the sink. The sink may get rows
+// of a damaged backup before the error is found.
 func readArchive(r io.Reader, sink store.Sink) (*archive, error) {
 	zip, err := gzip.NewReader(bufio.NewReaderSize(r, 1<<20))
 	if err != nil {
@@ -251,7 +250,7 @@ func readArchive(r io.Reader, sink store.Sink) (*archive, error) {
 		if head.Size > maxEntry {
 			return nil, fmt.Errorf("the backup is damaged: %s has %d bytes", head.Name, head.Size)
 		}
-		content, err := io.ReadAll(io.LimitReader(t, head.Size)) // grows with what comes, not with what is promised
+		content, err := io.ReadAll(io.LimitReader(t, head.Size)) // grows with the data, not with the declared size
 		if err == nil && int64(len(content)) != head.Size {
 			err = io.ErrUnexpectedEOF
 		}
@@ -271,8 +270,8 @@ func readArchive(r io.Reader, sink store.Sink) (*archive, error) {
 	return &reader.archive, nil
 }
 
-// padding takes what may stand behind the end of a tar: zeros, to fill a block. Another backup behind it may be the one
-// that was meant.
+// padding accepts what may follow the end of a tar: zeros that fill a block. Another backup appended to it is refused,
+// since that may be the intended one.
 type padding struct{}
 
 func (padding) Write(p []byte) (int, error) {
@@ -333,7 +332,7 @@ func (r *archiveReader) entry(name string, content []byte) error {
 	return damaged(errors.New("it does not belong there"))
 }
 
-// part reads one entry of rows. A table that fills several is told to the sink once for each.
+// part reads one entry of rows. For a table with several entries, the sink's Table is called for each.
 func (r *archiveReader) part(name string, content []byte) error {
 	var table store.Table
 	for n := 0; len(content) > 0; n++ {
@@ -360,7 +359,7 @@ func (r *archiveReader) part(name string, content []byte) error {
 	return nil
 }
 
-// finish compares what came with what was written.
+// finish compares the checksums of the entries with those written.
 func (r *archiveReader) finish(content []byte) error {
 	var want map[string]string
 	if err := json.Unmarshal(content, &want); err != nil {
@@ -381,7 +380,7 @@ func (r *archiveReader) finish(content []byte) error {
 	return nil
 }
 
-// check is a sink that keeps nothing, for reading a backup whole before anything is written.
+// check is a sink that discards everything, to verify a backup before anything is written.
 type check struct{}
 
 func (check) Table(store.Table) error         { return nil }

@@ -25,7 +25,7 @@ type BackupCmd struct {
 	WithoutKeys bool   `help:"Leave out the keyset, to keep it elsewhere: without it secrets can not be read."`
 }
 
-// keyCheck is what a backup seals to recognise the keyset, and where.
+// keyCheck is the constant that a backup seals to recognise the keyset, and its place.
 const (
 	keyCheckText  = "hookglass backup"
 	keyCheckWhere = "backup.key_check"
@@ -33,7 +33,7 @@ const (
 
 // Run implements the command.
 func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
-	if c.File == "-" { // elsewhere it stands for standard output, and a file of that name would surprise
+	if c.File == "-" { // usually it means standard output, so a file of that name would surprise
 		return UsageError{errors.New("a backup is a file that takes its name once it is complete: name one")}
 	}
 	if !c.exists() {
@@ -48,12 +48,12 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	defer db.Close()
 	place := c.File
-	if there, err := filepath.EvalSymlinks(c.File); err == nil { // a link keeps leading where it leads
+	if there, err := filepath.EvalSymlinks(c.File); err == nil { // replace the file that a link points to, not the link
 		place = there
 	}
 	sweep(place)
 	out, err := os.CreateTemp(filepath.Dir(place), unfinished(place)+"*") // mode 0600
-	if fault := (*fs.PathError)(nil); errors.As(err, &fault) {            // and not the name of the file that was to take its place
+	if fault := (*fs.PathError)(nil); errors.As(err, &fault) {            // the user's name for the file, not the temporary one
 		return remedied(fmt.Errorf("%s can not be written: %w", c.File, fault.Err))
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	defer os.Remove(out.Name())
 	defer out.Close()
-	_ = holdFile(out) // where it cannot be held it is written all the same
+	_ = holdFile(out) // the backup does not depend on the lock
 	rows, keys, err := c.write(ctx, db, out)
 	if err != nil {
 		return fmt.Errorf("backup: %w", remedied(err))
@@ -83,17 +83,17 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, c.keysNote(keys)))
 }
 
-// keysTaken is what became of the keyset in a backup.
+// keysTaken is what happened to the keyset in a backup.
 type keysTaken int
 
 const (
 	keysOut       keysTaken = iota // left out, or there is none
 	keysIn                         // in the backup
-	keysMissing                    // secrets were sealed with it, and it is not where it was said to be
-	keysOfAnother                  // left out, because it is not what the secrets were sealed with
+	keysMissing                    // secrets were sealed with it, but its file is missing
+	keysOfAnother                  // left out, because the secrets were sealed with another
 )
 
-// keysNote says what became of the keyset.
+// keysNote describes what happened to the keyset.
 func (c *BackupCmd) keysNote(taken keysTaken) string {
 	switch taken {
 	case keysIn:
@@ -106,8 +106,8 @@ func (c *BackupCmd) keysNote(taken keysTaken) string {
 	return "It does not hold the keyset, without which secrets can not be read."
 }
 
-// mayTake refuses a file whose place the backup cannot take. No device, pipe or directory is there for that, and what
-// the installation consists of would be gone: its name is given by whoever takes it for what is backed up.
+// mayTake refuses a destination that a backup must not replace: a device, pipe or directory, and the installation's own
+// files, which someone may name who takes the argument for what to back up.
 func (c *BackupCmd) mayTake() error {
 	there, err := os.Stat(c.File)
 	if err == nil && !there.Mode().IsRegular() {
@@ -123,14 +123,14 @@ func (c *BackupCmd) mayTake() error {
 	return nil
 }
 
-// unfinished is how the name of a backup that is being written begins.
+// unfinished returns the prefix of the name of a backup that is being written.
 func unfinished(place string) string { return "." + filepath.Base(place) + ".unfinished-" }
 
-// sweep removes what backups into this file that were killed have left. Each is as large as a backup, and nobody looks
-// for it. One that another process holds is being written; one that it has not come to hold yet cannot take the file's
-// place any more, and says so.
+// sweep removes the temporary files of killed backups to this file: each is as large as a backup, and nobody looks for
+// them. A file that another process has locked is still being written. One that is not locked yet may be removed, and
+// its backup then fails with an error.
 func sweep(place string) {
-	entries, _ := os.ReadDir(filepath.Dir(place)) // without them the backup says what is wrong
+	entries, _ := os.ReadDir(filepath.Dir(place)) // an error shows again when the backup is written
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), unfinished(place)) || !e.Type().IsRegular() {
 			continue
@@ -148,7 +148,7 @@ func sweep(place string) {
 	}
 }
 
-// write writes the backup and reports how many rows it has and what became of the keyset.
+// write writes the backup, and returns the number of rows and what happened to the keyset.
 func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (rows int64, taken keysTaken, err error) {
 	m, taken, err := c.describe(ctx, db)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 		return 0, taken, errors.New("the schema was migrated meanwhile; try again")
 	}
 	if m.Keys {
-		// After the rows: a key that was added meanwhile has sealed some of them, and none is ever taken away.
+		// After the rows: a key that was added meanwhile may have sealed some of them, and keys are never removed.
 		content, err := os.ReadFile(c.KeyFile())
 		if err != nil {
 			return 0, taken, err
@@ -178,7 +178,7 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 	return a.rows, taken, a.close()
 }
 
-// describe says what the backup will hold. It refuses a database that makes no backup worth the name.
+// describe returns the manifest. It refuses a database that makes no useful backup.
 func (c *BackupCmd) describe(ctx context.Context, db *store.DB) (m manifest, taken keysTaken, err error) {
 	m = manifest{Format: archiveFormat, Program: hookglass.Version, CreatedAt: time.Now().UTC(), Database: "sqlite"}
 	if db.Postgres() {
@@ -191,12 +191,12 @@ func (c *BackupCmd) describe(ctx context.Context, db *store.DB) (m manifest, tak
 	if err := db.Foreign(ctx); err != nil {
 		return m, taken, err
 	}
-	if m.Schema == 0 { // the empty backup would take the place of the last good one, and none restores it
+	if m.Schema == 0 { // an empty backup would replace the last good one, and could not be restored
 		return m, taken, errors.New("nothing was ever stored in the database: name the one of the service by --data or --database-url")
 	}
 	current := m.Schema == need
 	if current {
-		if err := filled(ctx, db); err != nil { // half of an installation is not one that can be told from the whole once it is restored
+		if err := filled(ctx, db); err != nil { // once restored, an incomplete installation could not be told from a complete one
 			return m, taken, err
 		}
 	}
@@ -204,9 +204,9 @@ func (c *BackupCmd) describe(ctx context.Context, db *store.DB) (m manifest, tak
 	return m, taken, err
 }
 
-// takeKeys says in the manifest whether the keyset is in the backup, and what tells it from others. One that opens no
-// secret is left out: who restores it would believe to have the right one, and be refused with the right one. The
-// secrets of a schema that is not current cannot be told.
+// takeKeys records in the manifest whether the keyset is in the backup, and how to recognise it. A keyset that opens
+// none of the secrets is left out: whoever restores it would believe to have the right one, and the right one would be
+// refused. With an outdated schema the secrets cannot be checked.
 func (c *BackupCmd) takeKeys(ctx context.Context, db *store.DB, current bool, m *manifest) (keysTaken, error) {
 	keys, err := seal.Load(c.KeyFile())
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -223,7 +223,7 @@ func (c *BackupCmd) takeKeys(ctx context.Context, db *store.DB, current bool, m 
 	switch {
 	case missing && len(sealed) > 0 && !c.WithoutKeys:
 		return keysMissing, nil
-	case missing: // there is nothing to take
+	case missing: // there is no keyset
 		return keysOut, nil
 	case opensNone(keys, sealed):
 		return keysOfAnother, nil
@@ -245,7 +245,7 @@ type RestoreCmd struct {
 	Force bool   `help:"Replace what the data directory or database holds."`
 }
 
-// restoreFile is where a restore fills the database that takes the other's place.
+// restoreFile is the file in which a restore builds the new database.
 const restoreFile = "restore.db"
 
 // Run implements the command. It checks everything that can be checked before it writes anything.
@@ -300,7 +300,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 		line("Restored %d rows from the backup of %s.", a.rows, date(a.manifest.CreatedAt)))
 }
 
-// mayReplace refuses a place in use, and one that is not empty without --force.
+// mayReplace refuses a data directory that is in use, and one that is not empty without --force.
 func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 	if c.DatabaseURL != "" {
 		used, err := store.PostgresInUse(ctx, c.DatabaseURL)
@@ -331,8 +331,8 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 		return err
 	}
 	for _, e := range entries {
-		// What a restore that was cut off left is not in the way, nor is the backup itself where the service's user may
-		// write nowhere else, and a backup without the keyset needs it to be there first.
+		// Leftovers of an interrupted restore are fine, and so is the backup itself, since the service's user may be
+		// able to write nowhere else. A backup without the keyset requires the keyset to be there already.
 		info, err := e.Info()
 		own := e.Name() == lockFile || strings.HasPrefix(e.Name(), restoreFile) || err == nil && os.SameFile(info, backup) ||
 			a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
@@ -343,8 +343,8 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 	return nil
 }
 
-// chooseKeys returns the keyset to write, nil when the one that is there opens the backup's secrets, as one
-// that was rotated since does. It refuses when neither does.
+// chooseKeys returns the keyset to write, or nil if the existing one opens the backup's secrets, even after a rotation.
+// It refuses if neither keyset does.
 func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 	opens := func(k *seal.Keys) bool {
 		_, err := k.Open(a.manifest.KeyCheck, keyCheckWhere)
@@ -375,7 +375,7 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 	return a.keys, nil
 }
 
-// intoSQLite fills a new file and puts it in the place of the old one at the end.
+// intoSQLite fills a new file and finally replaces the old one with it.
 func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
 	fresh := filepath.Join(c.Data, restoreFile)
 	removeFresh := func() {
@@ -383,18 +383,18 @@ func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte,
 			os.Remove(fresh + suffix)
 		}
 	}
-	removeFresh() // of a restore that was cut off
+	removeFresh() // left by an interrupted restore
 	defer removeFresh()
 	if err := fill(ctx, store.Config{Path: fresh}, a, false, load); err != nil {
 		return err
 	}
-	if _, err := os.Stat(fresh + "-wal"); err == nil { // the file alone takes the place of the old one
+	if _, err := os.Stat(fresh + "-wal"); err == nil { // only the file itself replaces the old one
 		return errors.New("the new database could not be written in full: is the disk full?")
 	}
 	if err := c.placeKeys(newKeys); err != nil {
 		return err
 	}
-	// The old file's log goes first: it would be taken for the new one's.
+	// Remove the old file's log first, or it would be applied to the new file.
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := os.Remove(c.databasePath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -413,7 +413,7 @@ func (c *RestoreCmd) intoPostgres(ctx context.Context, a *archive, newKeys []byt
 	return c.placeKeys(newKeys)
 }
 
-// fill loads the backup into a database with the backup's schema, and migrates it from there.
+// fill loads the backup into a database with the backup's schema, and then migrates it.
 func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load func(store.Sink) error) (err error) {
 	db, err := store.Open(ctx, cfg)
 	if err != nil {
@@ -438,7 +438,7 @@ func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load 
 	return db.Migrate(ctx)
 }
 
-// placeKeys writes the keyset, keeping one that it replaces under another name: keys are never destroyed.
+// placeKeys writes the keyset, and keeps the replaced one under another name: keys are never destroyed.
 func (c *RestoreCmd) placeKeys(content []byte) error {
 	if content == nil {
 		return nil
@@ -460,7 +460,7 @@ func syncDir(path string) error {
 		return err
 	}
 	defer dir.Close()
-	if err := dir.Sync(); err != nil && runtime.GOOS != "windows" { // where a directory cannot be synced
+	if err := dir.Sync(); err != nil && runtime.GOOS != "windows" { // Windows cannot sync directories
 		return err
 	}
 	return nil

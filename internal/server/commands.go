@@ -17,8 +17,8 @@ import (
 	"hookglass/internal/store"
 )
 
-// Commands are those that run the service or work on its data directly; the program joins them with those
-// that speak to a server.
+// Commands are the commands that run the service or work directly on its data; the program adds those that talk to a
+// server.
 type Commands struct {
 	Serve   ServeCmd   `cmd:"" group:"server" help:"Run the service."`
 	Dev     DevCmd     `cmd:"" group:"server" help:"Run the service for one person on one machine, and print how to use it."`
@@ -34,7 +34,7 @@ type Commands struct {
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Typed    bool // In is what somebody types, who has to be asked
+	Typed    bool // In is a keyboard, so prompt
 }
 
 // Run implements the command.
@@ -43,7 +43,7 @@ func (c *ServeCmd) Run(ctx context.Context, t *Terminal) error { return c.Serve(
 // Run implements the command.
 func (c *DevCmd) Run(ctx context.Context, t *Terminal) error { return c.Dev(ctx, t.Out, t.Err) }
 
-// output is how a command that works on the data answers.
+// output selects how a command that works on the data prints its result.
 type output struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of text."`
 }
@@ -66,7 +66,7 @@ func line(format string, args ...any) func(io.Writer) error {
 	}
 }
 
-// span is a duration that also counts in days, as people say of the life of tokens and data.
+// span is a duration that may be in days, as is usual for the life of tokens and data.
 type span time.Duration
 
 // UnmarshalText reads what [ParseDuration] does.
@@ -76,7 +76,7 @@ func (s *span) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseDuration reads 720h, 90m or 30d: the durations of all flags.
+// ParseDuration parses 720h, 90m or 30d, the form of all duration flags.
 func ParseDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -95,8 +95,8 @@ func ParseDuration(text string) (time.Duration, error) {
 // databasePath is the file of the embedded database.
 func (s Storage) databasePath() string { return filepath.Join(s.Data, databaseFile) }
 
-// exists reports whether there is a database to work on; a PostgreSQL address is taken to be one, and so is a file that
-// cannot be looked at: opening it says why.
+// exists reports whether there is a database to work on. It assumes so for a PostgreSQL URL, and for a file that cannot
+// be examined: opening it will say why.
 func (s Storage) exists() bool {
 	if s.DatabaseURL != "" {
 		return true
@@ -105,12 +105,12 @@ func (s Storage) exists() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// missing is said where there is no database to work on.
+// missing returns the error when there is no database to work on.
 func (s Storage) missing() error {
 	return fmt.Errorf("there is no database in %s: name the one of the service by --data or --database-url", s.Data)
 }
 
-// open opens the database as it is.
+// open opens the database without migrating it.
 func (s Storage) open(ctx context.Context) (*store.DB, error) {
 	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
 		return nil, UsageError{errors.New("--database-url must begin with postgres://")} // the value may hold a password
@@ -119,7 +119,7 @@ func (s Storage) open(ctx context.Context) (*store.DB, error) {
 	return db, remedied(err)
 }
 
-// makeDirectory makes the data directory where it is missing.
+// makeDirectory creates the data directory if it is missing.
 func (s Storage) makeDirectory() error {
 	err := os.MkdirAll(s.Data, 0o700)
 	if err == nil {
@@ -137,8 +137,8 @@ func (s Storage) makeDirectory() error {
 	return remedied(err)
 }
 
-// prepare opens the database with its schema up to date, creating what is missing. One that is elsewhere needs no
-// directory here, where perhaps none can be made.
+// prepare opens the database with its schema up to date, creating what is missing. A remote database needs no local
+// directory, which might be impossible to create.
 func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
 	if s.DatabaseURL == "" {
 		if err := s.makeDirectory(); err != nil {

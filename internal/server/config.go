@@ -1,5 +1,5 @@
-// Package server puts the service together: configuration, wiring, lifecycle. It is the only package that
-// reads flags and environment for serve and dev, and it hides the order in which parts start and stop.
+// Package server assembles the service: configuration, wiring, lifecycle. It is the only package that reads flags and
+// environment for serve and dev, and it hides the order in which parts start and stop.
 package server
 
 import (
@@ -24,7 +24,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// Storage says where the data is; every command that opens the database has it.
+// Storage is where the data is; every command that opens the database has it.
 type Storage struct {
 	Data          string `name:"data" env:"HOOKGLASS_DATA" default:"./hookglass-data" type:"path" placeholder:"DIR" help:"Directory of the embedded database and the keys; created when missing (default: ${default})."`
 	DatabaseURL   string `name:"database-url" env:"HOOKGLASS_DATABASE_URL" placeholder:"URL" help:"postgres://… for one or many nodes instead of the embedded database."`
@@ -75,7 +75,7 @@ type Config struct {
 	LogFormat             string        `env:"HOOKGLASS_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of the log (${enum})."`
 	LogLevel              string        `env:"HOOKGLASS_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What is logged (${enum})."`
 
-	anySMTPPort bool // another will do where the default one for SMTP is taken; dev's
+	anySMTPPort bool // use any port if the default SMTP port is taken; set by dev
 }
 
 // checked is a Config after Validate, in the types that the parts take.
@@ -96,10 +96,10 @@ type checked struct {
 
 var domainPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`)
 
-// isDomain reports whether the name is one that the DNS can hold (RFC 1035, section 2.3.4).
+// isDomain reports whether the DNS allows a name (RFC 1035, section 2.3.4).
 func isDomain(name string) bool { return len(name) <= 253 && domainPattern.MatchString(name) }
 
-// faults are what is wrong with a configuration.
+// faults are the errors of a configuration.
 type faults []error
 
 func (f *faults) add(flag, format string, args ...any) {
@@ -112,7 +112,7 @@ func (f *faults) address(flag, addr string) {
 	}
 }
 
-// isAddress reports whether a listener may have the address: a host, which may be none, and a port.
+// isAddress reports whether an address is valid for a listener: a host, which may be empty, and a port.
 func isAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	return err == nil && isPort(port)
@@ -124,7 +124,7 @@ func isPort(text string) bool {
 	return err == nil
 }
 
-// certificate loads a certificate where both of its files are given; nil otherwise.
+// certificate loads a certificate if both of its files are given, and returns nil otherwise.
 func (f *faults) certificate(flag, cert, key string) *certificate {
 	if (cert == "") != (key == "") {
 		f.add(flag+"-cert", "goes with --"+flag+"-key")
@@ -139,7 +139,7 @@ func (f *faults) certificate(flag, cert, key string) *certificate {
 	return pair
 }
 
-// Validate returns the configuration in its final types, or every fault that it has.
+// Validate returns the configuration in its final types, or all of its errors.
 func (c Config) Validate() (*checked, error) {
 	out, found := &checked{Config: c}, &faults{}
 	out.validateWeb(found)
@@ -155,7 +155,7 @@ func (c Config) Validate() (*checked, error) {
 	return out, nil
 }
 
-// validateWeb sees to the addresses for HTTP and their certificates.
+// validateWeb checks the addresses for HTTP and their certificates.
 func (c *checked) validateWeb(f *faults) {
 	f.address("listen", c.Listen)
 	c.pair = f.certificate("tls", c.TLSCert, c.TLSKey)
@@ -181,7 +181,7 @@ func (c *checked) validateWeb(f *faults) {
 	c.publicURL = u
 }
 
-// validateMail sees to how mail comes in, how it is judged and by whom it goes out.
+// validateMail checks how mail is received, authenticated and sent.
 func (c *checked) validateMail(f *faults) {
 	if c.SMTPListen != "off" {
 		f.address("smtp-listen", c.SMTPListen)
@@ -199,7 +199,7 @@ func (c *checked) validateMail(f *faults) {
 	if !isDomain(c.MailDomain) {
 		f.add("mail-domain", "%q is not a domain", c.MailDomain)
 	}
-	c.MailDomain = strings.ToLower(c.MailDomain) // an event's path is the address that it came to, in lower case
+	c.MailDomain = strings.ToLower(c.MailDomain) // an event's path is its recipient address in lower case
 	if c.mailRelay, err = c.relay(); err != nil {
 		*f = append(*f, err)
 	}
@@ -214,10 +214,10 @@ func (c *checked) validateMail(f *faults) {
 	}
 }
 
-// longestSocket is how long the path of a socket may be; Linux takes 107 bytes, others 103.
+// longestSocket bounds the path of a socket; Linux allows 107 bytes, others 103.
 const longestSocket = 103
 
-// validateNetworks checks who is believed and what may be reached.
+// validateNetworks checks which proxies are trusted and which networks may be reached.
 func (c *checked) validateNetworks(f *faults) {
 	for _, p := range c.TrustedProxies {
 		prefix, err := parsePrefix(strings.TrimSpace(p))
@@ -235,7 +235,7 @@ func (c *checked) validateNetworks(f *faults) {
 	}
 }
 
-// validateStorage sees to where events are kept, for how long and up to which size.
+// validateStorage checks where events are kept, for how long and up to which size.
 func (c *checked) validateStorage(f *faults) {
 	if c.DatabaseURL != "" && !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://") {
 		f.add("database-url", "must begin with postgres://") // the value may hold a password
@@ -259,17 +259,16 @@ func (c *checked) validateStorage(f *faults) {
 	}
 }
 
-// UsageError is a fault of flags, or of variables in their place, that only shows when they are looked at together or
-// closely.
+// UsageError is an error in flags or environment variables that parsing alone does not find.
 type UsageError struct{ error }
 
-// Unwrap gives the fault itself.
+// Unwrap returns the error itself.
 func (e UsageError) Unwrap() error { return e.error }
 
-// maxPostgresBody keeps an event with its headers and its answer below the 1 GiB that PostgreSQL takes in one message.
+// maxPostgresBody keeps an event with its headers and answer below the 1 GiB that PostgreSQL accepts in one message.
 const maxPostgresBody = 512 << 20
 
-// validateACME sees to a certificate that an authority makes.
+// validateACME checks the settings of certificates by ACME.
 func (c *checked) validateACME(f *faults) {
 	if len(c.ACMEDomain) == 0 {
 		if c.ACMEEmail != "" {

@@ -27,7 +27,7 @@ type DevCmd struct {
 // The owner of an installation made by dev.
 const devEmail = "dev@localhost"
 
-// devState is what dev must remember in the clear, in <data>/dev.json (decisions, section 2).
+// devState is what dev stores in plain text, in <data>/dev.json (decisions, section 2).
 type devState struct {
 	Token    string               `json:"token"`
 	Endpoint hookglass.EndpointID `json:"endpoint_id"`
@@ -46,8 +46,8 @@ type devInfo struct {
 	MCP         string `json:"mcp"`
 	EndpointID  string `json:"endpoint_id"`
 	Curl        string `json:"curl"`
-	Environment string `json:"environment"` // of a shell in which the command line is used
-	SMTP        string `json:"smtp"`        // empty: mail is not received by SMTP
+	Environment string `json:"environment"` // shell commands that set up the command line
+	SMTP        string `json:"smtp"`        // empty: no SMTP
 	Swaks       string `json:"swaks,omitempty"`
 }
 
@@ -61,7 +61,7 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	level := checked.level
 	if c.LogLevel == "info" {
-		level = slog.LevelWarn // the terminal is for what a person looks for
+		level = slog.LevelWarn // keep the terminal readable
 	}
 	log, closeLog := newLogger(stderr, c.LogFormat, level)
 	defer closeLog()
@@ -82,8 +82,8 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// prepareDev finds or creates the owner, the token and the endpoints. What an earlier start made is found again,
-// and what was deleted since is made again.
+// prepareDev finds or creates the owner, the token and the endpoints. It reuses those of an earlier start, and
+// recreates deleted ones.
 func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 	path := filepath.Join(s.cfg.Data, devFile)
 	state, err := readDevState(path)
@@ -119,7 +119,7 @@ func (s *Server) prepareDev(ctx context.Context) (devInfo, error) {
 	return s.devInfo(state.Token, link, hooks, inbox), nil
 }
 
-// readDevState reads what an earlier start remembered; nothing is remembered before the first.
+// readDevState reads the state of an earlier start; before the first it is empty.
 func readDevState(path string) (state devState, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +157,7 @@ func (s *Server) devToken(ctx context.Context, user hookglass.User) (token strin
 	return token, who, err
 }
 
-// devInfo is where everything is.
+// devInfo returns the addresses of everything.
 func (s *Server) devInfo(token, link string, hooks, inbox hookglass.Endpoint) devInfo {
 	hook := s.URL() + "/hooks/" + string(hooks.ID)
 	info := devInfo{
@@ -174,7 +174,7 @@ func (s *Server) devInfo(token, link string, hooks, inbox hookglass.Endpoint) de
 	return info
 }
 
-// devEndpoint returns the remembered endpoint, else one of that name, else a new one.
+// devEndpoint returns the remembered endpoint, or one of that name, or a new one.
 func (s *Server) devEndpoint(ctx context.Context, who hookglass.Principal, id hookglass.EndpointID, name string, kind hookglass.EndpointKind) (hookglass.Endpoint, error) {
 	var found hookglass.Endpoint
 	err := s.db.View(ctx, who, func(v *store.View) error {
@@ -192,7 +192,7 @@ func (s *Server) devEndpoint(ctx context.Context, who hookglass.Principal, id ho
 	return s.endpoints.Create(ctx, who, endpoint.Draft{Name: &name, Kind: &kind})
 }
 
-// writePrivate replaces a file that only its owner may read.
+// writePrivate writes JSON to a file that only its owner may read.
 func writePrivate(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -201,8 +201,8 @@ func writePrivate(path string, v any) error {
 	return replaceFile(path, append(data, '\n'), func() error { return nil })
 }
 
-// replaceFile puts a file that only its owner may read in the place of another, which aside may keep. A crash leaves
-// the old one or the new.
+// replaceFile atomically replaces a file with one that only its owner may read; aside may keep the old one. A crash
+// leaves the old or the new file.
 func replaceFile(path string, content []byte, aside func() error) error {
 	fresh, err := os.CreateTemp(filepath.Dir(path), ".fresh-*") // mode 0600
 	if err != nil {
@@ -225,7 +225,7 @@ func replaceFile(path string, content []byte, aside func() error) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// text is what a person reads. The longest things stand alone on their lines, to be copied.
+// text returns the information for people. The longest items are on their own lines, for copying.
 func (i devInfo) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -258,7 +258,7 @@ func (i devInfo) text() string {
 	return b.String()
 }
 
-// program is how the person called it, who may have no hookglass in the PATH.
+// program returns how the user called the program, which may not be in the PATH.
 func program() string {
 	if filepath.Base(os.Args[0]) == "hookglass" && !strings.ContainsAny(os.Args[0], " '\"$") {
 		return os.Args[0]
@@ -266,7 +266,7 @@ func program() string {
 	return "hookglass"
 }
 
-// emailText is the address with the way to it.
+// emailText returns the mail address and how to reach it.
 func (i devInfo) emailText() string {
 	if i.SMTP == "" {
 		return i.Email + "\n             (SMTP is off; mail is taken by POST " + i.MailURL + ")"

@@ -25,34 +25,34 @@ import (
 	"hookglass/internal/store"
 )
 
-// DoctorCmd is `hookglass doctor`: given what serve is given, it finds what is wrong with it, with what is stored and
-// with the way there. It mends nothing, and fails when something is wrong. To find out whether the directory and the
-// database take writes it makes a small one in each.
+// DoctorCmd is `hookglass doctor`: with the flags of serve, it checks the configuration, the stored data and how the
+// service can be reached. It repairs nothing, and fails if something is wrong. To check whether the directory and the
+// database are writable it writes something small to each.
 type DoctorCmd struct {
 	Config
 	output
 }
 
-// Bounds of what is wrong.
+// Thresholds of findings.
 const (
-	lowDisk      = 256 << 20 // bytes; below it a burst of large bodies fills the disk
+	lowDisk      = 256 << 20 // bytes; with less, a burst of large bodies fills the disk
 	scarceDisk   = 1 << 30
 	maxSkew      = 5 * time.Second // between this clock and the database's; tickets live 30 seconds
-	maxBehind    = time.Minute     // of this clock behind the newest event
+	maxBehind    = time.Minute     // between the newest event and this clock
 	verifyFor    = 2 * time.Minute
 	sealedSample = 10_000
 
 	oldestPostgres = 14 // major version
 )
 
-// finding is one thing that was looked at.
+// finding is the result of one check.
 type finding struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // ok, warning or wrong
 	Detail string `json:"detail"`
 }
 
-// findings gathers what doctor says.
+// findings are the results of all checks.
 type findings []finding
 
 func (f *findings) ok(name, format string, args ...any) { f.add(name, "ok", format, args) }
@@ -61,8 +61,8 @@ func (f *findings) warn(name, format string, args ...any) { f.add(name, "warning
 
 func (f *findings) wrong(name, format string, args ...any) { f.add(name, "wrong", format, args) }
 
-// add makes one line of a detail: errors of PostgreSQL have a line for each address that was tried. What it repeats of
-// whoever answers at the public address, as names in a certificate, is no order for the terminal.
+// add turns a detail into one line: errors of PostgreSQL have a line for each address tried. It also removes control
+// characters, because details may quote whoever answers at the public URL, such as names in a certificate.
 func (f *findings) add(name, status, format string, args []any) {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, l := range lines {
@@ -179,8 +179,8 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 	}
 }
 
-// examineModes finds files that others can read. The database is guarded by the directory; files that hold keys and
-// tokens are guarded twice.
+// examineModes finds files that others can read. The directory protects the database; files with keys and tokens need
+// their own protection as well.
 func (c *DoctorCmd) examineModes(name string, f *findings) error {
 	entries, err := os.ReadDir(c.Data)
 	for _, e := range entries {
@@ -192,7 +192,7 @@ func (c *DoctorCmd) examineModes(name string, f *findings) error {
 	return err
 }
 
-// examineLeftovers finds what a command that ran as root left behind, in the way of the service's user.
+// examineLeftovers finds files that a command run as root left behind and that the service's user cannot write.
 func (c *DoctorCmd) examineLeftovers(name string, f *findings) {
 	for _, one := range []struct{ file, trouble string }{
 		{lockFile, "its lock can not be taken"}, {databaseFile + "-wal", "the log of the database can not be written"}, {databaseFile + "-shm", "the index of that log can not be written"},
@@ -219,7 +219,7 @@ func (c *DoctorCmd) examineDiskSpace(f *findings) {
 	}
 }
 
-// examineReserve finds out whether the disk was full to the last byte.
+// examineReserve finds out whether the disk was completely full.
 func (c *DoctorCmd) examineReserve(f *findings) {
 	const name = "reserve"
 	switch held, whole, err := store.Reserve(c.databasePath()); {
@@ -236,7 +236,7 @@ func (c *DoctorCmd) examineReserve(f *findings) {
 	}
 }
 
-// moreRoom is what there is to do where the disk fills up.
+// moreRoom is the advice for a disk that fills up.
 const moreRoom = "make room, give the disk more, or keep events for less long (--retention)"
 
 // writable makes a file and removes it.
@@ -248,7 +248,7 @@ func writable(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// examineSchema reports whether the rest of the database can be looked at.
+// examineSchema checks the schema, and reports whether the rest of the database can be checked.
 func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings) bool {
 	have, need, err := db.SchemaVersion(ctx)
 	foreign := db.Foreign(ctx)
@@ -272,7 +272,7 @@ func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings
 	return err == nil && foreign == nil && have == need
 }
 
-// examineRights finds out whether tables can be made: all of them at first, and ranges of payloads every day.
+// examineRights checks whether tables can be created: all of them at first, and partitions of payloads every day.
 func (c *DoctorCmd) examineRights(ctx context.Context, db *store.DB, f *findings) {
 	if !db.Postgres() {
 		return
@@ -289,7 +289,7 @@ func (c *DoctorCmd) examineRights(ctx context.Context, db *store.DB, f *findings
 	f.ok(name, "the role may make tables")
 }
 
-// examineConnections finds out whether one node alone has enough.
+// examineConnections checks whether there are enough connections for one node.
 func (c *DoctorCmd) examineConnections(ctx context.Context, db *store.DB, f *findings) {
 	if !db.Postgres() {
 		return
@@ -313,7 +313,7 @@ func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *finding
 	}
 	slices.Sort(said)
 	switch {
-	case err != nil && errors.As(db.Writable(ctx), new(*store.NotWritable)): // which is said of its rights
+	case err != nil && errors.As(db.Writable(ctx), new(*store.NotWritable)): // reported by examineRights
 	case err != nil:
 		f.wrong("database", "it does not take writes: %v", err)
 	default:
@@ -377,8 +377,8 @@ func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
 	f.ok("keyset", "keys: %d, secrets: %d, all open", keys.Count(), len(sealed))
 }
 
-// examineEndpointsFile tries the file on what is stored, and keeps nothing. What is wrong with the file by itself was
-// said of the configuration, and what is wrong with the keyset, without which nothing can be tried, of that.
+// examineEndpointsFile tries the file on the stored data and rolls back. Errors in the file itself were reported with
+// the configuration, and errors of the keyset, without which nothing can be tried, with that.
 func (c *DoctorCmd) examineEndpointsFile(ctx context.Context, db *store.DB, f *findings) {
 	const name = "endpoints file"
 	if c.EndpointsFile == "" {

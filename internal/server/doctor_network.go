@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// Bounds of what doctor says about the way to the service.
+// Thresholds of findings about the network.
 const (
 	renewSoon    = 14 * 24 * time.Hour // an authority's certificate of 90 days is renewed a month before its end
 	fewFiles     = 4096                // open files; each connection is one
-	widestProxy  = 8                   // bits of an IPv4 network of trusted proxies; fewer is most of the world
+	widestProxy  = 8                   // bits of an IPv4 network of trusted proxies; fewer covers much of the internet
 	widestProxy6 = 16
-	widestAllow  = 7 // bits of a network that outbound requests may reach: fc00::/7 is somebody's own
+	widestAllow  = 7 // bits of a network that outbound requests may reach; fc00::/7 is private
 )
 
-// examineService looks at the configuration that the service would start with, and at what the world sees of it.
+// examineService checks the configuration for the service, and how the service looks from outside.
 func (c *DoctorCmd) examineService(ctx context.Context, f *findings) {
 	checked, err := c.Validate()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *checked) examineProxies(f *findings) {
 	}
 }
 
-// examineOutbound: what one may reach besides public addresses is there to be read by whoever may replay to it.
+// examineOutbound checks which private addresses are allowed: anybody who may replay can read what answers there.
 func (c *checked) examineOutbound(f *findings) {
 	const name = "outbound"
 	metadata := netip.MustParseAddr("169.254.169.254")
@@ -95,8 +95,7 @@ func (c *checked) examineOutbound(f *findings) {
 	}
 }
 
-// examineCertificate looks at the files of --tls-cert; what ACME gave is looked at where it is shown, at the public
-// address.
+// examineCertificate checks the files of --tls-cert; ACME certificates are checked at the public URL.
 func (c *checked) examineCertificate(f *findings) {
 	if c.pair == nil {
 		return
@@ -135,8 +134,8 @@ func judgeCertificate(f *findings, where string, leaf *x509.Certificate, host st
 	}
 }
 
-// examinePublic asks the public address for the description of the API, which names that address: an answer that does
-// is ours.
+// examinePublic requests the description of the API from the public URL. It contains that URL, so such an answer is
+// ours.
 func (c *checked) examinePublic(ctx context.Context, f *findings) {
 	const name = "public address"
 	at := c.publicURL
@@ -149,7 +148,7 @@ func (c *checked) examinePublic(ctx context.Context, f *findings) {
 	}
 	asked := *at
 	asked.Path += "/api/v1/openapi.json"
-	// The certificate is judged apart, so that what is wrong with it is said as that.
+	// The certificate is checked separately, so that its errors are reported as such.
 	a, err := ask(ctx, &asked, &tls.Config{})
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		if len(e.UnverifiedCertificates) > 0 {
@@ -179,7 +178,7 @@ func (c *checked) examinePublic(ctx context.Context, f *findings) {
 	f.ok(name, "%s answers as this service", at)
 }
 
-// examineMail looks at the port for mail and at the way there.
+// examineMail checks the mail port and whether it can be reached.
 func (c *checked) examineMail(ctx context.Context, f *findings) {
 	const name = "mail"
 	if c.SMTPListen == "off" {

@@ -18,17 +18,17 @@ import (
 	"hookglass/internal/store"
 )
 
-// lookEvery is how often it is looked whether the endpoints file has changed.
+// lookEvery is how often the endpoints file is checked for changes.
 const lookEvery = 2 * time.Second
 
-// maxUnread is after how many looks in a row a file that cannot be read is told of.
+// maxUnread is after how many consecutive failures to read the file it is reported.
 const maxUnread = 3
 
 // maxSecretFile bounds a file that holds a secret.
 const maxSecretFile = 64 << 10
 
-// ReadEndpointsFile reads an endpoints file with the secrets that it names, which are in this process's environment, or
-// in files beside it.
+// ReadEndpointsFile reads an endpoints file with the secrets that it names, from this process's environment or from
+// files next to it.
 func ReadEndpointsFile(path string) (*endpointsfile.File, error) {
 	text, err := readBounded(path, endpointsfile.MaxBytes+1)
 	if err != nil {
@@ -37,7 +37,7 @@ func ReadEndpointsFile(path string) (*endpointsfile.File, error) {
 	return ParseEndpointsFile(path, text, filepath.Dir(path))
 }
 
-// ParseEndpointsFile is [ReadEndpointsFile] for a text that was read already. Files are named from dir on.
+// ParseEndpointsFile is [ReadEndpointsFile] for a text that was already read. File names are relative to dir.
 func ParseEndpointsFile(name string, text []byte, dir string) (*endpointsfile.File, error) {
 	return endpointsfile.Parse(name, text, machineSecrets{dir})
 }
@@ -51,7 +51,7 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// machineSecrets finds secrets on this machine. Files are named from the directory of the endpoints file on.
+// machineSecrets reads secrets on this machine. File names are relative to the directory of the endpoints file.
 type machineSecrets struct{ dir string }
 
 // Env implements endpointsfile.Secrets.
@@ -82,15 +82,15 @@ func (m machineSecrets) File(path string) (string, error) {
 	return value, nil
 }
 
-// errNoAccount says that there is nobody yet whose endpoints could be declared.
+// errNoAccount says that there is no account yet whose endpoints could be declared.
 var errNoAccount = errors.New("there is no account yet; the endpoints file waits for one")
 
-// declaration keeps a running server what its endpoints file says.
+// declaration keeps a running server in line with its endpoints file.
 type declaration struct {
 	path    string
 	db      *store.DB
 	service *declare.Service
-	ok      func(bool) // observes whether the file as it is now is what the server is
+	ok      func(bool) // observes whether the server matches the current file
 	hangup  <-chan os.Signal
 	log     interface {
 		Info(msg string, args ...any)
@@ -98,12 +98,12 @@ type declaration struct {
 		Error(msg string, args ...any)
 	}
 	seen    [sha256.Size]byte // of the content that was last tried
-	pending bool              // it is to be tried again
-	unread  int               // how often in a row it could not be read
+	pending bool              // try again
+	unread  int               // consecutive failures to read it
 }
 
-// start applies the file for the first time. A file that is not valid is an error, a database that does not answer, or
-// an installation without an account, is waited for by run.
+// start applies the file for the first time. An invalid file is an error; if the database does not answer or there is
+// no account yet, run waits for them.
 func (d *declaration) start(ctx context.Context) error {
 	err := d.apply(ctx)
 	if errors.Is(err, errNoAccount) || hookglass.Is(err, hookglass.CodeUnavailable) {
@@ -114,7 +114,7 @@ func (d *declaration) start(ctx context.Context) error {
 	return err
 }
 
-// run applies the file whenever its content changes, and on SIGHUP. One that is not valid changes nothing.
+// run applies the file whenever its content changes, and on SIGHUP. An invalid file changes nothing.
 func (d *declaration) run(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -144,8 +144,8 @@ func (d *declaration) run(ctx context.Context) error {
 	}
 }
 
-// changed reports whether the content is another than that which was last tried. A file that cannot be read for a
-// moment, because it is being replaced, has not changed; one that is away for longer is tried, so that it is told.
+// changed reports whether the content differs from what was last tried. A file that is briefly unreadable, because it
+// is being replaced, has not changed; one that is missing for longer is tried, so that the error is reported.
 func (d *declaration) changed() bool {
 	text, err := readBounded(d.path, endpointsfile.MaxBytes+1)
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *declaration) changed() bool {
 
 func (d *declaration) apply(ctx context.Context) (err error) {
 	defer func() { d.ok(err == nil) }()
-	d.seen = [sha256.Size]byte{} // what cannot be read now is tried as soon as it can be, whatever it says then
+	d.seen = [sha256.Size]byte{} // try the file once it is readable again, whatever its content
 	if text, err := readBounded(d.path, endpointsfile.MaxBytes+1); err == nil {
 		d.seen = sha256.Sum256(text)
 	}
@@ -178,7 +178,7 @@ func (d *declaration) apply(ctx context.Context) (err error) {
 	return nil
 }
 
-// declare has the file be what is so; a dry run keeps nothing of it, and finds the same faults.
+// declare applies the file; a dry run rolls back, and finds the same errors.
 func (d *declaration) declare(ctx context.Context, dryRun bool) ([]hookglass.DeclaredChange, error) {
 	file, err := ReadEndpointsFile(d.path)
 	if err != nil {
@@ -199,7 +199,7 @@ func (d *declaration) declare(ctx context.Context, dryRun bool) ([]hookglass.Dec
 	return changes, nil
 }
 
-// owner finds the account that the file is for: the one it names, or the only one there is.
+// owner finds the account for the file: the one it names, or the only one.
 func (d *declaration) owner(ctx context.Context, file *endpointsfile.File) (who hookglass.Principal, err error) {
 	var all []hookglass.Account
 	if err := d.db.View(ctx, hookglass.System, func(v *store.View) (err error) { all, err = v.Accounts(); return err }); err != nil {

@@ -2,20 +2,20 @@ package server
 
 import "fmt"
 
-// How many connections are taken where the process may have enough files open: of HTTP, and of mail.
+// The number of connections if the process may open enough files: for HTTP, and for mail.
 const (
 	mostConns     = 1 << 14
 	mostMailConns = 1 << 10
 )
 
-// sparedFiles are left to storage, targets, mail and what else the process opens; of a small limit it is half.
+// sparedFiles are reserved for storage, targets, mail and everything else; with a small limit, half of it is.
 const sparedFiles = 2048
 
-// leastFiles is what the databases, the listeners and a few connections need. With fewer the service would say that it
-// is ready, and could not take a connection.
+// leastFiles is what the databases, the listeners and a few connections need. With fewer the service would report ready
+// but could not accept a connection.
 const leastFiles = 48
 
-// enoughFiles refuses a limit with which nothing works.
+// enoughFiles refuses a limit that is too low to work.
 func enoughFiles(limit uint64, err error) error {
 	if err != nil || limit >= leastFiles {
 		return nil
@@ -23,8 +23,9 @@ func enoughFiles(limit uint64, err error) error {
 	return fmt.Errorf("%d files may be open, which are too few for the service: raise ulimit -n (LimitNOFILE= of systemd, ulimits of compose)", limit)
 }
 
-// connections shares out the files that the process may have open. Senders must not get all of them: storage fails
-// without, and who cannot even be accepted is not told 503. Where no limit is known both are 0, the defaults.
+// connections divides the files that the process may open. Senders must not use all of them: storage would fail, and a
+// sender whose connection cannot be accepted does not even get a 503. If the limit is unknown, both are 0, which means
+// the defaults.
 func connections(limit uint64, err error) (http, mail int) {
 	if err != nil {
 		return 0, 0

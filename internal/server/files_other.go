@@ -4,5 +4,5 @@ package server
 
 import "errors"
 
-// fileLimit is not known here.
+// fileLimit is not supported here.
 func fileLimit() (uint64, error) { return 0, errors.ErrUnsupported }

@@ -4,7 +4,7 @@ package server
 
 import "syscall"
 
-// fileLimit is how many files the process may have open. Go has raised it as far as it may.
+// fileLimit returns how many files the process may open. Go has already raised the limit as far as possible.
 func fileLimit() (uint64, error) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)

@@ -14,8 +14,8 @@ import (
 	"hookglass/internal/smtpd"
 )
 
-// gate stands before everything that needs the database: the listener answers from the first moment, and
-// until the database does as well, senders and callers are told to come back.
+// gate stands in front of everything that needs the database: the listener answers from the start, and until the
+// database is open, senders and callers are told to come back.
 type gate struct {
 	handler  atomic.Pointer[http.Handler]
 	capturer atomic.Pointer[capturer]
@@ -28,7 +28,7 @@ func newGate(draining <-chan struct{}) *gate {
 	return &gate{opened: make(chan struct{}), draining: draining}
 }
 
-// capturer is what both receptions ask.
+// capturer is what HTTP and mail reception need.
 type capturer interface {
 	ingest.Capturer
 	smtpd.Capturer
@@ -115,12 +115,11 @@ func (g *gate) Refuse(ctx context.Context, t capture.Target) {
 	}
 }
 
-// patience is how long a stream of events waits for the start.
+// patience is how long a stream of events waits for the service to start.
 const patience = 30 * time.Second
 
-// ServeHTTP serves what has been opened. Streams of events wait for it: an EventSource that is refused does not come
-// again by itself (HTML, section 9.2.3), and those that lost a server come back at the moment in which the next one
-// starts.
+// ServeHTTP serves once the database is open. Streams of events wait for that: an EventSource that is refused does not
+// reconnect by itself (HTML, section 9.2.3), and those that lost a server reconnect just when the next one starts.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := g.handler.Load()
 	if h == nil && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {

@@ -13,7 +13,7 @@ import (
 	"hookglass/internal/web"
 )
 
-// handler joins the edges. It stands behind the gate: the database is open.
+// handler combines the edges. It is behind the gate: the database is open.
 func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
@@ -33,10 +33,9 @@ func (s *Server) handler() http.Handler {
 	})
 	stack := httpd.New(httpd.Config{Log: s.log.With("part", "http"), Proxies: httpd.Proxies(s.cfg.proxies)})
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A path that the web app's mux would redirect goes to the one that does not: nobody may send a webhook
-		// elsewhere.
+		// Paths that the web app's mux would redirect go to the API's, which does not: nobody may redirect a webhook.
 		if description := r.URL.Path; description == "/openapi.json" || description == "/openapi.yaml" {
-			r = r.Clone(r.Context()) // the address of the description without the version (decisions, section 13)
+			r = r.Clone(r.Context()) // the description's URL without a version (decisions, section 13)
 			r.URL.Path = rest.Base + description
 		}
 		if cable.Claims(r) {

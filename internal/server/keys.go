@@ -11,12 +11,12 @@ import (
 	"hookglass/internal/store"
 )
 
-// startSample is how many secrets of each kind, the newest, a keyset is tried on before it is used: one that is damaged
-// must not keep a service from starting, and a keyset that is another's opens none.
+// startSample is how many of the newest secrets of each kind a keyset is tried on at the start. A single damaged secret
+// must not keep the service from starting, while a wrong keyset opens none.
 const startSample = 20
 
-// openKeys reads the keyset, making one for an installation that has sealed nothing yet. A keyset that is
-// missing where secrets are sealed is an error, for a new one would open none of them; so is one that opens none.
+// openKeys reads the keyset, or creates one if nothing has been sealed yet. It is an error if the keyset is missing
+// although there are sealed secrets, which a new one could not open, and if it opens none of them.
 func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error) {
 	keys, err := seal.Load(s.KeyFile())
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -50,7 +50,7 @@ func newestSealed(ctx context.Context, db *store.DB) (sealed []store.SealedSecre
 	return sealed, err
 }
 
-// opensNone reports whether a keyset is another's: it opens none of the secrets that there are.
+// opensNone reports whether a keyset opens none of the existing secrets, and so is a wrong one.
 func opensNone(keys *seal.Keys, sealed []store.SealedSecret) bool {
 	return len(sealed) > 0 && foreign(keys, sealed) == len(sealed)
 }

@@ -9,8 +9,8 @@ import (
 
 var errInUse = errors.New("the data directory is in use by another hookglass process: stop that one, or name another directory by --data")
 
-// lockData does nothing where there is no flock; two servers on one directory are then the operator's to avoid.
+// lockData does nothing without flock; the operator must not start two servers on one directory.
 func lockData(string) (func(), error) { return func() {}, nil }
 
-// holdFile does nothing where there is no flock; what another process has open cannot be removed there.
+// holdFile does nothing without flock; files that another process has open cannot be removed there.
 func holdFile(*os.File) error { return nil }

@@ -13,8 +13,7 @@ import (
 // errInUse says that another process serves from the directory.
 var errInUse = errors.New("the data directory is in use by another hookglass process: stop that one, or name another directory by --data")
 
-// lockData takes the directory for this process until the returned function is called, or the process ends in
-// whatever way.
+// lockData locks the directory until release is called or the process ends in any way.
 func lockData(dir string) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -30,5 +29,5 @@ func lockData(dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// holdFile holds a file for this process until it is closed. It fails where another does.
+// holdFile locks a file until it is closed. It fails if another process has locked it.
 func holdFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

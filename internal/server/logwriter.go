@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	stuckAfter = time.Second // how long a line is waited for
-	heldLines  = 1024        // are kept for a reader that stands still
+	stuckAfter = time.Second // how long to wait for a line to be written
+	heldLines  = 1024        // lines kept for a stuck reader
 )
 
-// logWriter writes lines of the log such that whoever reads them cannot hold up the service by standing still: a
-// terminal that was stopped, a pager, a pipe that nobody empties. Write returns when its line is written. Once one has
-// taken too long, lines are kept until the reader goes on, and those that there is no room for are counted.
+// logWriter writes log lines so that a stuck reader cannot block the service: a stopped terminal, a pager, a full pipe.
+// Write returns once its line is written. After one has taken too long, lines are queued until the reader continues,
+// and those that do not fit are counted.
 type logWriter struct {
 	lines chan logLine
 	stop  chan struct{}
@@ -27,15 +27,15 @@ type logLine struct {
 	written chan struct{}
 }
 
-// newLogWriter writes to the writer until close. tell is called, beside no other write, with the number of lines that
-// were lost.
+// newLogWriter returns a writer that must be closed. tell is called with the number of lost lines, never concurrently
+// with a write.
 func newLogWriter(to io.Writer, tell func(lost int64)) *logWriter {
 	w := &logWriter{lines: make(chan logLine, heldLines), stop: make(chan struct{})}
 	go w.run(to, tell)
 	return w
 }
 
-// Write never fails: there is nowhere to say so.
+// Write never fails: there would be nowhere to report it.
 func (w *logWriter) Write(text []byte) (int, error) {
 	l := logLine{bytes.Clone(text), make(chan struct{})}
 	select {
@@ -74,5 +74,5 @@ func (w *logWriter) run(to io.Writer, tell func(lost int64)) {
 	}
 }
 
-// close ends it. What was written before is written, unless the reader stands still.
+// close ends the writer. Lines before it are written, unless the reader is stuck.
 func (w *logWriter) close() { close(w.stop) }

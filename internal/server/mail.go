@@ -16,7 +16,7 @@ import (
 	"hookglass/internal/smtpd"
 )
 
-// defaultSMTP is the address of --smtp-listen where nobody chose one.
+// defaultSMTP is the default of --smtp-listen.
 const defaultSMTP = "127.0.0.1:2525"
 
 // systemDNS is the value of --mail-dns that means the machine's own resolver.
@@ -25,8 +25,8 @@ const systemDNS = "system"
 // smtpAuthInbox is the value of --smtp-auth with which programs may sign in.
 const smtpAuthInbox = "inbox"
 
-// bindMail binds the listeners for mail. The default address is one that other mail catchers use as well: where it is
-// taken the service does without SMTP and says so, or takes any free port if that will do.
+// bindMail binds the listeners for mail. Other mail catchers use the default address, too: if it is taken, the service
+// runs without SMTP and logs that, or uses any free port if anyPort.
 func (s *Server) bindMail(anyPort bool) error {
 	c := s.cfg
 	if c.SMTPListen != "off" {
@@ -62,7 +62,7 @@ func (s *Server) bindMail(anyPort bool) error {
 	return nil
 }
 
-// listenUnix listens on a socket in the file system, in place of one that a dead process left.
+// listenUnix listens on a socket in the file system, replacing the socket of a dead process.
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		nc, err := net.DialTimeout("unix", path, time.Second)
@@ -78,7 +78,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The mail server that connects runs as another user; what it may do is to deliver.
+	// The mail server that connects runs as another user. It can do nothing but deliver mail.
 	if err := os.Chmod(path, 0o666); err != nil {
 		ln.Close()
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Server) closeMail() {
 	}
 }
 
-// SMTPAddr is the address in use for SMTP, empty when there is none.
+// SMTPAddr returns the address in use for SMTP, empty if there is none.
 func (s *Server) SMTPAddr() string {
 	if s.smtpListener == nil {
 		return ""
@@ -133,8 +133,8 @@ func (s *Server) serveMail(failed func(error)) {
 	serve(s.lmtpListener, "lmtp", s.mail.ServeLMTP)
 }
 
-// openResolver is the DNS for the authentication of mail: the system's, a server at host:port, or a file of records in
-// the form of a zone.
+// openResolver returns the DNS for the authentication of mail: the system's, a server at host:port, or a file of
+// records in zone format.
 func openResolver(value string) (email.Resolver, error) {
 	if value == "" || value == systemDNS {
 		return &net.Resolver{PreferGo: true}, nil

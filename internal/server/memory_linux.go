@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// returnProgram takes the pages of the program itself out of this process that starting has touched and serving does
-// not: registering operations and reading flags run once, and the system maps sixteen pages around each that is used.
-// They stay in the system's cache, and come back when they are used. Only mappings of the executable that nothing was
-// written to are given up.
+// returnProgram unmaps pages of the program itself that were used for starting and are not needed for serving:
+// registering operations and parsing flags run once, and the system maps sixteen pages around each used one. They stay
+// in the page cache and are mapped again when used. Only unmodified mappings of the executable are released.
 func returnProgram() {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -33,7 +32,7 @@ func returnProgram() {
 				_, err := fmt.Sscanf(fields[0], "%x-%x", &m.from, &m.to)
 				m.ours = err == nil
 			}
-		case fields[0] == "Anonymous:": // pages that differ from the file, of which there is no other copy
+		case fields[0] == "Anonymous:": // modified pages, of which there is no other copy
 			if m.ours && fields[1] == "0" {
 				_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.from, m.to-m.from, syscall.MADV_DONTNEED) // only advice
 			}

@@ -2,5 +2,5 @@
 
 package server
 
-// returnProgram does nothing where the system offers no way.
+// returnProgram does nothing on other systems.
 func returnProgram() {}

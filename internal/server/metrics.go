@@ -13,8 +13,8 @@ import (
 	"hookglass"
 )
 
-// metrics are the figures of this process. No label holds an endpoint, an address or anything else that
-// senders choose: their number must stay small.
+// metrics are the metrics of this process. No label holds an endpoint, an address or anything else that senders choose:
+// the number of series must stay small.
 type metrics struct {
 	registry *prometheus.Registry
 	captured prometheus.Counter
@@ -31,7 +31,7 @@ type metrics struct {
 	lined, linedTargets, linedSince prometheus.Gauge
 }
 
-// newMetrics makes them; ready and onReserve are asked at each look.
+// newMetrics creates the metrics; ready and onReserve are called at each scrape.
 func newMetrics(ready, onReserve func() bool) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -112,7 +112,7 @@ func (m *metrics) forwarded(outcome string, state hookglass.ForwardState, took t
 	m.took.Observe(took.Seconds())
 }
 
-// inLine observes what waits for its turn; see delivery.ForwardConfig.
+// inLine observes deliveries that wait for a turn; see delivery.ForwardConfig.
 func (m *metrics) inLine(targets, deliveries int, since time.Time) {
 	m.linedTargets.Set(float64(targets))
 	m.lined.Set(float64(deliveries))
@@ -126,8 +126,8 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// private is the handler of --metrics-listen: figures, and profiles for whoever can reach that address. The command
-// line, which package pprof has beside them and no tool for profiles asks for, may hold the database's password.
+// private is the handler of --metrics-listen: metrics, and profiles for whoever can reach that address. It leaves out
+// pprof's command line, which no profiling tool needs and which may contain the database's password.
 func (m *metrics) private() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.handler())

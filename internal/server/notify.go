@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// notify tells the service manager that started this process about its state; see sd_notify(3). Without one it does
-// nothing.
+// notify tells the service manager that started this process about its state; see sd_notify(3). Without a manager it
+// does nothing.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return
 	}
-	nc, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // a leading @ is an abstract socket, as Go writes it too
+	nc, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // a leading @ means an abstract socket, also in Go
 	if err != nil {
-		return // whoever waits for it will say so
+		return // the manager will report the missing notification
 	}
 	defer nc.Close()
 	_, _ = nc.Write([]byte(state))
 }
 
-// watchdog tells a service manager that wants to know that the service still answers (WATCHDOG_USEC in
-// sd_watchdog_enabled(3)): a process that is there but frozen is restarted. It asks the server itself for its
-// health, which needs no database: one that is away is no reason to be restarted.
+// watchdog tells a service manager that the service still answers (WATCHDOG_USEC in sd_watchdog_enabled(3)), so that a
+// frozen process is restarted. It checks the server's own health endpoint, which needs no database: an unavailable
+// database is no reason to restart.
 func (s *Server) watchdog(ctx context.Context) error {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err != nil || micros <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {
@@ -57,6 +57,6 @@ func (s *Server) answers(within time.Duration) bool {
 	if _, err := nc.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); err != nil {
 		return false
 	}
-	n, _ := nc.Read(make([]byte, 1)) // under TLS the answer is that this is not TLS
+	n, _ := nc.Read(make([]byte, 1)) // with TLS the answer is an error, which is enough
 	return n == 1
 }

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// answer is what an address of a hookglass answered.
+// answer is the answer of a hookglass server.
 type answer struct {
 	status int
 	body   []byte
-	tls    *tls.ConnectionState // nil: in the clear
+	tls    *tls.ConnectionState // nil: without TLS
 }
 
-// maxProbe bounds what is read of an answer; the description of the API is the longest that is asked for.
+// maxProbe bounds an answer; the description of the API is the longest that is requested.
 const maxProbe = 8 << 20
 
-// ask makes one GET without a redirect, a proxy or anything that is kept: what doctor finds is what is there.
+// ask makes one GET without redirects, proxies or caches, so that doctor sees the server itself.
 func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err error) {
 	port := u.Port()
 	if port == "" {
@@ -60,7 +60,7 @@ func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err err
 	return a, err
 }
 
-// within has a connection fail when the time is over, and as soon as ctx ends until stop is called.
+// within makes a connection fail when the time is over, and when ctx ends before stop is called.
 func within(ctx context.Context, nc net.Conn, most time.Duration) (stop func() bool) {
 	_ = nc.SetDeadline(time.Now().Add(most))
 	return context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
@@ -70,8 +70,7 @@ func within(ctx context.Context, nc net.Conn, most time.Duration) (stop func() b
 type HealthCmd struct {
 	Listen  string `env:"HOOKGLASS_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address that the service was given (default: ${default})."`
 	TLSCert string `name:"tls-cert" env:"HOOKGLASS_TLS_CERT" hidden:""`
-	// Whoever serves by ACME knows one name; any of them will do, and nothing is sent that needs the certificate to be
-	// right.
+	// With ACME the server must be asked by one of its names; any will do, and the certificate need not be verified.
 	ACMEDomain []string `name:"acme-domain" env:"HOOKGLASS_ACME_DOMAIN" hidden:""`
 }
 
@@ -85,7 +84,7 @@ func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
 		host = "127.0.0.1"
 	}
 	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/readyz"}
-	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this machine, and what is asked for is public
+	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // this machine, and the answer is public
 	if c.TLSCert != "" || len(c.ACMEDomain) > 0 {
 		u.Scheme = "https"
 		if len(c.ACMEDomain) > 0 {

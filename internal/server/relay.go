@@ -14,7 +14,7 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// relay judges the flags of the mail relay; nil is none.
+// relay validates the flags of the mail relay; nil means none.
 func (c Config) relay() (*alert.Relay, error) {
 	if c.SMTPRelay == "" {
 		if c.SMTPRelayUser != "" || c.SMTPRelayPasswordFile != "" {
@@ -25,7 +25,7 @@ func (c Config) relay() (*alert.Relay, error) {
 	host, digits, err := net.SplitHostPort(c.SMTPRelay)
 	port, perr := strconv.ParseUint(digits, 10, 16)
 	if err != nil || perr != nil || host == "" || port == 0 {
-		// What was given may be the URL of a relay with its password.
+		// Do not quote the value: it may be the URL of a relay with its password.
 		return nil, errors.New("--smtp-relay: is not host:port; a user and a password for it have flags of their own")
 	}
 	r := &alert.Relay{Host: host, Port: int(port), User: c.SMTPRelayUser, Password: os.Getenv("HOOKGLASS_SMTP_RELAY_PASSWORD"), From: cmp.Or(c.MailFrom, "hookglass@"+c.MailDomain)}
@@ -42,7 +42,7 @@ func (c Config) relay() (*alert.Relay, error) {
 	if (r.User == "") != (r.Password == "") {
 		return nil, errors.New("--smtp-relay-user: goes with a password, in --smtp-relay-password-file or HOOKGLASS_SMTP_RELAY_PASSWORD")
 	}
-	// The operator has named this one place, wherever it is; what stays shut whatever is allowed stays so.
+	// The operator has named this host, so it is allowed wherever it is, except for what is always blocked.
 	var rules []outbound.Rule
 	for _, network := range []string{"0.0.0.0/0:", "::/0:"} {
 		rule, err := outbound.ParseRule(network + digits)
@@ -55,7 +55,7 @@ func (c Config) relay() (*alert.Relay, error) {
 	return r, nil
 }
 
-// mailer sends the mail of notification channels; nil is nobody.
+// mailer returns the mailer for notification channels, or nil.
 func (c *checked) mailer() *alert.Mailer {
 	if c.mailRelay == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// remedy is an error with what can be done about it behind it.
+// remedy is an error with advice.
 type remedy struct {
 	error
 	what string
@@ -20,8 +20,7 @@ func (r remedy) Error() string { return r.error.Error() + ": " + r.what }
 
 func (r remedy) Unwrap() error { return r.error }
 
-// remedied says behind an error about what an installation consists of what can be done about it, where that is known
-// and was not said yet.
+// remedied adds advice to an error about the parts of an installation, if there is any and it was not added yet.
 func remedied(err error) error {
 	var what string
 	var schema *store.SchemaError

@@ -37,8 +37,8 @@ func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// sayHowToBegin tells who started a service without any user what comes next, unless that cannot be known: the web app
-// does not create the first one where accounts are not for anyone to create.
+// sayHowToBegin logs how to create the first user if there is none and signup is closed. With open signup the web app
+// creates it.
 func (s *Server) sayHowToBegin(ctx context.Context) {
 	if s.cfg.Signup == "open" {
 		return

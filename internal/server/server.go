@@ -45,7 +45,7 @@ import (
 
 const (
 	drainTimeout = 20 * time.Second // for requests under way when the server stops; exit is within 30 s
-	cutOffAfter  = 18 * time.Second // what then waits for somebody else, as a replay does, gives up and is answered
+	cutOffAfter  = 18 * time.Second // then requests that wait for others, such as replays, are given up and answered
 	databaseFile = "hookglass.db"
 	lockFile     = "lock"     // of the data directory
 	devFile      = "dev.json" // what dev remembers
@@ -63,12 +63,12 @@ type Server struct {
 	private  net.Listener // --metrics-listen, nil without
 	clear    net.Listener // --http-listen, nil without
 	clearTo  *http.Server // behind it
-	tls      *tls.Config  // of the listener, nil without
+	tls      *tls.Config  // of the listener, or nil
 	mail     *smtpd.Server
-	release  func() // of the data directory
+	release  func() // unlocks the data directory
 	draining chan struct{}
-	hangup   chan os.Signal  // asks for the endpoints file to be read again
-	requests context.Context // of all that is not handled by front alone
+	hangup   chan os.Signal  // SIGHUP: read the endpoints file again
+	requests context.Context // of all requests except those that front handles alone
 	cutOff   context.CancelFunc
 	public   *url.URL
 
@@ -94,7 +94,7 @@ type Server struct {
 	drift     *drift.Service
 }
 
-// New checks the configuration, takes the data directory and binds the listeners.
+// New validates the configuration, locks the data directory and binds the listeners.
 func New(cfg Config, log *slog.Logger) (*Server, error) {
 	c, err := cfg.Validate()
 	if err != nil {
@@ -134,7 +134,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	root := s.fromBelow(s.root())
 	s.tls, s.http = config, s.newHTTP(root)
 	if config != nil {
-		s.http.TLSNextProto = nil // net/http speaks HTTP/2 to connections that agreed on it
+		s.http.TLSNextProto = nil // let net/http serve HTTP/2 when TLS negotiated it
 	}
 	s.http.RegisterOnShutdown(func() { close(s.draining) })
 	if s.clear != nil {
@@ -158,7 +158,7 @@ func (s *Server) bindMore() (err error) {
 	return s.bindMail(s.cfg.anySMTPPort)
 }
 
-// unbind gives up what was bound.
+// unbind closes the listeners.
 func (s *Server) unbind() {
 	for _, ln := range []net.Listener{s.listener, s.private, s.clear} {
 		if ln != nil {
@@ -168,7 +168,7 @@ func (s *Server) unbind() {
 	s.release()
 }
 
-// publicAddress is --public-url, else what can be told from the listener and its certificate.
+// publicAddress returns --public-url, or what follows from the listener and its certificate.
 func (s *Server) publicAddress() *url.URL {
 	at := reachable(s.listener.Addr())
 	switch {
@@ -186,7 +186,7 @@ func (s *Server) publicAddress() *url.URL {
 	return &url.URL{Scheme: "http", Host: at}
 }
 
-// newHTTP is the server behind reception.
+// newHTTP returns the HTTP server behind reception.
 func (s *Server) newHTTP(root http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           s.front.Handler(root),
@@ -205,9 +205,8 @@ func (s *Server) URL() string { return s.public.String() }
 // Addr is the address in use for HTTP.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// hearHangups decides what SIGHUP does. With an endpoints file it has that read again. Without one it ends what has a
-// terminal, which was closed then, and asks a daemon to read again what it does not have: there it does nothing, as
-// where nohup(1) has it ignored.
+// hearHangups handles SIGHUP. With an endpoints file it rereads that. Otherwise it stops a process with a terminal,
+// which was closed, and is ignored by a daemon, which has nothing to reread, or under nohup(1).
 func (s *Server) hearHangups(ctx context.Context) (context.Context, context.CancelFunc) {
 	switch {
 	case s.cfg.EndpointsFile != "":
@@ -233,8 +232,8 @@ func hasTerminal() bool {
 	return true
 }
 
-// Run serves until ctx ends and everything that was accepted is answered and stored. opened is called once, when
-// the database is open and requests are served; nil is nobody.
+// Run serves until ctx ends and everything that was accepted is answered and stored. opened is called once, when the
+// database is open and requests are served; it may be nil.
 func (s *Server) Run(ctx context.Context, opened func(context.Context) error) error {
 	defer s.release()
 	ctx, heard := s.hearHangups(ctx)
@@ -270,11 +269,11 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 		case err = <-serving:
 		}
 	} else if ctx.Err() != nil {
-		err = nil // asked to stop while it was starting; what that cut off is not a fault
+		err = nil // stopped while starting, so an interrupted step is not an error
 	}
 
-	// Readiness goes first, so that a load balancer looks elsewhere; then listeners drain, then the work
-	// behind them stops, and the database closes last.
+	// Clear readiness first, so that load balancers look elsewhere; then the listeners drain, then background work
+	// stops, and the database closes last.
 	notify("STOPPING=1")
 	s.gate.ready.Store(false)
 	defer s.cutOff()
@@ -288,7 +287,7 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 	return err
 }
 
-// serve begins to serve HTTP on what is bound for it, and tells how that ends.
+// serve starts to serve HTTP on the bound listeners, and reports when that ends.
 func (s *Server) serve(ended chan<- error) {
 	go func() {
 		if s.tls != nil {
@@ -304,7 +303,7 @@ func (s *Server) serve(ended chan<- error) {
 	}
 }
 
-// serveMetrics begins to serve what --metrics-listen is for, and returns what ends that.
+// serveMetrics starts to serve --metrics-listen, and returns what stops that.
 func (s *Server) serveMetrics() (end func()) {
 	figures := &http.Server{
 		Handler: s.metrics.private(), ReadHeaderTimeout: 5 * time.Second,
@@ -324,7 +323,7 @@ func (s *Server) serveMetrics() (end func()) {
 	}
 }
 
-// drain takes no more connections and waits until those that are open have their answers, or have had their time.
+// drain accepts no more connections, and waits until the open ones have their answers or the time is over.
 func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -339,7 +338,7 @@ func (s *Server) drain() {
 	draining.Wait()
 }
 
-// open opens the database, waiting for a PostgreSQL that does not answer yet, and lets requests in.
+// open opens the database, waiting for PostgreSQL to answer, and then admits requests.
 func (s *Server) open(ctx context.Context, background func(string, func(context.Context) error)) error {
 	if err := s.openDatabase(ctx); err != nil {
 		return err
@@ -368,8 +367,7 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	return nil
 }
 
-// openDatabase opens the database once it answers, brings its schema up to date, and makes due what a process that died
-// had in hand.
+// openDatabase opens the database once it answers, migrates its schema, and requeues the work that a dead process held.
 func (s *Server) openDatabase(ctx context.Context) (err error) {
 	if s.db, err = s.awaitDatabase(ctx); err != nil {
 		return err
@@ -383,8 +381,8 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	return s.db.EndLeases(ctx)
 }
 
-// openWritable opens a database that takes writes. A standby does once it is promoted, and a setting once it is changed
-// for the sessions that come then.
+// openWritable waits until the database takes writes: a standby after its promotion, a read-only setting once it is
+// changed for new sessions.
 func openWritable(ctx context.Context, cfg store.Config) (*store.DB, error) {
 	db, err := store.Open(ctx, cfg)
 	if err != nil {
@@ -415,8 +413,8 @@ func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
 	}
 }
 
-// root serves what must answer without a database, and all else through the gate. It is no http.ServeMux: that would
-// redirect a path that is not clean before the API or the web app could answer it.
+// root serves what must answer without a database, and everything else through the gate. It is not an http.ServeMux,
+// which would redirect an unclean path before the API or the web app could answer it.
 func (s *Server) root() http.Handler {
 	figures, behind := s.metrics.handler(), s.metrics.counted(s.gate)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -438,9 +436,9 @@ func (s *Server) root() http.Handler {
 	})
 }
 
-// fromLoopback reports whether the request was made on this machine. One that a proxy passed on was not, wherever the
-// proxy runs, and neither was one that this service sends for somebody where loopback is allowed: replays and what is
-// forwarded name their event, steps of actions count their hops, and nobody can take that off.
+// fromLoopback reports whether the request was made on this machine by something other than a proxy or this service
+// itself, which may send to loopback if that is allowed: replays and forwards name their event and actions count their
+// hops, in headers that users can not remove.
 func fromLoopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback() &&
@@ -449,8 +447,8 @@ func fromLoopback(r *http.Request) bool {
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) { s.readiness(r.Context()).write(w) }
 
-// readiness finds out whether this node takes work now: it has begun, does not end, and its storage takes writes,
-// arrivals not least: a row of a few bytes finds room on a disk that has none for them.
+// readiness checks whether this node accepts work: it has started, is not stopping, and its storage takes writes, in
+// particular captures: a small test row may fit on a disk that has no room for those.
 func (s *Server) readiness(ctx context.Context) readiness {
 	ready := readiness{Status: "starting"}
 	if s.gate.ready.Load() {
@@ -473,7 +471,7 @@ func (s *Server) readiness(ctx context.Context) readiness {
 	return ready
 }
 
-// reachable turns a listener's address into one that a person can open.
+// reachable turns a listener's address into one that can be opened.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -485,9 +483,9 @@ func reachable(addr net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// newLogger writes to w in the configured form until it is closed. What it is given never holds a secret: types that do
-// have no text of it. A reader of the log that has gone is no reason to end: by itself a process dies of writing to a
-// standard error that nobody reads any more (package os/signal, "SIGPIPE").
+// newLogger logs to w in the configured form until it is closed. Values never contain secrets: types that do have no
+// text of them. A missing reader does not end the process, as it otherwise would when standard error is closed (package
+// os/signal, "SIGPIPE").
 func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, closeLog func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	form := func(w io.Writer) *slog.Logger {

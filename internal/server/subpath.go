@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A service may stand below a path of its host: --public-url https://example.com/hookglass. A proxy may cut that path
-// from what it passes on or leave it; both are understood, which needs that no path of ours begins as it does.
+// A service may be at a path of its host: --public-url https://example.com/hookglass. A proxy may strip that path or
+// pass it on. Both work, as long as none of our own paths begins like it.
 
-// basePattern is what such a path may look like: nothing that is escaped, or that a proxy might spell otherwise.
+// basePattern matches such a path: without escapes or anything else that a proxy might rewrite.
 var basePattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 
-// ownSegments begin paths of ours.
+// ownSegments are the first segments of our own paths.
 var ownSegments = []string{
 	"hooks", "mail", "api", "docs", "mcp", "cable", "healthz", "readyz", "metrics", "assets", "openapi.json", "openapi.yaml",
 	"account", "activity", "auth", "channels", "endpoints", "secrets", "setup", "shared", "sign-in", "sign-out", "sign-up", "tags", "temporary",
@@ -39,7 +39,7 @@ func parsePublicURL(value string) (*url.URL, error) {
 	return u, nil
 }
 
-// below is a path, which may be escaped, without that of the public address.
+// below returns a path, which may be escaped, without the path of the public URL.
 func (s *Server) below(path string) string {
 	rest, ok := strings.CutPrefix(path, s.public.Path)
 	switch {
@@ -51,7 +51,7 @@ func (s *Server) below(path string) string {
 	return rest
 }
 
-// fromBelow gives next its requests without the path of the public address.
+// fromBelow calls next with requests without the path of the public URL.
 func (s *Server) fromBelow(next http.Handler) http.Handler {
 	if s.public.Path == "" {
 		return next

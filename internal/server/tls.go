@@ -24,7 +24,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// certificate is a pair of files that may be renewed while the service runs.
+// certificate is a pair of files that may be replaced while the service runs.
 type certificate struct {
 	certFile, keyFile string
 
@@ -32,15 +32,15 @@ type certificate struct {
 	current *tls.Certificate
 	changed [2]time.Time // of the files when they were read
 	looked  time.Time
-	unfit   time.Time // since when what the files hold cannot be used; zero: it can
-	told    bool      // that it cannot
+	unfit   time.Time // since when the files have been unusable; zero: they are usable
+	told    bool      // that was logged
 	log     *slog.Logger
 }
 
-// certificateGrain is how often the files are looked at.
+// certificateGrain is how often the files are checked.
 const certificateGrain = time.Second
 
-// renewalTime is longer than two files are half renewed: what cannot be used for so long is nobody's renewal any more.
+// renewalTime is longer than a renewal takes to replace both files: files that are unusable for longer are an error.
 const renewalTime = 10 * time.Second
 
 func loadCertificate(certFile, keyFile string) (*certificate, error) {
@@ -50,7 +50,7 @@ func loadCertificate(certFile, keyFile string) (*certificate, error) {
 
 func (c *certificate) load(now time.Time) error {
 	c.looked = now
-	var changed [2]time.Time // a file may be put there with its time, which need not be later
+	var changed [2]time.Time // compare for equality: a new file may have an older time
 	for i, file := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(file)
 		if err != nil {
@@ -69,7 +69,7 @@ func (c *certificate) load(now time.Time) error {
 	return nil
 }
 
-// get is for tls.Config. Files that cannot be read now, as in the middle of a renewal, leave the certificate as it is.
+// get is for tls.Config. While files are unreadable, as during a renewal, it returns the previous certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(time.Now()) }
 
 func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
@@ -81,8 +81,8 @@ func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// note says once of files that cannot be used that they cannot: what was read before is shown on, and nobody would
-// notice until it ends.
+// note logs once that files are unusable: the previous certificate is still in use, and nobody would notice until it
+// expires.
 func (c *certificate) note(now time.Time, err error) {
 	switch {
 	case err == nil:
@@ -98,7 +98,7 @@ func (c *certificate) note(now time.Time, err error) {
 // secure reports whether --listen speaks TLS.
 func (c *checked) secure() bool { return c.pair != nil || len(c.ACMEDomain) > 0 }
 
-// newTLS is the TLS of --listen, and what answers ACME's challenges by HTTP; nil without.
+// newTLS returns the TLS configuration of --listen, and a handler for ACME's HTTP challenges; nil without TLS.
 func (s *Server) newTLS() (config *tls.Config, challenges func(http.Handler) http.Handler) {
 	config = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1", "http/1.0"}}
 	challenges = func(next http.Handler) http.Handler { return next }
@@ -122,16 +122,16 @@ func (s *Server) newACME() *autocert.Manager {
 	authority := outbound.Operator(s.cfg.acmeRoots)
 	outbound.Watch(authority, (&acmeLog{log: s.log.With("part", "acme")}).look)
 	return &autocert.Manager{
-		Prompt: autocert.AcceptTOS, // who names a domain asks for its certificate, on the authority's terms
+		Prompt: autocert.AcceptTOS, // setting the flag accepts the authority's terms
 		Cache:  &s.certificates,
-		// By HTTP the name may come with a port, where the authority's way leads through one that is forwarded.
+		// Over HTTP the name may have a port, if the authority's request is forwarded from another port.
 		HostPolicy: func(ctx context.Context, host string) error { return names(ctx, hostOf(host)) },
 		Email:      s.cfg.ACMEEmail,
 		Client:     &acme.Client{DirectoryURL: s.cfg.ACMEDirectory, UserAgent: "hookglass/" + hookglass.Version, HTTPClient: authority},
 	}
 }
 
-// logged is the manager's way to a certificate, saying why there is none: who connects is not told.
+// logged returns a GetCertificate that logs errors: the client is not told the reason.
 func (s *Server) logged(manager *autocert.Manager) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	log := s.log.With("part", "acme")
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -147,9 +147,9 @@ func (s *Server) logged(manager *autocert.Manager) func(*tls.ClientHelloInfo) (*
 	}
 }
 
-// certificates keeps what autocert wants kept in the database, sealed, so that the nodes of an installation share one
-// certificate, and any of them answers a challenge. Until the database is open it fails, and so do handshakes: none may
-// order a certificate that is there.
+// certificates stores autocert's data in the database, sealed, so that the nodes of an installation share one
+// certificate and any of them can answer a challenge. It fails until the database is open, and so do handshakes: a node
+// must not order a certificate that exists already.
 type certificates struct {
 	open atomic.Pointer[certificateStore]
 }
@@ -205,9 +205,9 @@ func (c *certificates) Delete(ctx context.Context, name string) error {
 	return at.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DeleteACME(name) })
 }
 
-// inTheClear serves --http-listen, behind reception: health, and the way to https for whoever reads a page. A call that
-// bears a token or changes something is refused instead: a client that followed would send its token in the clear
-// before each call, and nobody would notice.
+// inTheClear serves --http-listen except for reception: health, and redirects to https for pages. It refuses calls with
+// a token or that change something instead of redirecting them: a client that follows would keep sending its token
+// unencrypted, and nobody would notice.
 func (s *Server) inTheClear(root http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := s.below(r.URL.Path)
@@ -223,7 +223,7 @@ func (s *Server) inTheClear(root http.Handler) http.Handler {
 	})
 }
 
-// secureAddress is the address of a request by https: below the public URL, or a name of our own that the request used.
+// secureAddress returns the https URL of a request: below the public URL, or at a name of ours that the request used.
 func (s *Server) secureAddress(r *http.Request) string {
 	host := s.public.Host
 	if name := hostOf(r.Host); slices.Contains(s.cfg.ACMEDomain, strings.ToLower(name)) {
@@ -239,7 +239,7 @@ func (s *Server) secureAddress(r *http.Request) string {
 	return address
 }
 
-// hostOf is an authority without its port.
+// hostOf returns an authority without its port.
 func hostOf(authority string) string {
 	if host, _, err := net.SplitHostPort(authority); err == nil {
 		return host

@@ -25,7 +25,7 @@ import (
 	"hookglass/internal/tunnel"
 )
 
-// build makes the parts.
+// build creates the parts of the service.
 func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	db := s.db
 	s.accounts = account.New(db, httpd.Knowing(s.log).With("part", "account"))
@@ -39,7 +39,7 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	s.releases = release.New(db, releases)
 	s.tunnels = tunnel.New(db, tunnel.Config{
 		Mail: delivery.MailJSON, HoldAll: func(ctx context.Context, who hookglass.Principal, times int64, read func(*store.View) ([]*hookglass.Event, error)) ([]*hookglass.Event, error) {
-			return s.captures.HoldAll(ctx, who, times, read) // which is made of the tunnel
+			return s.captures.HoldAll(ctx, who, times, read) // captures depend on the tunnel and are created later
 		},
 		Retention: s.cfg.Retention, Draining: s.draining, Log: s.log.With("part", "tunnel"),
 	})
@@ -58,7 +58,7 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	s.flows = flow.New(db, s.log.With("part", "flow"))
 }
 
-// work begins what goes on beside requests.
+// work starts the background work.
 func (s *Server) work(background func(string, func(context.Context) error), out *outbound.Client) error {
 	db := s.db
 	workers, err := job.New(db, job.Capabilities{
