@@ -85,7 +85,7 @@ func (r *ActionsGetCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsC
 	return c.print(t, api.One[api.ActionDetail]{Data: a}, asJSON(a))
 }
 
-// asJSON prints an object as JSON for people.
+// asJSON prints an object as indented JSON.
 func asJSON(v any) func(io.Writer) error {
 	return func(w io.Writer) error {
 		text, err := json.MarshalIndent(v, "", "  ")
@@ -101,7 +101,7 @@ type ActionsCreateCmd struct {
 	File string `arg:"" help:"JSON of the action, as the API takes it: {\"name\": …, \"conditions\": […], \"steps\": […]}; - is standard input."`
 }
 
-// maxActionFile bounds a file that is read: the server takes no longer body.
+// maxActionFile bounds the file: the server accepts no longer body.
 const maxActionFile = 2 << 20
 
 // Run implements the command.
@@ -211,7 +211,7 @@ func (r *ActionsRunsCmd) Run(ctx context.Context, t *server.Terminal, c *Actions
 	return c.print(t, list, table([]string{"ID", "ACTION", "EVENT", "STATUS", "FINISHED", "TROUBLE"}, rows))
 }
 
-// trouble is the first error of a run.
+// trouble returns the first error of a run.
 func trouble(run api.ActionRun) string {
 	for _, s := range run.Steps {
 		if s.Error != nil {

@@ -62,7 +62,7 @@ type AlertsCreateCmd struct {
 	Channel   []string `placeholder:"CHAN" help:"A notification channel that is told, by id or name; may be given again."`
 }
 
-// Validate refuses what cannot be said in JSON.
+// Validate refuses values that JSON cannot express.
 func (r *AlertsCreateCmd) Validate() error {
 	if f := r.Factor; f != nil && (math.IsNaN(*f) || math.IsInf(*f, 0)) {
 		return errors.New("--factor must be a number")

@@ -52,8 +52,7 @@ func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
 	return c.print(t, api.One[api.Declared]{Data: declared}, func(w io.Writer) error { return printDeclared(w, declared) })
 }
 
-// read reads the file. Standard input has no place of its own: files with secrets are named from the working directory
-// on.
+// read reads the file. For standard input, files with secrets are relative to the working directory.
 func (c *ApplyCmd) read(t *server.Terminal) (*endpointsfile.File, error) {
 	if c.File != "-" {
 		return server.ReadEndpointsFile(c.File)

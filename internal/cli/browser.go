@@ -19,7 +19,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// byCode signs in by a code that a browser anywhere shows.
+// byCode signs in with a code that a browser on any machine shows.
 func (c *LoginCmd) byCode(ctx context.Context, t *server.Terminal, nobody *client.Client) (string, error) {
 	fmt.Fprintf(t.Err, "Open %s in a browser, approve, and type the code that it shows.\nCode: ", c.page(nil))
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
@@ -32,7 +32,7 @@ func (c *LoginCmd) byCode(ctx context.Context, t *server.Terminal, nobody *clien
 	return got.Token, err
 }
 
-// byBrowser opens the page on which a person approves, and waits for the browser to come back with the token.
+// byBrowser opens the page on which the user approves, and waits for the browser to return with the token.
 func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		if back.Shutdown(closing) != nil { // the browser keeps its connection: it has its answer
+		if back.Shutdown(closing) != nil { // the browser keeps its connection open, but has its answer
 			back.Close()
 		}
 		<-served
@@ -61,7 +61,7 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 	case token := <-tokens:
 		select {
 		case <-seen:
-		case <-time.After(time.Second): // a browser that does not go on has brought the token all the same
+		case <-time.After(time.Second): // the token has arrived, even if the browser does not follow
 		case <-ctx.Done():
 		}
 		return token, nil
@@ -70,7 +70,7 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 	}
 }
 
-// page is the address of the page on which a person approves.
+// page returns the URL of the page on which the user approves.
 func (c *LoginCmd) page(query url.Values) string {
 	page := strings.TrimRight(c.Server, "/") + "/auth/cli"
 	if query != nil {
@@ -79,8 +79,9 @@ func (c *LoginCmd) page(query url.Values) string {
 	return page
 }
 
-// callback takes the token from a browser that knows the state, which any other page does not, and sends the browser on
-// to an address without it, for the address is shown and remembered. seen hears of it when the browser is there.
+// callback takes the token from the browser, which proves itself with the state that no other page knows, and redirects
+// it to a URL without the token, because URLs are displayed and stored in the history. seen gets a value when the
+// browser has arrived there.
 func callback(state string, tokens chan<- string, seen chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +96,7 @@ func callback(state string, tokens chan<- string, seen chan<- struct{}) http.Han
 		}
 		select {
 		case tokens <- query.Get("token"):
-		default: // it has one
+		default: // a token has arrived before
 		}
 		http.Redirect(w, r, "/signed-in", http.StatusSeeOther)
 	})
@@ -121,7 +122,7 @@ func openBrowser(address string) {
 	default:
 		command = exec.Command("xdg-open", address)
 	}
-	if command.Start() == nil { // else the address is printed all the same
+	if command.Start() == nil { // if that fails, the printed address remains
 		_ = command.Process.Release()
 	}
 }

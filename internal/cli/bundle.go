@@ -50,7 +50,7 @@ func (c *BundleCreateCmd) Help() string {
   hookglass bundle create -e ep_… -q 'provider:stripe event:invoice.*' --pointer /data/object/description`
 }
 
-// Run implements the command. The file is there whole or not at all.
+// Run implements the command. The file is written completely or not at all.
 func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 	})
 }
 
-// titleOf is what a request of a bundle is called: its number, its sender and, where it has one, its event type.
+// titleOf returns a title for a request of a bundle: its number, its sender and, if it has one, its event type.
 func titleOf(e bundle.Event) string {
 	return strings.TrimSpace(fmt.Sprintf("%d. %s %s", e.Number, e.Provider, e.EventType))
 }
@@ -161,7 +161,7 @@ func titleOf(e bundle.Event) string {
 // BundleVerifyCmd is `hookglass bundle verify`.
 type BundleVerifyCmd struct{ bundleFile }
 
-// bundleVerdict is what came of one signature.
+// bundleVerdict is the result of one signature check.
 type bundleVerdict struct {
 	Number   int    `json:"number"`
 	Provider string `json:"provider"`
@@ -169,7 +169,7 @@ type bundleVerdict struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// Run implements the command. It fails when a signature does.
+// Run implements the command. It fails if a signature does.
 func (c *BundleVerifyCmd) Run(t *server.Terminal) error {
 	f, err := c.read(t)
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 			}
 		}
 		if sent[i], err = post(ctx, out); err != nil {
-			if c.JSON { // those before were sent, and are told
+			if c.JSON { // report the requests that were sent before
 				err = errors.Join(c.print(t, sent[:i], nil), err)
 			}
 			return err
@@ -264,7 +264,7 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	return nil
 }
 
-// maxAnswer bounds what is read of a handler's answer, and what is shown of it.
+// maxAnswer bounds how much of a handler's answer is read and shown.
 const maxAnswer = 64 << 10
 
 // post sends a request from this machine and reads the beginning of the answer.
@@ -280,7 +280,7 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = true // or it would ask for gzip
 	defer transport.CloseIdleConnections()
-	res, err := transport.RoundTrip(req) // a redirect is an answer, not an order
+	res, err := transport.RoundTrip(req) // a redirect is an answer and is not followed
 	if err != nil {
 		return result, fmt.Errorf("send to %s: %w", out.URL, err)
 	}
@@ -294,17 +294,17 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	plain, err := coding.Decoded(answer, of, maxAnswer)
 	longer := len(answer) > maxAnswer || errors.Is(err, coding.ErrLonger)
 	if err != nil && (!longer || len(plain) == 0) {
-		plain = answer // some name a coding that they do not use
+		plain = answer // some servers declare a coding that they do not use
 	}
 	plain = plain[:min(len(plain), maxAnswer)]
 	return triggered{URL: out.URL, StatusCode: res.StatusCode, Body: string(plain), Truncated: longer, DurationMS: took.Milliseconds()}, nil
 }
 
-// headersFor are the headers in the spelling of the sender, and no others: net/http would change the spelling, and add
-// a User-Agent. The headers that frame a message are left out. In another spelling net/http does not know them, and
-// would send a Transfer-Encoding beside the length.
+// headersFor returns the sender's headers in their spelling, and no others: net/http would canonicalise the names and
+// add a User-Agent. Headers that frame a message are left out: net/http does not recognise them in another spelling,
+// and would send Transfer-Encoding together with a length.
 func headersFor(h hookglass.Headers) http.Header {
-	const agent = "User-Agent" // which it knows in this spelling alone
+	const agent = "User-Agent" // net/http recognises only this spelling
 	header := http.Header{agent: nil}
 	for _, f := range outbound.Sanitize(h) {
 		name := f.Name

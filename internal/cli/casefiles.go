@@ -20,13 +20,13 @@ import (
 	"hookglass/internal/replay"
 )
 
-// Bounds of what is read of files that others may have written.
+// Bounds of files that others may have written.
 const (
 	maxCaseFile = 1 << 20
 	maxCaseBody = 32 << 20
 )
 
-// caseFile is a case in a repository: this, and its body in a file beside it.
+// caseFile is a case in a repository: this file, and its body in a file next to it.
 type caseFile struct {
 	ID          string       `yaml:"id,omitempty"`
 	LockVersion int64        `yaml:"lock_version,omitempty"`
@@ -36,8 +36,8 @@ type caseFile struct {
 	TargetURL   string       `yaml:"target_url"`
 	Identity    string       `yaml:"identity_mode,omitempty"`
 	Signature   string       `yaml:"signature_mode,omitempty"`
-	Status      any          `yaml:"status,omitempty"`      // a class as 2xx, or a code
-	JSONSubset  string       `yaml:"json_subset,omitempty"` // JSON text, so that no number changes
+	Status      any          `yaml:"status,omitempty"`      // a class such as 2xx, or a code
+	JSONSubset  string       `yaml:"json_subset,omitempty"` // JSON text, so that numbers stay exact
 	Request     *caseRequest `yaml:"request,omitempty"`
 
 	in    *caseDir
@@ -46,28 +46,28 @@ type caseFile struct {
 	fault error  // why it cannot be used
 }
 
-// caseRequest is the event, for running the case away from the server.
+// caseRequest is the event, to run the case without the server.
 type caseRequest struct {
 	Method   string      `yaml:"method"`
 	Provider string      `yaml:"provider,omitempty"`
 	Headers  [][2]string `yaml:"headers"`
 	BodyFile string      `yaml:"body_file,omitempty"` // without one there is no body
 
-	// Of mail, whose JSON tells them: the addresses are those of the envelope, where its headers name none.
+	// For mail, whose JSON contains them: the envelope's addresses, used if the headers name none.
 	From           string                    `yaml:"from,omitempty"`
 	To             string                    `yaml:"to,omitempty"`
 	ReceivedAt     time.Time                 `yaml:"received_at,omitempty"`
 	Authentication *hookglass.Authentication `yaml:"authentication,omitempty"`
 }
 
-// methodMail stands in the place of a mail's method.
+// methodMail is the method of a mail.
 const methodMail = "EMAIL"
 
-// errMissing ends the sentence that a file begins.
+// errMissing completes a sentence that begins with a file name.
 var errMissing = errors.New("is not there")
 
-// caseDir is a directory of case files. Nothing outside of it is read or written, whatever links are in it: a
-// repository may be another's, and its bodies are sent to a target.
+// caseDir is a directory of case files. Nothing outside of it is read or written, whatever links it contains: a
+// repository may come from others, and its bodies are sent to a target.
 type caseDir struct {
 	root *os.Root
 	path string
@@ -102,7 +102,7 @@ func (d *caseDir) read(name string, limit int64) ([]byte, error) {
 	return readAll(file, path, limit)
 }
 
-// mayWrite fails where a file that is there cannot be written to.
+// mayWrite fails if an existing file is not writable.
 func (d *caseDir) mayWrite(name string) error {
 	file, err := d.root.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *caseDir) write(name string, text []byte) error {
 	return d.outside(name, replaceFile(d.root, name, only(text)))
 }
 
-// outside says in plain words that an error is about a link.
+// outside explains an error that was caused by a link.
 func (d *caseDir) outside(name string, err error) error {
 	if info, linkErr := d.root.Lstat(name); err != nil && linkErr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a link that leads out of %s", filepath.Join(d.path, name), d.path)
@@ -123,8 +123,7 @@ func (d *caseDir) outside(name string, err error) error {
 	return err
 }
 
-// files reads the case files in the order of their names, or the one that name says. One that cannot be used says so
-// in its fault.
+// files reads the case files in order of their names, or only the given one. An invalid one has a fault.
 func (d *caseDir) files(name string) (files []*caseFile, err error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -138,12 +137,12 @@ func (d *caseDir) files(name string) (files []*caseFile, err error) {
 	return files, nil
 }
 
-// stem is the name of a case file without what tells that it is one.
+// stem returns the name of a case file without its extension.
 func stem(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".yml"), ".yaml")
 }
 
-// some is files, and an error where there is none.
+// some is files, but fails if there are none.
 func (d *caseDir) some(name string) ([]*caseFile, error) {
 	files, err := d.files(name)
 	switch {
@@ -155,7 +154,7 @@ func (d *caseDir) some(name string) ([]*caseFile, error) {
 	return nil, fmt.Errorf("there is no case file in %s; write them with \"hookglass cases pull\"", d.path)
 }
 
-// named is an empty case file.
+// named returns an empty case file.
 func (d *caseDir) named(name string) *caseFile {
 	return &caseFile{in: d, name: name, path: filepath.Join(d.path, name)}
 }
@@ -173,7 +172,7 @@ func (d *caseDir) file(name string) *caseFile {
 		f.fault = fmt.Errorf("%s is empty", f.path)
 	} else if err != nil {
 		f.fault = fmt.Errorf("%s: %w", f.path, err)
-	} else if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would never be run
+	} else if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		f.fault = fmt.Errorf("%s holds more than one document", f.path)
 	}
 	return f
@@ -197,7 +196,7 @@ func (f *caseFile) body() ([]byte, error) {
 	return f.in.read(filepath.Base(f.Request.BodyFile), maxCaseBody)
 }
 
-// assertions reads what the file asserts, and gives it as the API takes it too.
+// assertions parses the file's assertions, and also returns them in the API's form.
 func (f *caseFile) assertions() (a hookglass.Assertions, wire api.Assertions, err error) {
 	switch s := f.Status.(type) {
 	case nil:
@@ -226,7 +225,7 @@ func (f *caseFile) assertions() (a hookglass.Assertions, wire api.Assertions, er
 	return a, wire, err
 }
 
-// event is the event that the case was made of, as its files have it.
+// event returns the event of the case, from its files.
 func (f *caseFile) event() (*hookglass.Event, error) {
 	if f.Request == nil {
 		return nil, fmt.Errorf("%s has no request: its event was gone when it was pulled", f.path)

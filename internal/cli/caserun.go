@@ -19,7 +19,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// The exit codes of case files that did not pass; the gravest counts.
+// The exit codes of case files that did not pass; the most severe one counts.
 const (
 	exitAssertion = 1
 	exitTransport = 2
@@ -34,7 +34,7 @@ type outcome struct {
 
 func (o outcome) Error() string { return o.text }
 
-// suite and testCase are JUnit XML, as build servers read it.
+// suite and testCase are JUnit XML, for build servers.
 type suite struct {
 	XMLName  xml.Name   `xml:"testsuite"`
 	Name     string     `xml:"name,attr"`
@@ -91,7 +91,7 @@ type problem struct {
 	Text    string `xml:",chardata"`
 }
 
-// caseResult is what became of a case file, as --json tells it.
+// caseResult is the result for a case file, as --json prints it.
 type caseResult struct {
 	File        string   `json:"file"`
 	ID          string   `json:"id,omitempty"`
@@ -107,13 +107,13 @@ func (f *caseFile) result(state string) caseResult {
 	return caseResult{File: f.path, ID: f.ID, Name: f.Name, LockVersion: f.LockVersion, State: state}
 }
 
-// tell prints results as JSON where that is asked for; their text was printed as they came, if it could be.
+// tell prints results as JSON with --json; text was printed as they came, unless that failed.
 func (c *CasesCmd) tell(t *server.Terminal, results []caseResult, printed *minding) error {
 	err := c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) error { return nil })
 	return cmp.Or(err, printed.err)
 }
 
-// progress is where results are told as they come.
+// progress returns the writer for results as they come.
 func (c *CasesCmd) progress(t *server.Terminal) *minding {
 	if c.JSON {
 		return &minding{to: io.Discard}
@@ -121,10 +121,10 @@ func (c *CasesCmd) progress(t *server.Terminal) *minding {
 	return &minding{to: t.Out}
 }
 
-// local runs case files from here.
+// local runs case files on this machine.
 func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	target := r.Target
-	if !strings.Contains(target, "://") { // a port, as listen takes it
+	if !strings.Contains(target, "://") { // a port, as for listen
 		to, err := listen.ParseTarget(target)
 		if err != nil {
 			return outcome{exitUsage, "--target: " + err.Error()}
@@ -179,8 +179,8 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	return nil
 }
 
-// unguarded is the client of commands that a person runs on their own machine. It may reach every address that the
-// person can reach.
+// unguarded returns a client for commands on the user's own machine. It may reach every address that the user can
+// reach.
 func unguarded() (*outbound.Client, error) {
 	var everywhere []outbound.Rule
 	for _, network := range []string{"0.0.0.0/0:1-65535", "::/0:1-65535"} {
@@ -193,7 +193,7 @@ func unguarded() (*outbound.Client, error) {
 	return outbound.New(outbound.Config{Allow: everywhere}), nil
 }
 
-// run sends the case once and judges the answer.
+// run sends the case once and checks the answer.
 func (f *caseFile) run(ctx context.Context, network delivery.Client, target, secret string) (hookglass.RunState, string, time.Duration) {
 	r, wanted, err := f.build(target, secret)
 	if err != nil {
@@ -225,7 +225,7 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target, sec
 	return hookglass.RunAssertionFailed, strings.Join(lines, "\n"), got.Duration
 }
 
-// build makes the request of the case, and what its answer is judged by. Any error keeps the case from being sent.
+// build builds the request and the assertions of the case. After an error the case is not sent.
 func (f *caseFile) build(target, secret string) (delivery.Request, hookglass.Assertions, error) {
 	none, wanted := delivery.Request{}, hookglass.Assertions{}
 	if f.fault != nil {

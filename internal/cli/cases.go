@@ -140,7 +140,7 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	return err
 }
 
-// ended begins the run and waits for its end, also while the server restarts: with its key the run begins once.
+// ended starts the run and waits for its end, even while the server restarts: the idempotency key makes it start once.
 func (r *CasesRunCmd) ended(ctx context.Context, to *client.Client, endpoint string) (run api.ReplayCaseRun, err error) {
 	key := cmp.Or(r.Key, rand.Text())
 	waiting, cancel := context.WithTimeout(ctx, r.Wait)
@@ -172,7 +172,7 @@ func (r *CasesRunCmd) ended(ctx context.Context, to *client.Client, endpoint str
 	}
 }
 
-// away reports whether the server may be back in a moment. One that never answered is most likely named wrongly.
+// away reports whether the server may be back soon. If it never answered, its address is probably wrong.
 func away(err error, run api.ReplayCaseRun) bool {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -181,14 +181,14 @@ func away(err error, run api.ReplayCaseRun) bool {
 	return run.ID != ""
 }
 
-// missed are the assertions that a run did not satisfy, a line each.
+// missed returns the assertions that failed, one per line.
 func missed(run api.ReplayCaseRun) (lines []string) {
 	for _, a := range run.Assertions {
 		if a.Passed {
 			continue
 		}
 		actual := string(a.Actual)
-		if actual == "null" && string(a.Expected) == "null" { // the API says null of no value too
+		if actual == "null" && string(a.Expected) == "null" { // in the API null also means no value
 			actual = "nothing"
 		}
 		lines = append(lines, fmt.Sprintf("%s: expected %s, got %s", strings.TrimSpace(a.Kind+" "+a.Path), a.Expected, actual))

@@ -33,7 +33,7 @@ func (r *CasesCreateCmd) Help() string {
 "hookglass cases pull" writes it to a file.`
 }
 
-// assertions are what the flags say of the answer.
+// assertions returns the assertions of the flags.
 func (r *CasesCreateCmd) assertions(t *server.Terminal) (a api.Assertions, err error) {
 	status := r.Status
 	if status == "" && r.Subset == "" {

@@ -22,7 +22,7 @@ import (
 // CasesPullCmd is `hookglass cases pull`.
 type CasesPullCmd struct{}
 
-// Run implements the command. A case whose event is gone keeps the request that its file has.
+// Run implements the command. If the event of a case was deleted, its file keeps the request.
 func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	from, err := c.endpoint()
 	if err != nil {
@@ -45,7 +45,7 @@ func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		return err
 	}
 	byID := make(map[string]*caseFile)
-	taken := make(map[string]string) // by the stem, which the file of the body has as well
+	taken := make(map[string]string) // by stem, which the body's file shares
 	for _, f := range known {
 		if f.fault != nil {
 			return f.fault
@@ -82,10 +82,10 @@ func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 	return c.tell(t, results, out)
 }
 
-// pull makes the file what the case is, and says what a person should know of it.
+// pull updates the file from the case, and returns warnings for the user.
 func (f *caseFile) pull(ctx context.Context, from *client.Client, k api.ReplayCase) (warnings []string, err error) {
 	if f.SourceID != k.SourceID && !k.SourceAvailable {
-		f.Request = nil // of another event
+		f.Request = nil // it belongs to another event
 	}
 	f.ID, f.LockVersion, f.Name, f.Description, f.SourceID, f.TargetURL = k.ID, k.LockVersion, k.Name, k.Description, k.SourceID, k.TargetURL
 	f.Identity, f.Signature, f.Status, f.JSONSubset = k.Options.IdentityMode, k.Options.SignatureMode, nil, string(k.Assertions.JSONSubset)
@@ -104,7 +104,7 @@ func (f *caseFile) pull(ctx context.Context, from *client.Client, k api.ReplayCa
 	return warnings, f.write()
 }
 
-// fetch writes the event of the case into the file, and its body beside it.
+// fetch writes the case's event to the file, and its body next to it.
 func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint string) error {
 	request, body, err := sourceOf(ctx, from, endpoint, f.SourceID)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint stri
 	return f.in.write(request.BodyFile, body)
 }
 
-// sourceOf reads the event that a case is made of.
+// sourceOf reads the event of a case.
 func sourceOf(ctx context.Context, from *client.Client, endpoint, id string) (r caseRequest, body []byte, err error) {
 	e, err := from.Request(ctx, endpoint, id)
 	if err != nil {
@@ -125,14 +125,14 @@ func sourceOf(ctx context.Context, from *client.Client, endpoint, id string) (r 
 	err = from.RequestBody(ctx, endpoint, id, &b)
 	r = caseRequest{Method: e.Method, Provider: e.DetectedProvider, Headers: e.Exact().HeaderList}
 	if e.Authentication != nil {
-		r.Headers = e.HeaderList // for people: a mail is sent as its body says
+		r.Headers = e.HeaderList // informational: a mail is sent as its body
 		r.From, r.To = deref(e.From), deref(e.To)
 		r.ReceivedAt, r.Authentication = e.RequestedAt.Time, &hookglass.Authentication{SPF: e.Authentication.SPF, DKIM: e.Authentication.DKIM, DMARC: e.Authentication.DMARC}
 	}
 	return r, b.Bytes(), err
 }
 
-// asText are headers as the API shows them. Files of earlier builds have them so.
+// asText returns headers as the API shows them, which is how files of earlier versions have them.
 func asText(headers [][2]string) [][2]string {
 	texts := make([][2]string, len(headers))
 	for i, h := range headers {
@@ -141,11 +141,11 @@ func asText(headers [][2]string) [][2]string {
 	return texts
 }
 
-// edited names the part of the file's request that is not the event's; "" is none.
+// edited returns the part of the file's request that differs from the event, or "".
 func (f *caseFile) edited(event caseRequest, body []byte) (string, error) {
 	own, err := f.body()
 	if errors.Is(err, errMissing) {
-		own, err = body, nil // kept out of the repository, for what is in it
+		own, err = body, nil // deliberately not in the repository, because of its content
 	}
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (f *caseFile) edited(event caseRequest, body []byte) (string, error) {
 	return "", nil
 }
 
-// slug makes a file's name of a case's.
+// slug derives a file name from the name of a case.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -183,8 +183,8 @@ func slug(name string) string {
 // CasesPushCmd is `hookglass cases push`.
 type CasesPushCmd struct{}
 
-// Run implements the command. A file whose case was changed on the server meanwhile is refused; pull first. One that is
-// refused keeps no other from being saved.
+// Run implements the command. If a case was changed on the server meanwhile, its file is refused; pull first. A refused
+// file does not keep others from being saved.
 func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	to, err := c.endpoint()
 	if err != nil {
@@ -216,7 +216,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 				text = f.path + ": " + text
 			}
 			failed++
-			code = min(code, exitCode(err)) // refused is for a token that may save none
+			code = min(code, exitCode(err)) // the exit code for refused is for a token that may save nothing
 			fmt.Fprintln(t.Err, "hookglass:", text)
 			results[i] = f.result("failed")
 			results[i].Message = text
@@ -239,14 +239,14 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 	return nil
 }
 
-// What a push did with a file.
+// The results of a push.
 const (
 	caseCreated   = "created"
 	caseUpdated   = "updated"
 	caseUnchanged = "unchanged"
 )
 
-// push saves on the server what the file says and the case does not. The notes are for a person.
+// push saves the differences between the file and the case on the server. The notes are for the user.
 func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string, saved map[string]api.ReplayCase) (state string, notes []string, err error) {
 	if f.fault != nil {
 		return "", nil, f.fault
@@ -262,7 +262,7 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 	source := cmp.Or(f.SourceID, was.SourceID)
 	moved := exists && source != was.SourceID
 	switch {
-	case f.Request == nil || moved: // the request becomes that of the new event
+	case f.Request == nil || moved: // the new event's request is used
 	case exists && !was.SourceAvailable:
 		notes = append(notes, "its event is gone, so its request was not compared with the saved one")
 	default:
@@ -271,7 +271,7 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 		}
 	}
 	if !exists {
-		if err := f.in.mayWrite(f.name); err != nil { // without its id in the file, each push would make another
+		if err := f.in.mayWrite(f.name); err != nil { // if the id cannot be stored in the file, each push would create another case
 			return "", nil, err
 		}
 		was, err = to.CreateReplayCase(ctx, endpoint, api.NewReplayCase{
@@ -295,7 +295,7 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 	if moved && f.Request != nil {
 		err = f.fetch(ctx, to, endpoint)
 	}
-	if lost := f.write(); lost != nil { // whatever came of the request, the version is the new one
+	if lost := f.write(); lost != nil { // store the new version in any case
 		err = errors.Join(err, fmt.Errorf("it is version %d of %s, but the file can not say so: %w", f.LockVersion, f.ID, lost))
 	}
 	return state, notes, err
@@ -307,7 +307,7 @@ func (f *caseFile) options() api.CaseOptions {
 	}
 }
 
-// change holds the fields in which the file differs from the case, and reports whether there are any.
+// change returns the fields in which the file differs from the case, and whether there are any.
 func (f *caseFile) change(was api.ReplayCase, source string, a api.Assertions) (change api.ReplayCaseChange, changed bool) {
 	change.LockVersion = api.Some(f.LockVersion)
 	for _, differ := range []bool{
@@ -325,13 +325,13 @@ func (f *caseFile) change(was api.ReplayCase, source string, a api.Assertions) (
 	return change, changed
 }
 
-// compare refuses a file whose request is not that of its event. The server takes no request: a case is made of an
-// event as it was captured.
+// compare refuses a file whose request differs from its event. The server stores no request: a case always uses the
+// captured event.
 func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, source string) error {
 	event, body, err := sourceOf(ctx, from, endpoint, source)
 	var refused *client.Error
 	if f.ID == "" && errors.As(err, &refused) && refused.Status == http.StatusNotFound {
-		return nil // saving says what is wrong
+		return nil // saving will report what is wrong
 	}
 	if err != nil {
 		return err
@@ -344,7 +344,7 @@ func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, s
 	return err
 }
 
-// differs puts a value into a change when it differs from the former one, and reports whether it does.
+// differs sets a field of a change if its value differs, and reports whether it does.
 func differs[T comparable](in *api.Optional[T], was, is T) bool {
 	if was != is {
 		*in = api.Some(is)

@@ -96,7 +96,7 @@ func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err 
 			}
 			*credential = strings.TrimSpace(lines.Text())
 		}
-		if credential != nil && !utf8.ValidString(*credential) { // in JSON it would be another
+		if credential != nil && !utf8.ValidString(*credential) { // JSON could not express it
 			return s, outcome{exitUsage, "an address, token or secret must be text in UTF-8"}
 		}
 	}
@@ -116,7 +116,7 @@ func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err 
 	return s, nil
 }
 
-// channelNamed is the id of the channel that a word means: its own, or the name of one, as steps of actions have it.
+// channelNamed returns the id of a channel given by its id or name, as in steps of actions.
 func channelNamed(ctx context.Context, from *client.Client, word string) (string, error) {
 	if strings.HasPrefix(word, hookglass.PrefixChannel+"_") {
 		return word, nil
@@ -133,7 +133,7 @@ func channelNamed(ctx context.Context, from *client.Client, word string) (string
 	}
 	switch len(ids) {
 	case 0:
-		return word, nil // for the server to refuse
+		return word, nil // let the server refuse it
 	case 1:
 		return ids[0], nil
 	}

@@ -1,5 +1,5 @@
-// Package cli is the command line: the tree of commands, their help and completion, and the exit codes. What
-// works on the data is in server; what is here speaks to a server through client alone.
+// Package cli is the command line: the tree of commands, their help and completion, and the exit codes. Commands that
+// work on the data are in server; those here talk to a server through client only.
 package cli
 
 import (
@@ -89,7 +89,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	command, err := parser.Parse(arrange(parser.Model.Node, args))
 	if err != nil {
-		// A choice that may be left out has the empty one among its values, which nobody would write.
+		// An optional choice has the empty string among its values, which the message need not list.
 		text := strings.ReplaceAll(err.Error(), `,"" but got`, ` but got`)
 		if strings.Contains(text, "--endpoint=EP") {
 			text += " (-e, or the variable " + endpointVariable + "; \"hookglass endpoints list\" shows their ids)"
@@ -103,14 +103,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if ctx.Err() != nil && errors.As(err, &cut) {
 			text = stopped(cut)
 		}
-		fmt.Fprintln(stderr, "hookglass:", visibleLines(text)) // it may name what stands in a file of another
+		fmt.Fprintln(stderr, "hookglass:", visibleLines(text)) // it may quote a file that others wrote
 		return exitCode(err)
 	}
 	return exitDone
 }
 
-// newParser reads the command line into the tree of commands. Where it would end the process, as after help, it panics
-// with an exit.
+// newParser returns a parser for the tree of commands. Where it would exit the process, as after help, it panics with
+// an exit.
 func newParser(ctx context.Context, terminal *server.Terminal) (*kong.Kong, error) {
 	return kong.New(new(grammar),
 		kong.Name("hookglass"),
@@ -126,8 +126,8 @@ func newParser(ctx context.Context, terminal *server.Terminal) (*kong.Kong, erro
 	)
 }
 
-// forgetEmpty unsets variables that are set to nothing. People who write ${NAME:-} into a container file mean it so,
-// and an empty path would be the working directory of the process.
+// forgetEmpty unsets empty variables. Whoever writes ${NAME:-} into a container file means unset, and an empty path
+// would be the working directory.
 func forgetEmpty() {
 	for _, entry := range os.Environ() {
 		if name, value, _ := strings.Cut(entry, "="); value == "" && strings.HasPrefix(name, "HOOKGLASS_") {
@@ -136,7 +136,7 @@ func forgetEmpty() {
 	}
 }
 
-// readDuration reads a flag that is a duration as all of them are read.
+// readDuration parses the duration flags.
 func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
@@ -147,8 +147,8 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// readQuery reads the value of a flag that takes a search. A search may begin with a minus: it then says what not to
-// find. A word that may be the next flag, after a search that was forgotten, is refused.
+// readQuery parses a flag that takes a search. A search may begin with a minus, which excludes something. It refuses a
+// word that looks like the next flag after a forgotten search.
 func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
 	next := ctx.Scan.Peek()
 	if text, plain := next.Value.(string); plain && next.Type == kong.UntypedToken && len(text) > 2 && text[0] == '-' && text[1] != '-' {
@@ -162,10 +162,10 @@ func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// exit ends Main from within the parser, which prints help and then asks to exit.
+// exit is the panic that ends Main from within the parser, which prints help and then exits.
 type exit int
 
-// commandPath is the command as far as it was understood, for pointing at its help.
+// commandPath returns the command as far as it was parsed, to point at its help.
 func commandPath(err error) string {
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil {
@@ -204,17 +204,17 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// explain is what a person is told of an error: all of it, because on this machine it is theirs to mend.
+// explain returns the full message of an error: the user's own machine is theirs to repair.
 func explain(err error) string {
 	var answer *client.Error
 	if errors.As(err, &answer) {
 		said := visible(answer.Error())
 		text := said
 		if what, ok := strings.CutSuffix(err.Error(), answer.Error()); ok {
-			text = what + said // such as which of several endpoints it is about
+			text = what + said // for example which of several endpoints it is about
 		}
 		for _, d := range answer.Details {
-			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(said, fault) { // the first is the sentence itself
+			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(said, fault) { // the first fault may be in the sentence already
 				text += "\n  " + fault
 			}
 		}
@@ -247,12 +247,12 @@ func explain(err error) string {
 		text += " (" + coded.Err.Error() + ")"
 	}
 	if _, what, ok := strings.Cut(err.Error(), coded.Error()); ok {
-		text += what // there is to do
+		text += what // advice
 	}
 	return text
 }
 
-// withoutAnswer is what a person is told of a call that had no answer.
+// withoutAnswer returns the message for a call without an answer.
 func withoutAnswer(call *client.Unanswered) string {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -270,7 +270,7 @@ func withoutAnswer(call *client.Unanswered) string {
 	return fmt.Sprintf("No answer came from %s (%s). --server or HOOKGLASS_SERVER names another server.", call.Server(), visible(call.Reason()))
 }
 
-// stopped is the message for a person who stopped a command while it waited for its server.
+// stopped returns the message for a user who interrupted a command that waited for its server.
 func stopped(call *url.Error) string {
 	text := "Stopped before " + hostOf(call.URL) + " answered."
 	if call.Op != "Get" {
@@ -279,7 +279,7 @@ func stopped(call *url.Error) string {
 	return text
 }
 
-// hostOf is scheme and host of an address.
+// hostOf returns scheme and host of a URL.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -19,8 +19,8 @@ type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts ask the program itself, so that they know all that it knows. When it knows nothing, they offer names of
-// files. A package installs the zsh script where the shell loads it at the first Tab. The script then runs as the
+// The scripts ask the program itself, so they know everything it knows. When it has no suggestions they offer file
+// names. A package installs the zsh script where the shell loads it at the first Tab; the script then runs as the
 // function that it defines, and answers that Tab.
 var completionScripts = map[string]string{
 	"bash": `# Load with: source <(hookglass completion bash)
@@ -59,7 +59,7 @@ func (c *CompletionCmd) Run(t *server.Terminal) error {
 	return err
 }
 
-// completeCmd answers the completion scripts: its words are those of the command line, the last one unfinished.
+// completeCmd answers the completion scripts. Its words are those of the command line, the last one incomplete.
 type completeCmd struct {
 	Words []string `arg:"" optional:""`
 }
@@ -74,7 +74,7 @@ func (c *completeCmd) Run(ctx context.Context, t *server.Terminal, app *kong.Kon
 	return nil
 }
 
-// candidates lists what may stand in the place of the last word.
+// candidates lists possible last words.
 func candidates(ctx context.Context, node *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		words = []string{""}
@@ -116,14 +116,14 @@ func candidates(ctx context.Context, node *kong.Node, words []string) []string {
 	return begin(all, last)
 }
 
-// begin are those that begin so, in order.
+// begin returns the words with a prefix, in order.
 func begin(all []string, with string) []string {
 	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, with) })
 	slices.Sort(all)
 	return all
 }
 
-// unbroken leaves out the = between a flag and its value, which for bash is a word of its own.
+// unbroken removes the = between a flag and its value, which bash passes as a word of its own.
 func unbroken(words []string) (all []string) {
 	for i, w := range words {
 		switch after := i > 0 && strings.HasPrefix(words[i-1], "--"); {
@@ -136,7 +136,7 @@ func unbroken(words []string) (all []string) {
 	return all
 }
 
-// values lists what a flag or argument may be, when that is a closed set, or one that its placeholder names.
+// values lists the values of a flag or argument: a closed set, or one that its placeholder names.
 func values(ctx context.Context, v *kong.Value) []string {
 	switch v.Tag.PlaceHolder {
 	case "EP":
@@ -154,11 +154,11 @@ func values(ctx context.Context, v *kong.Value) []string {
 	return slices.DeleteFunc(v.EnumSlice(), func(s string) bool { return s == "" })
 }
 
-// askTime is how long a shell waits for what the server knows.
+// askTime is how long a shell waits for suggestions from the server.
 const askTime = 2 * time.Second
 
-// endpointNames are the ids and custom ids of the endpoints that the token of login, or of the environment, sees. Where
-// they cannot be had there are none: nobody reads an error in the middle of a line.
+// endpointNames returns the ids and custom ids of the endpoints that the current token sees. After an error it returns
+// none: nobody reads an error in the middle of a line.
 func endpointNames(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -121,7 +121,7 @@ func (c *EndpointsDeleteCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	return e.deleted(t, gone.ID)
 }
 
-// deleted says that something is gone.
+// deleted reports that something was deleted.
 func (r *remote) deleted(t *server.Terminal, id string) error {
 	return r.print(t, api.One[api.Deleted]{Data: api.Deleted{ID: id, Deleted: true}}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Deleted %s.\n", id)
@@ -129,7 +129,7 @@ func (r *remote) deleted(t *server.Terminal, id string) error {
 	})
 }
 
-// address is where an endpoint receives.
+// address returns the address of an endpoint.
 func address(e api.Endpoint) string {
 	if e.EmailAddress != nil {
 		return *e.EmailAddress

@@ -47,12 +47,12 @@ func (c *EndpointsUpdateCmd) Help() string {
 What is not named stays as it is. "hookglass retries --script" answers the attempts of a delivery one after another.`
 }
 
-// answers reports whether a part of the answer is named.
+// answers reports whether a flag sets a part of the answer.
 func (c *EndpointsUpdateCmd) answers() bool {
 	return c.Status != nil || len(c.Header) > 0 || c.Body != nil || c.Delay != nil
 }
 
-// Validate says what is wrong with the flags together.
+// Validate checks combinations of flags.
 func (c *EndpointsUpdateCmd) Validate() error {
 	switch {
 	case c.Rules == "-" && c.Body != nil && *c.Body == "-":
@@ -85,8 +85,8 @@ func (c *EndpointsUpdateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	})
 }
 
-// change is what the flags say. When flags name only some fields of a setting, the others keep the values that the
-// endpoint has.
+// change returns the change that the flags ask for. If flags set only some fields of a setting, the others keep the
+// endpoint's values.
 func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at *client.Client) (api.EndpointChange, error) {
 	change := api.EndpointChange{Name: api.Maybe(c.Name), Provider: clearable(c.Provider), CustomID: clearable(c.CustomID)}
 	if c.Enable || c.Disable {
@@ -152,10 +152,10 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	return change, nil
 }
 
-// maxRules bounds a file of rules: the server takes no longer body.
+// maxRules bounds a file of rules: the server accepts no longer body.
 const maxRules = 2 << 20
 
-// readRules reads rules of answers from a file; none is no rules.
+// readRules reads response rules from a file; "none" means no rules.
 func readRules(t *server.Terminal, file string) (rules []api.ResponseRule, err error) {
 	if file == "none" {
 		return rules, nil
@@ -170,7 +170,7 @@ func readRules(t *server.Terminal, file string) (rules []api.ResponseRule, err e
 	return rules, nil
 }
 
-// clearable is what a flag says of a field that can be without a value.
+// clearable returns the value of a flag for a field that may be empty.
 func clearable(flag *string) api.Optional[string] {
 	if flag != nil && (*flag == "none" || *flag == "") {
 		return api.Null[string]()
@@ -178,10 +178,10 @@ func clearable(flag *string) api.Optional[string] {
 	return api.Maybe(flag)
 }
 
-// answerOf is what senders are answered, in a few words.
+// answerOf describes in a few words how senders are answered.
 func answerOf(e api.Endpoint) string {
 	switch rules := len(e.ResponseRules); {
-	case rules == 0 || !e.Enabled || e.ResponseScript != nil || e.ProviderConfig.ResponseMode == "tunnel": // which go before
+	case rules == 0 || !e.Enabled || e.ResponseScript != nil || e.ProviderConfig.ResponseMode == "tunnel": // these take precedence
 		return mostlyAnswered(e)
 	case rules == 1:
 		return "by 1 rule, else " + mostlyAnswered(e)

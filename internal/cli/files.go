@@ -13,7 +13,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// readInput reads a file that a person names, - being standard input.
+// readInput reads a file that the user names; - is standard input.
 func readInput(t *server.Terminal, path string, limit int64) ([]byte, error) {
 	if path == "-" {
 		return readAll(t.In, "standard input", limit)
@@ -30,7 +30,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return readAll(file, path, limit)
 }
 
-// readAll refuses what is longer than the limit: the beginning of it may mean something else.
+// readAll refuses input beyond the limit, because a part of it may mean something else.
 func readAll(file io.Reader, name string, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(text)) > limit {
@@ -39,8 +39,8 @@ func readAll(file io.Reader, name string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// writeFile writes a file that a person names, whole or not at all: what is there stays until the new one is complete.
-// A device and a pipe are written to, and a link keeps leading where it leads.
+// writeFile writes a file that the user names, completely or not at all: an existing file stays until the new one is
+// complete. It writes through to devices and pipes, and follows links.
 func writeFile(path string, write func(io.Writer) error) error {
 	there, err := os.Stat(path)
 	if err == nil && !there.Mode().IsRegular() {
@@ -62,21 +62,21 @@ func writeFile(path string, write func(io.Writer) error) error {
 	defer dir.Close()
 	err = replaceFile(dir, filepath.Base(path), write)
 	var fault syscall.Errno
-	if errors.As(err, &fault) { // and not the name of the file that was to take its place
+	if errors.As(err, &fault) { // use the user's name for the file, not the temporary one
 		return fmt.Errorf("%s can not be written: %w", path, fault)
 	}
 	return err
 }
 
-// replaceFile replaces the file of a name in a directory, by a rename. It writes directly to a device or a pipe, and to
-// a file in a directory that takes no new file.
+// replaceFile atomically replaces a file in a directory. It writes directly to a device or a pipe, and to a file in a
+// directory that is not writable.
 func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0o600)
 	there, err := dir.Lstat(name)
 	if err == nil {
 		mode = there.Mode()
 	}
-	if there != nil && mode.IsRegular() { // one that may not be written to may not be replaced either
+	if there != nil && mode.IsRegular() { // a read-only file must not be replaced either
 		old, err := dir.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {
 		beside := ".hookglass-" + rand.Text()
 		out, err := dir.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm())
 		if err == nil {
-			_ = out.Chmod(mode.Perm()) // without what the umask took; where there are no modes it fails, and need not be
+			_ = out.Chmod(mode.Perm()) // undo the umask; an error means that there are no modes
 			err = errors.Join(write(out), out.Sync(), out.Close())
 			if err == nil {
 				err = dir.Rename(beside, name)
@@ -108,7 +108,7 @@ func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {
 	return errors.Join(write(out), out.Close())
 }
 
-// only is what writes a text that there is already.
+// only returns a function that writes a given text.
 func only(b []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(b)

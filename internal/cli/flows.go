@@ -40,12 +40,12 @@ type FlowRunCmd struct {
 const (
 	maxFlowFile = 1 << 20     // bytes
 	waitOnce    = 30          // seconds that one call waits for a change
-	lostFor     = time.Minute // how long a server may be out of reach
-	again       = time.Second // how long to wait, at most, before a server is asked again
+	lostFor     = time.Minute // how long the server may be unreachable
+	again       = time.Second // the longest wait between calls
 )
 
-// Run implements the command. An error that is not the flow's own result says nothing of the expectations, and so has
-// an exit code of its own.
+// Run implements the command. An error other than the flow's own result says nothing about the expectations, so it has
+// its own exit code.
 func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
 	err := r.run(ctx, t, c)
 	if own := (outcome{}); err == nil || errors.As(err, &own) || exitCode(err) == exitRefused {
@@ -54,7 +54,7 @@ func (r *FlowRunCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	return noResult{err}
 }
 
-// noResult is the error of a command that ends without the result of its flow: nobody knows yet what the flow found.
+// noResult is the error of a command that ends without the result of its flow.
 type noResult struct{ error }
 
 // Unwrap lets errors.As find the cause.
@@ -75,7 +75,7 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	}
 	out := &minding{to: t.Out}
 	if c.JSON {
-		out = &minding{to: t.Err} // the end goes to standard output
+		out = &minding{to: t.Err} // the result goes to standard output
 	}
 	fmt.Fprintf(out, "%s begins, until %s\n", f.ID, clock(&f.DeadlineAt))
 	if f, err = watchFlow(ctx, to, f, out); err != nil {
@@ -101,8 +101,8 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	return nil
 }
 
-// watchFlow waits for the end of a flow, prints its steps as they move on, and returns it as it ended. It asks a server
-// that is out of reach again, until that has lasted for lostFor.
+// watchFlow waits for the end of a flow, prints progress of its steps, and returns the finished flow. It keeps trying
+// an unreachable server for lostFor.
 func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer) (api.Flow, error) {
 	told := make([]string, len(f.Steps))
 	tellSteps(out, f, told)
@@ -123,17 +123,17 @@ func watchFlow(ctx context.Context, to *client.Client, f api.Flow, out io.Writer
 		}
 		select {
 		case <-time.After(again):
-		case <-ctx.Done(): // mostly while WaitFlow waited, which then answered an error
+		case <-ctx.Done(): // usually WaitFlow was interrupted and returned an error
 			return f, errors.New("stopped; the flow goes on: hookglass flow get " + f.ID)
 		}
 	}
 	return f, nil
 }
 
-// reach is for how long the server was out of reach of a command that waits for something there.
+// reach records since when a server has been unreachable.
 type reach struct{ since time.Time } // zero while it answers
 
-// lost takes how a call ended, and reports whether the server has been away for too long by now.
+// lost records the result of a call, and reports whether the server has been unreachable for too long.
 func (r *reach) lost(err error) bool {
 	switch {
 	case err == nil:
@@ -145,13 +145,13 @@ func (r *reach) lost(err error) bool {
 	return time.Since(r.since) > lostFor
 }
 
-// isFinal reports whether a server refused a call, and would refuse it again: any 4xx but 429, which asks for patience.
+// isFinal reports whether repeating a refused call is useless: any 4xx except 429.
 func isFinal(err error) bool {
 	var refused *client.Error
 	return errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && refused.Status != 429
 }
 
-// read reads the file as the JSON of a flow.
+// read parses the file and returns it as JSON.
 func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 	text, err := readInput(t, r.File, maxFlowFile)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", r.File, err)
 	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would never be expected
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		return nil, fmt.Errorf("%s holds more than one document", r.File)
 	}
 	if len(plan) == 0 {
@@ -190,7 +190,7 @@ func (r *FlowRunCmd) read(t *server.Terminal) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// datesAreTexts turns YAML's dates into texts, spelled as in the file: in the JSON of events a date is a text.
+// datesAreTexts turns YAML dates into strings as written in the file, because dates in the JSON of events are strings.
 func datesAreTexts(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
 		n.Tag = "!!str"
@@ -200,7 +200,7 @@ func datesAreTexts(n *yaml.Node) {
 	}
 }
 
-// tellSteps prints the steps that have moved on since they were told.
+// tellSteps prints steps whose state has changed.
 func tellSteps(w io.Writer, f api.Flow, told []string) {
 	for i, s := range f.Steps {
 		state := s.State

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// howMany is a flag that says how many, one at least. Where it is not given it is 0, and the server's own default
-// holds: a 0 that somebody typed must not become that.
+// howMany is a flag for a number of at least one. Unset it is 0, which means the server's default; so a typed 0 must be
+// refused.
 type howMany int
 
 // UnmarshalText implements encoding.TextUnmarshaler.

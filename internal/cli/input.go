@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// input is standard input until ctx ends: a signal is heard by the context, and would not end a read that waits for
-// what nobody types.
+// input is standard input until ctx ends: signals cancel the context, which would not interrupt a read that waits for
+// the keyboard.
 type input struct {
 	ctx context.Context
 	in  io.Reader
@@ -16,7 +16,7 @@ type input struct {
 
 var errStopped = errors.New("stopped, while there was nothing on standard input")
 
-// Read implements io.Reader. What it waits for when ctx ends is waited for until the program ends.
+// Read implements io.Reader. A read that is interrupted by ctx keeps waiting in the background until the program ends.
 func (r *input) Read(p []byte) (int, error) {
 	type piece struct {
 		text []byte
@@ -36,7 +36,7 @@ func (r *input) Read(p []byte) (int, error) {
 	}
 }
 
-// fileOf is the file that a stream is.
+// fileOf returns the file behind a stream.
 func fileOf(stream any) (*os.File, bool) {
 	if r, ok := stream.(*input); ok {
 		stream = r.in

@@ -20,7 +20,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// exitTimeout is for --timeout that passed before --exit-after was reached (decisions, section 14).
+// exitTimeout is the exit code when --timeout passes before --exit-after is reached (decisions, section 14).
 const exitTimeout = 4
 
 // ListenCmd is `hookglass listen`.
@@ -61,13 +61,13 @@ endpoint is made, which lives for 24 hours. Outages of the connection are caught
 Events go to stdout, one a line; everything else to stderr.`
 }
 
-// Validate says what is wrong with the flags.
+// Validate checks the flags.
 func (c *ListenCmd) Validate() error {
 	if _, err := c.plan(); err != nil {
 		return err
 	}
 	switch {
-	case c.To == "help": // a host of that name is written as a URL
+	case c.To == "help": // a host of that name must be written as a URL
 		return errors.New(`help is no address of a local service, which is a port, a host or a URL: "hookglass listen --help" explains them`)
 	case c.To != "" && c.ToFlag != "":
 		return fmt.Errorf("where events go is named twice, %s and --forward-to %s", c.To, c.ToFlag)
@@ -79,7 +79,7 @@ func (c *ListenCmd) Validate() error {
 		return errors.New("--new makes an endpoint of its own; leave --endpoint and --all out")
 	case c.Key != "" && (c.All || c.New || len(c.Endpoint) > 0):
 		return errors.New("--key names its endpoint by itself; leave --endpoint, --all and --new out")
-	case c.Key != "" && !strings.HasPrefix(c.Key, hookglass.PrefixTunnelKey+"_"): // a wrong one is for the server to refuse
+	case c.Key != "" && !strings.HasPrefix(c.Key, hookglass.PrefixTunnelKey+"_"): // the server refuses a wrong key
 		return errors.New("--key is the key of a temporary endpoint, which begins with tk_")
 	case c.Config != "" && (c.All || c.New || c.Key != ""):
 		return errors.New("--config names the endpoints; leave --all, --new and --key out")
@@ -91,7 +91,7 @@ func (c *ListenCmd) Validate() error {
 	return nil
 }
 
-// plan is what the flags say about every endpoint.
+// plan returns the settings that the flags give for every endpoint.
 func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 	if where := cmp.Or(c.To, c.ToFlag); where != "" {
 		to, err := listen.ParseTarget(where)
@@ -133,7 +133,7 @@ func (c *ListenCmd) plan() (e listen.Endpoint, err error) {
 	return e, err
 }
 
-// headerFlag is the header field that --header says.
+// headerFlag parses the value of --header.
 func headerFlag(text string) (hookglass.Header, error) {
 	name, value, ok := strings.Cut(text, ":")
 	field, err := headerField(name, value)
@@ -146,7 +146,7 @@ func headerFlag(text string) (hookglass.Header, error) {
 	return field, nil
 }
 
-// headerField is a header field as a person writes it.
+// headerField validates a header field.
 func headerField(name, value string) (hookglass.Header, error) {
 	f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 	if !listen.ValidField(f) {
@@ -158,10 +158,10 @@ func headerField(name, value string) (hookglass.Header, error) {
 	return f, nil
 }
 
-// errFraming refuses a field that each request has of its own: with two of them, nobody knows where the body ends.
+// errFraming refuses a field that the request sets itself: with two of them it would be ambiguous where the body ends.
 var errFraming = errors.New("says where the body ends, which is the request's own to say")
 
-// Run implements the command. It ends by a signal, by --exit-after and by --timeout.
+// Run implements the command. It ends on a signal, --exit-after or --timeout.
 func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 	c.defaultEndpoint()
 	plan, err := c.plan()
@@ -210,7 +210,7 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 	return c.listen(ctx, cfg, show)
 }
 
-// defaultEndpoint takes the endpoint that the environment names, when the command line names none.
+// defaultEndpoint uses the endpoint of the environment if the command line names none.
 func (c *ListenCmd) defaultEndpoint() {
 	named := os.Getenv(endpointVariable)
 	if named != "" && len(c.Endpoint) == 0 && !c.All && !c.New && c.Key == "" && c.Config == "" {
@@ -218,7 +218,7 @@ func (c *ListenCmd) defaultEndpoint() {
 	}
 }
 
-// config is what the flags say of all endpoints. The client and the endpoints are still missing from it.
+// config returns the configuration from the flags, without the client and the endpoints.
 func (c *ListenCmd) config(t *server.Terminal, show *screen) (listen.Config, error) {
 	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Environment: os.Environ(), Recover: c.recovery(t)}
 	if cfg.Recover == listen.RecoverAsk {
@@ -234,7 +234,7 @@ func (c *ListenCmd) config(t *server.Terminal, show *screen) (listen.Config, err
 	return cfg, nil
 }
 
-// listen tries each target once, so that one that does not answer is told of at once, and then listens to the end.
+// listen probes each target once, so that a target that does not answer is reported at once, and then listens.
 func (c *ListenCmd) listen(ctx context.Context, cfg listen.Config, show *screen) error {
 	listener := listen.New(cfg)
 	for _, to := range targetsOf(cfg.Endpoints) {
@@ -250,7 +250,7 @@ func (c *ListenCmd) listen(ctx context.Context, cfg listen.Config, show *screen)
 	return cmp.Or(err, lost)
 }
 
-// late reports whether --timeout passed before --exit-after was reached, n events having come.
+// late reports whether --timeout passed before --exit-after was reached, after n events.
 func (c *ListenCmd) late(ctx context.Context, n int) bool {
 	return n < c.ExitAfter && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
@@ -259,8 +259,8 @@ func (c *ListenCmd) tooFew(n int) outcome {
 	return outcome{exitTimeout, fmt.Sprintf("%d of %d events came within %s", n, c.ExitAfter, c.Timeout)}
 }
 
-// reach returns a client and the address of its server. The client carries the key, the token of who is signed in, or
-// nothing: without both, a temporary endpoint is made.
+// reach returns a client and its server's address. The client has the key, the token of the signed-in user, or nothing;
+// then a temporary endpoint is created.
 func (c *ListenCmd) reach() (*client.Client, string, error) {
 	if c.Key != "" {
 		c.Token = c.Key
@@ -275,8 +275,8 @@ func (c *ListenCmd) reach() (*client.Client, string, error) {
 	return to, address, err
 }
 
-// patiently calls endpoints until the server has an answer. It waits for a server that asks for patience (429, 503),
-// and once a server has asked for it, also for that server to come back: it may be restarting.
+// patiently calls endpoints until the server answers. It waits when the server asks for that (429, 503), and from then
+// on also while the server is unreachable: it may be restarting.
 func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
 	for told := false; ; told = true {
 		found, err := c.endpoints(ctx, t, cfg, file)
@@ -301,10 +301,10 @@ func (c *ListenCmd) patiently(ctx context.Context, t *server.Terminal, cfg *list
 	}
 }
 
-// endpoints finds the endpoints to listen to, and makes one when the flags ask for a new one.
+// endpoints finds the endpoints to listen to, and creates one if the flags ask for it.
 func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *listen.Config, file *listenFile) ([]api.Endpoint, error) {
 	switch {
-	case c.Key != "" && !cfg.Client.Anonymous(): // it is none by its form
+	case c.Key != "" && !cfg.Client.Anonymous(): // not a key by its form
 		return nil, errWrongKey
 	case cfg.Client.Anonymous():
 		return c.keyed(ctx, cfg)
@@ -330,7 +330,7 @@ var errWrongKey = outcome{exitRefused, "no temporary endpoint has this key; they
 
 func takesWebhooks(e api.Endpoint) bool { return e.Kind == "webhook" }
 
-// keyed is the temporary endpoint of the key.
+// keyed returns the temporary endpoint of the key.
 func (c *ListenCmd) keyed(ctx context.Context, cfg *listen.Config) ([]api.Endpoint, error) {
 	ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
 	var refused *client.Error
@@ -344,7 +344,7 @@ func (c *ListenCmd) keyed(ctx context.Context, cfg *listen.Config) ([]api.Endpoi
 	return []api.Endpoint{e}, err
 }
 
-// named are the endpoints that flags or the file name. Where both do, flags take some of the file's.
+// named returns the endpoints that flags or the file name. With both, the flags select some of the file's.
 func (c *ListenCmd) named(ctx context.Context, cfg *listen.Config, file *listenFile) (found []api.Endpoint, err error) {
 	names, all := c.Endpoint, file != nil && len(c.Endpoint) == 0
 	if all {
@@ -361,7 +361,7 @@ func (c *ListenCmd) named(ctx context.Context, cfg *listen.Config, file *listenF
 		}
 		twice := slices.ContainsFunc(found, func(o api.Endpoint) bool { return o.ID == e.ID })
 		switch {
-		case twice && all: // what the second entry says would be passed over
+		case twice && all: // the second entry would be ignored
 			return nil, outcome{exitUsage, fmt.Sprintf("%s names %s twice", c.Config, name)}
 		case !twice:
 			found = append(found, e)
@@ -370,17 +370,17 @@ func (c *ListenCmd) named(ctx context.Context, cfg *listen.Config, file *listenF
 	return found, nil
 }
 
-// endpointNamed is the endpoint of an id or custom id. A token for tunnels alone is enough for the first.
+// endpointNamed returns an endpoint by id or custom id. A token with only the tunnel scope is enough for an id.
 func endpointNamed(ctx context.Context, at *client.Client, name string) (api.Endpoint, error) {
 	e, err := at.Endpoint(ctx, name)
 	if refused := new(client.Error); errors.As(err, &refused) && refused.Code == hookglass.CodeInsufficientScope && hookglass.IsEndpointID(name) {
-		return api.Endpoint{ID: name, Kind: "webhook"}, nil // how it is called is not known
+		return api.Endpoint{ID: name, Kind: "webhook"}, nil // its name is not known
 	}
 	return e, err
 }
 
-// chosen are the endpoints to listen to when none that takes webhooks was named: the mailboxes that were named, with
-// the webhook endpoint that their tunnel needs (the door), or all endpoints, or the only one.
+// chosen returns the endpoints to listen to if no webhook endpoint was named: the named mailboxes, with the webhook
+// endpoint that their tunnel needs (the door), or all endpoints, or the only one.
 func (c *ListenCmd) chosen(ctx context.Context, cfg *listen.Config, mailboxes []api.Endpoint) ([]api.Endpoint, error) {
 	all, err := cfg.Client.Endpoints(ctx)
 	if err != nil {
@@ -420,11 +420,11 @@ func (c *ListenCmd) create(ctx context.Context, cfg *listen.Config) ([]api.Endpo
 }
 
 func machine() api.TunnelMetadata {
-	host, _ := os.Hostname() // a machine without a name has none
+	host, _ := os.Hostname() // may be empty
 	return api.TunnelMetadata{Hostname: host, OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// targetsOf are the addresses that endpoints have for targets, each once.
+// targetsOf returns the target addresses of endpoints, each once.
 func targetsOf(endpoints []listen.Endpoint) (all []listen.Target) {
 	add := func(to listen.Target) {
 		if to.Command == "" && !slices.ContainsFunc(all, func(o listen.Target) bool { return o.Scheme == to.Scheme && o.Host == to.Host }) {
@@ -442,7 +442,7 @@ func targetsOf(endpoints []listen.Endpoint) (all []listen.Target) {
 	return all
 }
 
-// recovery is what to do about missed events. It is to ask, unless a flag says otherwise or there is nobody to ask.
+// recovery returns what to do about missed events: ask, unless a flag says otherwise or nobody can be asked.
 func (c *ListenCmd) recovery(t *server.Terminal) listen.Recovery {
 	switch wanted := listen.Recovery(c.Recover); {
 	case wanted != "" && wanted != listen.RecoverAsk:
@@ -456,10 +456,10 @@ func (c *ListenCmd) recovery(t *server.Terminal) listen.Recovery {
 // asks reports whether there is somebody to ask.
 func asks(t *server.Terminal) bool { return isTerminal(t.In) && isTerminal(t.Err) }
 
-// readLine reads a line of what a person types; ok is false when none came.
+// readLine reads a line from the keyboard; ok is false if there was none.
 func readLine(ctx context.Context, in interface{ Read([]byte) (int, error) }) (line string, ok bool) {
 	typed := make(chan string, 1)
-	go func() { // it ends with the line, or with the program: a terminal can not be left
+	go func() { // ends with the line or the program: a read from a terminal can not be interrupted
 		if line, err := bufio.NewReader(in).ReadString('\n'); err == nil || line != "" {
 			typed <- strings.TrimSpace(line)
 		}

@@ -19,8 +19,8 @@ import (
 // maxListenFile bounds the file.
 const maxListenFile = 1 << 20
 
-// listenFile is a file for --config. Its shape is that of other tunnels' files: endpoints, each with its upstream. What
-// flags say stands above it.
+// listenFile is the file of --config, in the format of other tunnels' files: endpoints, each with its upstream. Flags
+// take precedence.
 type listenFile struct {
 	Version   int            `yaml:"version"`
 	Server    string         `yaml:"server"`
@@ -35,7 +35,7 @@ type listenFile struct {
 type fileEndpoint struct {
 	Endpoint string            `yaml:"endpoint"` // its id or custom id
 	Upstream upstream          `yaml:"upstream"`
-	Exec     string            `yaml:"exec"` // in place of the upstream
+	Exec     string            `yaml:"exec"` // instead of an upstream
 	Routes   []fileRoute       `yaml:"routes"`
 	Events   []string          `yaml:"events"`
 	Provider string            `yaml:"provider"`
@@ -58,7 +58,7 @@ var (
 	wrongType  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)")
 )
 
-// readListenFile reads a file and says where it is wrong.
+// readListenFile parses a file and reports where it is wrong.
 func readListenFile(path string) (*listenFile, error) {
 	text, err := readFile(path, maxListenFile)
 	if err != nil {
@@ -76,7 +76,7 @@ func readListenFile(path string) (*listenFile, error) {
 		said = strings.TrimPrefix(strings.TrimPrefix(said, "yaml: "), "unmarshal errors:\n  ")
 		return nil, fmt.Errorf("%s: %s", path, said)
 	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // what follows --- would not be listened to
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		return nil, fmt.Errorf("%s holds more than one document", path)
 	}
 	if err := f.check(); err != nil {
@@ -130,7 +130,7 @@ func (f *listenFile) check() error {
 	return err
 }
 
-// names are what the file calls its endpoints.
+// names returns the file's names of its endpoints.
 func (f *listenFile) names() (all []string) {
 	for _, e := range f.Endpoints {
 		all = append(all, e.Endpoint)
@@ -138,7 +138,7 @@ func (f *listenFile) names() (all []string) {
 	return all
 }
 
-// entry finds the entry of an endpoint by what somebody calls it, and by its id and custom id; nil: there is none.
+// entry finds the entry of an endpoint by a given name, its id or its custom id; nil if there is none.
 func (f *listenFile) entry(name string, e api.Endpoint) *fileEndpoint {
 	for i := range f.Endpoints {
 		switch called := f.Endpoints[i].Endpoint; {
@@ -149,7 +149,7 @@ func (f *listenFile) entry(name string, e api.Endpoint) *fileEndpoint {
 	return nil
 }
 
-// endpoint joins what flags say of an endpoint with its entry.
+// endpoint combines the flags for an endpoint with its entry.
 func (f *listenFile) endpoint(e api.Endpoint, flags listen.Endpoint) (listen.Endpoint, error) {
 	entry := f.entry(e.ID, e)
 	if entry == nil {
@@ -158,7 +158,7 @@ func (f *listenFile) endpoint(e api.Endpoint, flags listen.Endpoint) (listen.End
 	return entry.plan(flags)
 }
 
-// target is where an upstream or a command takes events; nil: there is neither.
+// target returns the target of an upstream or a command; nil if there is neither.
 func target(up upstream, exec string) (*listen.Target, error) {
 	switch {
 	case up.URL != "" && exec != "":
@@ -176,7 +176,7 @@ func target(up upstream, exec string) (*listen.Target, error) {
 	return nil, nil
 }
 
-// plan is the entry under what flags say.
+// plan returns the entry overridden by flags.
 func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	out := flags
 	to, err := target(e.Upstream, e.Exec)
@@ -221,7 +221,7 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	return out, nil
 }
 
-// fill takes from the file what no flag says.
+// fill sets from the file what no flag sets.
 func (c *ListenCmd) fill(f *listenFile) {
 	take := func(flag *string, value string) {
 		if *flag == "" {

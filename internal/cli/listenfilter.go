@@ -8,10 +8,10 @@ import (
 	"hookglass/internal/query"
 )
 
-// untold are the fields of a search that an event has at the server alone.
+// untold are the search fields that only the server knows.
 var untold = []query.Field{query.Signature, query.From, query.To, query.Subject}
 
-// listenFilter reads a search of what a listener is told of an event. Errors are for people.
+// listenFilter compiles a search on what a listener is sent of an event. Errors are for the user.
 func listenFilter(text string) (func(*hookglass.Event) bool, error) {
 	when, err := query.ParseCondition(text)
 	var coded *hookglass.Error

@@ -29,7 +29,7 @@ func (c *LoginCmd) Help() string {
 HOOKGLASS_TOKEN a token, from the web app or from "hookglass admin token create".`
 }
 
-// AfterApply implements kong.AfterApply. A flag with an empty token is a variable that is not set: no browser is meant.
+// AfterApply implements kong.AfterApply. An empty --token is an unset variable, and does not mean the browser.
 func (c *LoginCmd) AfterApply(k *kong.Context) error {
 	for _, p := range k.Path {
 		if p.Flag != nil && p.Flag.Name == "token" && c.Token == "" {
@@ -39,7 +39,7 @@ func (c *LoginCmd) AfterApply(k *kong.Context) error {
 	return nil
 }
 
-// Run implements the command. The token is tried before it is kept.
+// Run implements the command. It tries the token before storing it.
 func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	c.fillServer()
 	nobody, err := client.New(c.Server, "")
@@ -74,8 +74,8 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	})
 }
 
-// fillServer takes the server of the former login when no server is named, as other commands do. Credentials that
-// cannot be read do not keep anybody from signing in again.
+// fillServer uses the server of the last login if none is named, as other commands do. Unreadable credentials do not
+// prevent signing in again.
 func (c *LoginCmd) fillServer() {
 	if c.Server == "" {
 		saved, _ := loadCredentials()

@@ -8,8 +8,7 @@ import (
 	"hookglass/api"
 )
 
-// mailDetail is a mail as a person reads it: its header, its text, and what people wait for in it. The message as it
-// was received is in the JSON.
+// mailDetail formats a mail for people: its header, its text, and its links and codes. The raw message is in the JSON.
 func mailDetail(e api.EventDetail) string {
 	var b strings.Builder
 	var client *string
@@ -43,7 +42,7 @@ func mailDetail(e api.EventDetail) string {
 	return b.String()
 }
 
-// section is a title over lines, nothing without any.
+// section writes a title and lines, or nothing without lines.
 func section(b *strings.Builder, title string, lines []string) {
 	if len(lines) == 0 {
 		return

@@ -12,8 +12,8 @@ import (
 	"hookglass/internal/server"
 )
 
-// manCmd writes the manual page hookglass(1) that packages install, in the language of man(7). It is made of the
-// commands themselves, so it cannot tell of flags that are not there.
+// manCmd writes the manual page hookglass(1) for packages, in man(7) format. It is generated from the commands, so it
+// always matches the flags.
 type manCmd struct{}
 
 // Run implements the command.
@@ -64,7 +64,7 @@ func manNode(b *strings.Builder, n *kong.Node, path string) {
 	}
 }
 
-// roff is text that means itself.
+// roff escapes text for roff.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(strings.TrimSpace(text))
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

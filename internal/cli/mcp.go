@@ -15,20 +15,20 @@ import (
 	"hookglass/internal/server"
 )
 
-// MCPCmd is `hookglass mcp`: for agents that start a program and speak to it by its standard input and output.
+// MCPCmd is `hookglass mcp`: for agents that start a program and talk to it over standard input and output.
 type MCPCmd struct {
 	remote
 }
 
 const (
-	// maxMessage bounds a message; the server takes no longer one.
+	// maxMessage bounds a message; the server accepts no longer one.
 	maxMessage = 2 << 20
-	// maxLine bounds what is read of a longer one, to tell its sender by its id.
+	// maxLine bounds what is read of a longer one, to answer it by its id.
 	maxLine = 32 << 20
 )
 
-// Run implements the command. It ends when the agent closes its end and what it asked for is answered, or at a signal,
-// by which agents end a program too, and fails when its answers cannot be written.
+// Run implements the command. It ends when the agent closes its side and all calls are answered, or on a signal, with
+// which agents also stop programs. It fails if its answers cannot be written.
 func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -54,9 +54,9 @@ func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 			}
 			continue
 		}
-		call, over := b.begin(ctx, m) // before the next message is read, which may cancel it
+		call, over := b.begin(ctx, m) // before reading the next message, which may cancel it
 		if m.Method == "initialize" || m.Method == "notifications/initialized" || m.Method == cancelled {
-			b.pass(call, m) // what follows builds on it
+			b.pass(call, m) // later messages depend on it
 			over()
 			continue
 		}
@@ -75,10 +75,10 @@ func (c *MCPCmd) Run(ctx context.Context, t *server.Terminal) error {
 	return err
 }
 
-// cancelled is the method that takes a call back.
+// cancelled is the method that cancels a call.
 const cancelled = "notifications/cancelled"
 
-// messageLine reads a line. Of one that is longer than most the rest is left out.
+// messageLine reads a line, and drops what exceeds most.
 func messageLine(in *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		piece, err := in.ReadSlice('\n')
@@ -89,18 +89,18 @@ func messageLine(in *bufio.Reader, most int) (line []byte, err error) {
 	}
 }
 
-// bridge passes messages on. An answer is one line, as the transport has it.
+// bridge forwards messages. An answer is one line, as the transport requires.
 type bridge struct {
 	to      *client.Client
 	mu      sync.Mutex
 	out     io.Writer
-	version string // of the protocol, as the handshake settled it; empty: none
+	version string // the protocol version negotiated by the handshake, or empty
 	calls   map[string]context.CancelFunc
 	lost    error // why answers are no longer written
 	stop    context.CancelFunc
 }
 
-// bridged is a message as far as the transport by HTTP must know it.
+// bridged are the parts of a message that the HTTP transport needs.
 type bridged struct {
 	text   []byte
 	ID     json.RawMessage `json:"id"`
@@ -114,7 +114,7 @@ type bridged struct {
 	} `json:"params"`
 }
 
-// parseMessage reads what it can: the server says what is wrong with the rest.
+// parseMessage parses what it can: the server reports what is wrong with the rest.
 func parseMessage(text []byte) bridged {
 	m := bridged{}
 	_ = json.Unmarshal(text, &m)
@@ -122,7 +122,7 @@ func parseMessage(text []byte) bridged {
 	return m
 }
 
-// begin makes a call one that can be cancelled, until it is over.
+// begin registers a call so that it can be cancelled, until over is called.
 func (b *bridge) begin(ctx context.Context, m bridged) (call context.Context, over func()) {
 	if m.ID == nil || m.Method == "" {
 		return ctx, func() {}
@@ -153,7 +153,7 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	b.mu.Lock()
 	version := b.version
 	b.mu.Unlock()
-	// Without a handshake each message says its version itself, and headers repeat what it is.
+	// Without a handshake each message has its own version, and headers repeat its method and name.
 	if v := m.Params.Meta.Version; v != "" {
 		version = v
 		header.Set("Mcp-Method", m.Method)
@@ -167,7 +167,7 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	answer, err := b.to.Message(ctx, m.text, header)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return // it was cancelled, and is not answered
+		return // cancelled calls are not answered
 	case err != nil && (m.ID != nil || m.Method == ""):
 		answer = unanswered(m.ID, err)
 	case err != nil || answer == nil:
@@ -188,7 +188,7 @@ func (b *bridge) pass(ctx context.Context, m bridged) {
 	b.answer(answer)
 }
 
-// answer writes an answer. One that cannot be written ends the bridge: its client would wait for it for ever.
+// answer writes an answer. If that fails it ends the bridge, because the client would wait for the answer for ever.
 func (b *bridge) answer(text []byte) {
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) != nil {
@@ -205,7 +205,7 @@ func (b *bridge) answer(text []byte) {
 	}
 }
 
-// unanswered is the error of a call that the server did not answer as a message.
+// unanswered returns the error for a call that the server did not answer with a message.
 func unanswered(id json.RawMessage, err error) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -213,7 +213,7 @@ func unanswered(id json.RawMessage, err error) []byte {
 	text, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": -32603, "message": "hookglass: " + explain(err)},
 	})
-	if err != nil { // the id is no JSON, and so was the message
+	if err != nil { // the id, and so the message, was not JSON
 		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)
 	}
 	return text

@@ -59,10 +59,10 @@ func printMetrics(w io.Writer, m api.Metrics) error {
 	return table([]string{"FROM", "EVENTS", "FORGED", "DELIVERIES", "FAILED"}, rows)(w)
 }
 
-// maxTallied is how many names a line has.
+// maxTallied bounds the names on a line.
 const maxTallied = 8
 
-// tally is counts by name, the largest first.
+// tally formats counts by name, the largest first.
 func tally(counts map[string]int64) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		if counts[a] != counts[b] {

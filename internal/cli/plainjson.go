@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// writeJSON writes an object as one line of JSON that a terminal may be given.
+// writeJSON writes an object as one line of JSON that is safe for a terminal.
 func writeJSON(w io.Writer, object any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -22,7 +22,7 @@ func writeJSON(w io.Writer, object any) error {
 	return copyJSON(w, text.Bytes())
 }
 
-// copyJSON writes JSON at once, as plainJSON has it.
+// copyJSON writes JSON through plainJSON.
 func copyJSON(w io.Writer, text []byte) error {
 	plain, _, err := transform.Bytes(escaping{}, text)
 	if err != nil {
@@ -32,12 +32,12 @@ func copyJSON(w io.Writer, text []byte) error {
 	return err
 }
 
-// plainJSON is a way for JSON to a terminal, and to anything else: what encoding/json leaves in strings and a terminal
-// takes for an order, which is DEL, the control characters beyond it and those that turn the direction of text, is
-// written as \u009b. That is the same JSON. Close writes what is left of a character.
+// plainJSON returns a writer that makes JSON safe for a terminal, and for anything else: control characters that
+// encoding/json leaves in strings (DEL, C1, and those that change the direction of text) are written as escapes such as
+// \u009b, which is equivalent JSON. Close writes the rest of an incomplete character.
 func plainJSON(w io.Writer) io.WriteCloser { return transform.NewWriter(w, escaping{}) }
 
-// escaping is the transformer of plainJSON. What is no UTF-8 stays.
+// escaping is the transformer of plainJSON. Invalid UTF-8 stays as it is.
 type escaping struct{ transform.NopResetter }
 
 // Transform implements transform.Transformer.

@@ -20,30 +20,30 @@ import (
 	"hookglass/internal/server"
 )
 
-// defaultServer is where `serve` and `dev` listen when nothing else is said.
+// defaultServer is the default address of `serve` and `dev`.
 const defaultServer = "http://127.0.0.1:8080"
 
-// remote is how a command reaches its server.
+// remote are the flags with which a command reaches its server.
 type remote struct {
 	Server string `env:"HOOKGLASS_SERVER" placeholder:"URL" help:"Address of the server (default: the one of login)."`
 	Token  string `env:"HOOKGLASS_TOKEN" placeholder:"TOKEN" help:"API token (default: the one of login). Prefer the variable: other users can see flags."`
 	JSON   bool   `name:"json" help:"Print JSON, as the API answers, instead of text."`
 }
 
-// ofEndpoint is the endpoint that a command is about.
+// ofEndpoint is the flag for a command's endpoint.
 type ofEndpoint struct {
 	Endpoint string `short:"e" required:"" env:"HOOKGLASS_ENDPOINT" placeholder:"EP" help:"The endpoint's id or custom id."`
 }
 
-// endpointVariable names the endpoint where nothing else does.
+// endpointVariable names the default endpoint.
 const endpointVariable = "HOOKGLASS_ENDPOINT"
 
-// byWordOrFlag is the flag of a command that takes its endpoint as its first word as well.
+// byWordOrFlag is the flag of a command that also takes its endpoint as its first word.
 type byWordOrFlag struct {
 	Flag string `name:"endpoint" short:"e" placeholder:"EP" help:"The same, as other commands take it ($$HOOKGLASS_ENDPOINT)."`
 }
 
-// endpoint is what the command is about. Where the flag names the endpoint there is no word that does.
+// endpoint returns the command's endpoint. If the flag is set there must be no such word.
 func (b byWordOrFlag) endpoint(word string) (string, error) {
 	if b.Flag != "" && word != "" {
 		return "", outcome{exitUsage, fmt.Sprintf("the endpoint is named twice, %s and -e %s", word, b.Flag)}
@@ -54,11 +54,11 @@ func (b byWordOrFlag) endpoint(word string) (string, error) {
 	return "", outcome{exitUsage, "name the endpoint with -e or " + endpointVariable}
 }
 
-// connect returns a client of the server that flags, environment or login name. Without a token it is refused.
+// connect returns a client of the server given by flags, environment or login. It fails without a token.
 func (r *remote) connect() (*client.Client, string, error) {
 	address, token := r.Server, r.Token
 	var saved credentials
-	if address == "" || token == "" { // else what login remembers, or cannot be read, is of no matter
+	if address == "" || token == "" { // otherwise stored credentials are not needed, readable or not
 		var err error
 		if saved, err = loadCredentials(); err != nil {
 			return nil, "", err
@@ -71,7 +71,7 @@ func (r *remote) connect() (*client.Client, string, error) {
 		address = defaultServer
 	}
 	if token == "" && sameServer(address, saved.Server) {
-		token = saved.Token // no other server is told it
+		token = saved.Token // never sent to another server
 	}
 	if token == "" {
 		return nil, address, hookglass.Errorf(hookglass.CodeUnauthorized, "You are not signed in to %s. Run \"hookglass login\", or set HOOKGLASS_TOKEN.", address)
@@ -95,7 +95,7 @@ func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) erro
 	return writeJSON(t.Out, object)
 }
 
-// minding keeps the first error of its writes, so that what prints need not ask after each.
+// minding is a writer that keeps its first error, so that printing code need not check each write.
 type minding struct {
 	to  io.Writer
 	err error
@@ -121,8 +121,8 @@ func table(heading []string, rows [][]string) func(io.Writer) error {
 	}
 }
 
-// visible makes one line of captured text that a terminal may be given: senders choose what they send, and must
-// not move the cursor, change the title or paste.
+// visible makes captured text safe for a terminal, on one line: senders must not be able to move the cursor, change the
+// title or paste.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -141,7 +141,7 @@ func visibleLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// deref is the value of what may be null.
+// deref returns the value of a pointer, or "".
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -156,7 +156,7 @@ func clock(t *api.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// credentials are what login remembers.
+// credentials are what login stores.
 type credentials struct {
 	Server string `json:"server"`
 	Token  string `json:"token"`
@@ -170,11 +170,11 @@ func credentialsPath() (string, error) {
 	return filepath.Join(dir, "hookglass", "credentials.json"), nil
 }
 
-// loadCredentials returns nothing for whoever is not signed in.
+// loadCredentials returns the zero value if nobody is signed in.
 func loadCredentials() (c credentials, err error) {
 	path, err := credentialsPath()
 	if err != nil {
-		return c, nil // without a home there are none
+		return c, nil // without a home directory there are none
 	}
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -189,7 +189,7 @@ func loadCredentials() (c credentials, err error) {
 	return c, nil
 }
 
-// save replaces the file, which its owner alone may read.
+// save replaces the file, which only its owner may read.
 func (c credentials) save() (path string, err error) {
 	if path, err = credentialsPath(); err != nil {
 		return "", err

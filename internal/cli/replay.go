@@ -42,10 +42,10 @@ func (c *ReplayCmd) Help() string {
 "hookglass replays run" sends many events again.`
 }
 
-// maxOverride bounds a body in place of a captured one; the API takes no more.
+// maxOverride bounds a replacement body; the API accepts no more.
 const maxOverride = 2 << 20
 
-// overrides are what the flags change of the event, nil where they change nothing.
+// overrides returns the changes that the flags make to the event, or nil.
 func (c *ReplayCmd) overrides(t *server.Terminal) (*api.Overrides, error) {
 	o := api.Overrides{Method: c.Method, Query: (*api.QueryString)(c.Query)}
 	if len(c.Header)+len(c.RemoveHeader) > 0 {
@@ -77,7 +77,7 @@ func (c *ReplayCmd) overrides(t *server.Terminal) (*api.Overrides, error) {
 	return &o, nil
 }
 
-// sentTo is a target with the query that is sent to it.
+// sentTo returns a target with the query that is sent to it.
 func (c *ReplayCmd) sentTo(target string) string {
 	if c.Query == nil {
 		return target
@@ -90,7 +90,7 @@ func (c *ReplayCmd) sentTo(target string) string {
 	return target + "?" + *c.Query
 }
 
-// Validate says what is wrong with the target: the server would name it as its own API does.
+// Validate checks the target: the server's message would use the API's names.
 func (c *ReplayCmd) Validate() error {
 	if c.To != tunnelTarget && !strings.Contains(c.To, "://") {
 		return fmt.Errorf("--to must be an http or https address that the server can reach, or the word tunnel, for the machine on which \"hookglass listen\" runs; %q is neither", c.To)
@@ -98,10 +98,10 @@ func (c *ReplayCmd) Validate() error {
 	return nil
 }
 
-// tunnelTarget stands in the place of an address for the machine that is connected.
+// tunnelTarget is the target that means the connected machine.
 const tunnelTarget = "tunnel"
 
-// Run implements the command. It fails when no answer came.
+// Run implements the command. It fails if there was no answer.
 func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	overrides, err := c.overrides(t)
 	if err != nil {

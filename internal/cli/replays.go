@@ -28,7 +28,7 @@ type ReplaysCmd struct {
 	Cancel  ReplaysCancelCmd  `cmd:"" help:"End a bulk replay for good; what was sent was sent."`
 }
 
-// batchRow is a bulk replay in a list.
+// batchRow formats a bulk replay for a list.
 func batchRow(b api.ReplayBatch) []string {
 	return []string{
 		deref(b.ID), b.State, strconv.FormatInt(b.Total, 10), strconv.FormatInt(b.Passed, 10), strconv.FormatInt(b.Failed, 10), strconv.FormatInt(b.Pending, 10),
@@ -141,7 +141,7 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 	}
 	out := t.Out
 	if c.JSON {
-		out = t.Err // the end goes to standard output
+		out = t.Err // the result goes to standard output
 	}
 	fmt.Fprintf(out, "%s: %s\n", *b.ID, plural(b.Total, "request", "requests"))
 	if b, err = c.ended(ctx, out, to, b); err != nil {
@@ -161,7 +161,7 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 	return err
 }
 
-// ended waits for the end of a bulk replay, also while the server restarts, and says how far it is.
+// ended waits for the end of a bulk replay, even while the server restarts, and prints progress.
 func (c *ReplaysCmd) ended(ctx context.Context, out io.Writer, to *client.Client, b api.ReplayBatch) (api.ReplayBatch, error) {
 	told, state := int64(0), b.State
 	pause := again / 4
@@ -230,7 +230,7 @@ func (r *ReplaysCancelCmd) Run(ctx context.Context, t *server.Terminal, c *Repla
 	return c.move(ctx, t, r.ID, (*client.Client).CancelReplayBatch)
 }
 
-// move does something with a bulk replay and prints it.
+// move changes the state of a bulk replay and prints it.
 func (c *ReplaysCmd) move(ctx context.Context, t *server.Terminal, id string, by func(*client.Client, context.Context, string, string) (api.ReplayBatch, error)) error {
 	at, _, err := c.connect()
 	if err != nil {

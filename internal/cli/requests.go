@@ -96,7 +96,7 @@ type RequestsTailCmd struct {
 	After string `placeholder:"EVENT" help:"Begin behind this event instead of with what comes next."`
 }
 
-// Validate refuses what the server would refuse by the name of a header.
+// Validate refuses an id for which the server's message would name a header.
 func (c *RequestsTailCmd) Validate() error {
 	if _, err := hookglass.ParseEventID(c.After); c.After != "" && err != nil {
 		return errors.New("--after must be the id of an event")
@@ -104,13 +104,13 @@ func (c *RequestsTailCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command. With --json it prints an object a line.
+// Run implements the command. With --json it prints one object per line.
 func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, _, err := r.connect()
 	if err != nil {
 		return err
 	}
-	// The stream waits for a server that is away; one that was never there is most likely named wrongly.
+	// The stream waits for an unreachable server, but if it was never reached its address is probably wrong.
 	var unreachable *url.Error
 	if _, err = from.Endpoint(ctx, r.Endpoint); errors.As(err, &unreachable) && ctx.Err() == nil {
 		return err
@@ -134,7 +134,7 @@ func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	return nil
 }
 
-// tellAway tells the person who waits for events that the server is away, and that it is back.
+// tellAway tells the user that the server is unreachable, and that it is back.
 func tellAway(t *server.Terminal) func(error) {
 	return func(err error) {
 		text := "The server answers again; nothing that came meanwhile is left out."
@@ -145,7 +145,7 @@ func tellAway(t *server.Terminal) func(error) {
 	}
 }
 
-// eventNamed is the id of the event that a word means, as agents name them too: its own, or latest, also of a type.
+// eventNamed returns the id of an event given as for agents: by its id, or latest, optionally of a type.
 func eventNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
 	eventType, ok := strings.CutPrefix(word, "latest")
 	if !ok || eventType != "" && eventType[0] != ' ' {
@@ -199,7 +199,7 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	})
 }
 
-// bytes writes what a sender wrote as it came, which a terminal would take for orders.
+// bytes writes captured bytes unchanged, which is not safe for a terminal.
 func (c *RequestsGetCmd) bytes(ctx context.Context, t *server.Terminal, from *client.Client, endpoint string) error {
 	if isTerminal(t.Out) {
 		return outcome{exitUsage, "what came is written byte for byte, which is not for a terminal: direct it into a file or a pipe"}
@@ -222,7 +222,7 @@ func (c *RequestsGetCmd) bytes(ctx context.Context, t *server.Terminal, from *cl
 	return from.Attachment(ctx, endpoint, c.Event, *c.Attachment, t.Out)
 }
 
-// detail is an event as a person reads it: what came, and what was answered.
+// detail formats an event for people: the request and the answer.
 func detail(e api.EventDetail) string {
 	if e.Type == "email" {
 		return mailDetail(e)
@@ -261,7 +261,7 @@ func detail(e api.EventDetail) string {
 	return b.String()
 }
 
-// noted is the note on an event, on lines of its own.
+// noted formats the note on an event, on its own lines.
 func noted(e api.EventDetail) string {
 	if e.Note == nil {
 		return ""
@@ -269,7 +269,7 @@ func noted(e api.EventDetail) string {
 	return "\nNote: " + strings.ReplaceAll(visibleLines(*e.Note), "\n", "\n      ")
 }
 
-// answeredBy is what chose the answer.
+// answeredBy returns what determined the answer.
 func answeredBy(e api.EventDetail) string {
 	if e.ResponseRule == nil {
 		return e.ResponseSource
@@ -277,10 +277,10 @@ func answeredBy(e api.EventDetail) string {
 	return fmt.Sprintf("%s, by %s", e.ResponseSource, ruleName(e.ResponseRule))
 }
 
-// ruleName is a rule as people count and read it.
+// ruleName names a rule, counting from 1.
 func ruleName(r *api.ReplyRule) string { return fmt.Sprintf("rule %d: %s", r.Index+1, visible(r.When)) }
 
-// indented lays JSON out and leaves anything else alone.
+// indented indents JSON and leaves anything else alone.
 func indented(body string) string {
 	var out bytes.Buffer
 	if json.Indent(&out, []byte(body), "", "  ") != nil {

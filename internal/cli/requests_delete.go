@@ -62,7 +62,7 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	}
 	deleted, err := c.delete(ctx, t, at, r.Endpoint)
 	if err != nil {
-		if deleted > 0 { // they are gone, however it ended: refused, without an answer, or stopped
+		if deleted > 0 { // report them even if the rest was refused, unanswered or interrupted
 			fmt.Fprintf(t.Err, "Deleted %s, and no more:\n", plural(deleted, "event", "events"))
 		}
 		return err
@@ -98,7 +98,7 @@ func (c *RequestsDeleteCmd) delete(ctx context.Context, t *server.Terminal, at *
 	return deleteEach(ctx, at, endpoint, c.Events, false)
 }
 
-// foundIDs are the ids of all events that a search finds.
+// foundIDs returns the ids of all events that a search finds.
 func foundIDs(ctx context.Context, from *client.Client, endpoint, query string) (ids []string, err error) {
 	for page := (client.Page{Limit: 100}); ; {
 		some, err := from.Requests(ctx, endpoint, client.Filter{Query: query}, page)
@@ -115,7 +115,7 @@ func foundIDs(ctx context.Context, from *client.Client, endpoint, query string) 
 	}
 }
 
-// confirm shows how many events would be deleted, and asks whether they shall be.
+// confirm shows how many events would be deleted, and asks for confirmation.
 func (c *RequestsDeleteCmd) confirm(ctx context.Context, t *server.Terminal, n int64, endpoint string) error {
 	events := fmt.Sprintf("%s of %s", plural(n, "event", "events"), visible(endpoint))
 	if c.Yes {
@@ -133,7 +133,7 @@ func (c *RequestsDeleteCmd) confirm(ctx context.Context, t *server.Terminal, n i
 	return nil
 }
 
-// deleteEach deletes events one after another. Those that others deleted meanwhile are passed over, or an error.
+// deleteEach deletes events one by one. With passOver, events that are already deleted are no error.
 func deleteEach(ctx context.Context, at *client.Client, endpoint string, ids []string, passOver bool) (deleted int64, err error) {
 	for _, id := range ids {
 		_, err := at.DeleteRequest(ctx, endpoint, id)

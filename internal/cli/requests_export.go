@@ -26,7 +26,7 @@ func (c *RequestsExportCmd) Help() string {
   hookglass requests export -e ep_… --format har | jq '.log.entries | length'`
 }
 
-// exported is what --json tells of a file.
+// exported is the --json output about a file.
 type exported struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
@@ -74,7 +74,7 @@ func (c *RequestsExportCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	})
 }
 
-// counting counts what is written, and tells it now and then.
+// counting counts what is written, and reports it from time to time.
 type counting struct {
 	to   io.Writer
 	tell io.Writer // nil: nobody
@@ -83,7 +83,7 @@ type counting struct {
 	full bool // it could not be written
 }
 
-// tellEvery is how often long work says how far it is.
+// tellEvery is how often long operations report progress.
 const tellEvery = 5 * time.Second
 
 func (c *counting) Write(p []byte) (n int, err error) {

@@ -34,7 +34,7 @@ func (c *RequestsUntagCmd) Run(ctx context.Context, t *server.Terminal, r *Reque
 	return r.retag(ctx, t, c.Event, c.Tags, (*client.Client).Untag)
 }
 
-// event connects, and finds the event that a word means.
+// event connects, and finds the event that a word names.
 func (r *RequestsCmd) event(ctx context.Context, word string) (at *client.Client, id string, err error) {
 	if at, _, err = r.connect(); err != nil {
 		return nil, "", err
@@ -43,7 +43,7 @@ func (r *RequestsCmd) event(ctx context.Context, word string) (at *client.Client
 	return at, id, err
 }
 
-// retag changes the tags of an event one by one, and tells those that it has then.
+// retag changes the tags of an event one by one, and prints the result.
 func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string, tags []string, change func(*client.Client, context.Context, string, string, string) ([]string, error)) error {
 	at, event, err := r.event(ctx, word)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *RequestsUnignoreCmd) Run(ctx context.Context, t *server.Terminal, r *Re
 	})
 }
 
-// mark changes an event and says so.
+// mark changes an event and reports it.
 func (r *RequestsCmd) mark(ctx context.Context, t *server.Terminal, word, said string, change func(*client.Client, string) (api.Event, error)) error {
 	at, event, err := r.event(ctx, word)
 	if err != nil {

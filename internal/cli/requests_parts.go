@@ -11,10 +11,10 @@ import (
 	"hookglass/internal/coding"
 )
 
-// maxPartText bounds the text of a part that is shown with it.
+// maxPartText bounds the text of a part that is shown.
 const maxPartText = 2 << 10
 
-// partsOf are the parts of a multipart body, as far as they can be read.
+// partsOf returns the parts of a multipart body, as far as they can be read.
 func partsOf(e api.EventDetail) (all []coding.Part) {
 	body, of := bodyOf(e)
 	if plain, ok := coding.Beginning(body, of, maxUnpacked); ok {
@@ -26,11 +26,11 @@ func partsOf(e api.EventDetail) (all []coding.Part) {
 	return all
 }
 
-// bodyOf are the bytes of a body, and how they were compressed, as far as that is known.
+// bodyOf returns the bytes of a body and its compression, if known.
 func bodyOf(e api.EventDetail) (body []byte, of string) {
 	body = []byte(deref(e.Body))
 	if e.BodyEncoding == "base64" {
-		body, _ = base64.StdEncoding.DecodeString(deref(e.Body)) // as far as it is: the server encoded it
+		body, _ = base64.StdEncoding.DecodeString(deref(e.Body)) // the server's encoding is valid
 	}
 	var headers hookglass.Headers
 	for _, h := range e.HeaderList {
@@ -39,17 +39,17 @@ func bodyOf(e api.EventDetail) (body []byte, of string) {
 	return body, coding.Of(headers)
 }
 
-// unpacked is the text that a body was compressed from, and how it was.
+// unpacked returns the decompressed text of a body, and its compression.
 func unpacked(e api.EventDetail) (text, of string, ok bool) {
 	body, of := bodyOf(e)
 	plain, err := coding.Decoded(body, of, maxUnpacked)
 	return string(plain), of, of != "" && err == nil && utf8.Valid(plain)
 }
 
-// maxUnpacked bounds what a body is decompressed to: a few bytes may be very many.
+// maxUnpacked bounds a decompressed body: a few bytes may expand to very many.
 const maxUnpacked = 32 << 20
 
-// listed tells of the parts of a body, with the text of those that have little.
+// listed describes the parts of a body, with the text of short ones.
 func listed(parts []coding.Part) string {
 	var b strings.Builder
 	fmt.Fprint(&b, "\nParts\n")

@@ -10,7 +10,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// pasted writes what sends a request again, in a language.
+// pasted writes code that sends a request again, in a language.
 func pasted(t *server.Terminal, e api.EventDetail, language string) error {
 	if e.Type == "email" {
 		return outcome{exitUsage, "--as writes what sends a webhook again, and this is a mail; --body writes the whole message"}

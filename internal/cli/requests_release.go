@@ -28,7 +28,7 @@ func (c *RequestsReleaseCmd) Help() string {
   hookglass requests releases latest -e ep_…`
 }
 
-// Run implements the command. It fails when the mail was not sent, or when nobody knows.
+// Run implements the command. It fails if the mail was not sent, or if that is unknown.
 func (c *RequestsReleaseCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	at, event, err := r.event(ctx, c.Event)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *RequestsReleaseCmd) Run(ctx context.Context, t *server.Terminal, r *Req
 	return err
 }
 
-// relaySaid is the relay's answer, a dash without one.
+// relaySaid returns the relay's answer, or a dash.
 func relaySaid(r api.Release) string {
 	if r.RelayCode == nil {
 		return "-"

@@ -54,7 +54,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	}
 	waiting, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	// As in tail, a server that was never there is most likely named wrongly.
+	// As in tail: if the server was never reached, its address is probably wrong.
 	var unreachable *url.Error
 	if _, err = from.Endpoint(waiting, r.Endpoint); errors.As(err, &unreachable) && waiting.Err() == nil {
 		return err
@@ -73,7 +73,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 			break
 		}
 		if gone := new(client.Error); errors.As(err, &gone) && gone.Code == hookglass.CodeNotFound {
-			continue // it was deleted at once
+			continue // it was deleted already
 		}
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	return outcome{exitTimeout, text}
 }
 
-// part is what the flags ask to print of an event; ok is false when the event has no such part.
+// part returns what the flags ask to print of an event; ok is false if the event has no such part.
 func (c *RequestsWaitCmd) part(e api.EventDetail) (text string, ok bool) {
 	var found []string
 	switch {

@@ -92,7 +92,7 @@ func printProfile(w io.Writer, p api.RetryProfile) error {
 	return printHabits(w, p)
 }
 
-// printHabits prints what the sender does from attempt to attempt, and what it says that it does.
+// printHabits prints how the sender retried, and what it documents.
 func printHabits(w io.Writer, p api.RetryProfile) error {
 	s := p.Summary
 	if g := s.GaveUpAfter; g != nil {
@@ -122,10 +122,10 @@ func printHabits(w io.Writer, p api.RetryProfile) error {
 	return nil
 }
 
-// chartWidth is how many characters a delivery's time takes.
+// chartWidth is the width of a delivery's timeline in characters.
 const chartWidth = 60
 
-// printGroup prints a delivery and when its attempts came, as a line in which each is at its place.
+// printGroup prints a delivery with its attempts on a timeline.
 func printGroup(w io.Writer, g api.AttemptGroup) {
 	name := g.Identity[:min(8, len(g.Identity))]
 	if g.DeliveryID != nil {
@@ -138,7 +138,7 @@ func printGroup(w io.Writer, g api.AttemptGroup) {
 		at := 0
 		if whole := last.Sub(first); whole > 0 {
 			at = int(float64(chartWidth-1) * float64(a.ReceivedAt.Sub(first)) / float64(whole))
-			at = min(max(at, 0), chartWidth-1) // the clock may have been set between two
+			at = min(max(at, 0), chartWidth-1) // the clock may have been set in between
 		}
 		line[at] = markOf(a)
 	}
@@ -152,7 +152,7 @@ func printGroup(w io.Writer, g api.AttemptGroup) {
 	}
 }
 
-// markOf is an attempt in one character: taken, refused, or without an answer.
+// markOf returns one character for an attempt: accepted, refused, or without an answer.
 func markOf(a api.RetryAttempt) rune {
 	switch {
 	case a.Status == nil:
@@ -163,7 +163,7 @@ func markOf(a api.RetryAttempt) rune {
 	return '×'
 }
 
-// shownChanges bounds the names that are printed of one attempt.
+// shownChanges bounds the printed changes of an attempt.
 const shownChanges = 6
 
 func changed(a api.RetryAttempt) string {
@@ -189,7 +189,7 @@ func between(low, high int) string {
 	return fmt.Sprintf("%d to %d", low, high)
 }
 
-// lasting is a duration as people say it.
+// lasting formats a duration for people.
 func lasting(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {

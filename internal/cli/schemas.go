@@ -31,7 +31,7 @@ type SchemasCmd struct {
 
 // Run implements the command.
 func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
-	if c.Flag != "" && c.EventType == "" { // the only word is the type
+	if c.Flag != "" && c.EventType == "" { // with the flag, the only word is the type
 		c.Endpoint, c.EventType = "", c.Endpoint
 	}
 	var err error

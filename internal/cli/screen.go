@@ -17,19 +17,19 @@ import (
 	"hookglass/internal/server"
 )
 
-// screen shows what a listener does: events on stdout, one a line, and everything else on stderr. On a terminal some
-// lines at the bottom are drawn again and again: what is under way, and how it stands.
+// screen shows what a listener does: events on stdout, one per line, and everything else on stderr. On a terminal it
+// redraws some lines at the bottom: events under way, and totals.
 type screen struct {
 	mu       sync.Mutex
 	out, err io.Writer
-	lost     error // why lines did not get to out, since the first that did not
+	lost     error // the first error of writing to out
 	mode     string
 	bodies   bool
 	colour   bool
 
-	live      bool // lines at the bottom are kept
+	live      bool // there are lines at the bottom
 	width     func() int
-	drawn     int // of them
+	drawn     int // how many are drawn
 	asking    bool
 	state     string
 	underWay  []*api.TunnelRequest
@@ -40,7 +40,7 @@ type screen struct {
 // maxUnderWay bounds the lines at the bottom.
 const maxUnderWay = 5
 
-// screen finds out what stdout and stderr are, and what is wanted on them.
+// screen determines what stdout and stderr are, and what to show on them.
 func (c *ListenCmd) screen(t *server.Terminal) *screen {
 	s := &screen{out: t.Out, err: t.Err, mode: c.Output, bodies: c.ShowBody, state: "connecting"}
 	terminal := isTerminal(t.Out) && isTerminal(t.Err) && os.Getenv("TERM") != "dumb"
@@ -54,7 +54,7 @@ func (c *ListenCmd) screen(t *server.Terminal) *screen {
 		}
 	}
 	if s.mode == "tui" && !terminal {
-		s.mode = "compact" // there is nothing to draw on
+		s.mode = "compact" // stderr can not be redrawn
 	}
 	s.live = s.mode == "tui"
 	s.colour = isTerminal(t.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.mode != "json"
@@ -62,7 +62,7 @@ func (c *ListenCmd) screen(t *server.Terminal) *screen {
 	return s
 }
 
-// introduce tells where an endpoint receives and where its events go.
+// introduce prints the address of an endpoint and the targets of its events.
 func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	to := "shown here only"
 	if plan.Target != nil {
@@ -85,7 +85,7 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	}
 }
 
-// place is a target for people.
+// place formats a target for people.
 func place(to listen.Target) string {
 	if to.Command != "" {
 		return "exec: " + visible(strings.ReplaceAll(strings.TrimSpace(to.Command), "\n", "; "))
@@ -145,7 +145,7 @@ func (s *screen) tell(n listen.Note) {
 // status writes a line for people.
 func (s *screen) status(text string) { fmt.Fprintln(s.err, visible(text)) }
 
-// line is an event as JSON output has it.
+// line is the JSON output for an event.
 type line struct {
 	ID                string   `json:"id"`
 	EndpointID        string   `json:"endpoint_id"`
@@ -213,14 +213,14 @@ func (s *screen) event(d listen.Delivered) {
 	if s.bodies {
 		b.WriteString(indent("> ", bodyText(d.Event)))
 	}
-	if s.bodies || d.Command { // what a command prints is for whoever runs it
+	if s.bodies || d.Command { // always show the output of a command
 		b.WriteString(indent("< ", text(d.Body, d.Size, d.Truncated)) + indent("! ", d.Stderr))
 	}
 	_, err := io.WriteString(s.out, b.String())
 	s.wrote(err)
 }
 
-// wrote takes note of a line that could not be written: events are delivered all the same, and in the end it counts.
+// wrote records an error of writing a line: delivery continues, and the command fails in the end.
 func (s *screen) wrote(err error) {
 	if err != nil && s.lost == nil {
 		s.lost = fmt.Errorf("not all events were printed: %w", err)
@@ -261,7 +261,7 @@ func (s *screen) object(d listen.Delivered) {
 	s.wrote(writeJSON(s.out, l))
 }
 
-// ask asks whether to deliver what was missed. It is for a terminal.
+// ask asks on a terminal whether to deliver missed events.
 func (s *screen) ask(ctx context.Context, in io.Reader, n int) bool {
 	s.mu.Lock()
 	s.clear()
@@ -276,7 +276,7 @@ func (s *screen) ask(ctx context.Context, in io.Reader, n int) bool {
 	return ok && (said == "" || strings.EqualFold(said, "y") || strings.EqualFold(said, "yes"))
 }
 
-// end tells what was done in all, and why it was not all printed.
+// end prints the totals, and returns the error if something was not printed.
 func (s *screen) end(sum listen.Summary) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,7 +303,7 @@ func (s *screen) end(sum listen.Summary) error {
 	return s.lost
 }
 
-// clear takes the lines at the bottom away.
+// clear removes the lines at the bottom.
 func (s *screen) clear() {
 	if s.drawn == 0 {
 		return
@@ -316,7 +316,7 @@ func (s *screen) clear() {
 	s.drawn = 0
 }
 
-// draw puts them there.
+// draw draws them.
 func (s *screen) draw() {
 	if !s.live || s.asking {
 		return
@@ -342,8 +342,7 @@ func (s *screen) draw() {
 	s.drawn = len(lines)
 }
 
-// clipped is the beginning of a line that takes so many columns of a terminal at most. A longer one would go on in the
-// next, and not be taken away whole.
+// clipped cuts a line to a number of terminal columns. A longer line would wrap, and would not be removed completely.
 func clipped(l string, columns int) string {
 	for i, r := range l {
 		columns--
@@ -371,7 +370,7 @@ func pathOf(e *api.TunnelRequest) string {
 	return e.Path
 }
 
-// eventName is the provider and the type of an event, as far as they are known.
+// eventName returns the provider and the type of an event, as far as known.
 func eventName(e *api.TunnelRequest) string {
 	name := e.DetectedProvider
 	if name == "unknown" {
@@ -383,7 +382,7 @@ func eventName(e *api.TunnelRequest) string {
 	return strings.TrimSpace(name)
 }
 
-// milliseconds is a time as short as it can be read.
+// milliseconds formats a duration briefly.
 func milliseconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%dms", d.Milliseconds())
@@ -391,10 +390,10 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%ds", int(d.Seconds()))
 }
 
-// span is a time for people: 2m13s.
+// span formats a duration for people: 2m13s.
 func span(d time.Duration) string { return d.Round(time.Second).String() }
 
-// plural is a number with the form of its noun that fits it.
+// plural returns a number with the matching form of its noun.
 func plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -402,7 +401,7 @@ func plural[N int | int64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// maxShownBody bounds a body that is shown.
+// maxShownBody bounds a displayed body.
 const maxShownBody = 2 << 10
 
 func bodyText(e *api.TunnelRequest) string {
@@ -413,8 +412,8 @@ func bodyText(e *api.TunnelRequest) string {
 	return text(body, int64(len(body)), false)
 }
 
-// text is a body as it is safe for a terminal. size is the length of the whole body in bytes; body is only its
-// beginning when truncated.
+// text makes a body safe for a terminal. size is the length of the whole body in bytes; with truncated, body is only
+// its beginning.
 func text(body []byte, size int64, truncated bool) string {
 	if len(body) > maxShownBody {
 		body, truncated = body[:maxShownBody], true

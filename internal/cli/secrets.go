@@ -36,8 +36,8 @@ func (c *SecretsCmd) at(ctx context.Context) (at *client.Client, workspace int64
 	return at, workspace, err
 }
 
-// onlyWorkspace is the workspace of all that a token sees. Of several none is guessed: a secret in another is one that
-// no step finds.
+// onlyWorkspace returns the workspace if the token sees only one. It does not guess among several: a secret in the
+// wrong one would not be found by any step.
 func onlyWorkspace(ctx context.Context, from *client.Client) (int64, error) {
 	endpoints, err := from.Endpoints(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func onlyWorkspace(ctx context.Context, from *client.Client) (int64, error) {
 	return 0, outcome{exitUsage, "there are endpoints in several workspaces: name one with --workspace, of " + strings.Trim(fmt.Sprint(ids), "[]")}
 }
 
-// named is the secret that a word means, its name or its id. Where there is none it has no id.
+// named returns the secret with a name or id. If there is none, its id is empty.
 func (c *SecretsCmd) named(ctx context.Context, word string) (at *client.Client, workspace int64, secret api.ActionSecret, err error) {
 	at, workspace, err = c.at(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (*SecretsSetCmd) Help() string {
 The value is never a word of the command, which other users can see, and nothing shows it again.`
 }
 
-// maxSecret bounds what is read for a value. The server takes less.
+// maxSecret bounds the input for a value. The server accepts less.
 const maxSecret = 1 << 16
 
 // Run implements the command.
@@ -130,7 +130,7 @@ func (r *SecretsSetCmd) Run(ctx context.Context, t *server.Terminal, c *SecretsC
 	switch {
 	case value == "":
 		return outcome{exitUsage, "there is no value in what was given"}
-	case !utf8.ValidString(value): // in JSON it would be another
+	case !utf8.ValidString(value): // JSON could not express it
 		return outcome{exitUsage, "a secret must be text in UTF-8"}
 	}
 	done := "Changed"
@@ -172,7 +172,7 @@ func (r *SecretsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Secre
 	})
 }
 
-// secretNames are the names of the secrets of the workspace that the token of login, or of the environment, sees.
+// secretNames returns the names of the secrets in the current token's workspace.
 func secretNames(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -70,7 +70,7 @@ func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *Signa
 	if s.Secret, err = secretOf(t, s.Secret); err != nil {
 		return err
 	}
-	if !utf8.ValidString(s.Secret) { // in JSON it would be another
+	if !utf8.ValidString(s.Secret) { // JSON could not express it
 		return outcome{exitUsage, "a secret must be text in UTF-8"}
 	}
 	set, err := s.set(ctx, to, c.Endpoint)
@@ -83,7 +83,7 @@ func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *Signa
 	})
 }
 
-// secretOf is what a flag says, or what standard input holds where the flag is a dash.
+// secretOf returns the value of a flag, or standard input if that is a dash.
 func secretOf(t *server.Terminal, flag string) (string, error) {
 	if flag != "-" {
 		return flag, nil
@@ -92,7 +92,7 @@ func secretOf(t *server.Terminal, flag string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), err
 }
 
-// set changes the config of the provider, or makes it where there is none.
+// set updates the config of the provider, or creates it.
 func (s *SignaturesSetCmd) set(ctx context.Context, to *client.Client, endpoint string) (api.SignatureConfig, error) {
 	there, err := configOf(ctx, to, endpoint, s.Provider)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *SignaturesSetCmd) set(ctx context.Context, to *client.Client, endpoint 
 	return to.UpdateSignatureConfig(ctx, endpoint, there.ID, api.SignatureConfigChange{Secret: api.Some(s.Secret), KeepPrevious: api.Some(s.KeepPrevious), Enabled: api.Some(true)})
 }
 
-// configOf is the endpoint's config of a provider, with the id 0 where there is none.
+// configOf returns the endpoint's config of a provider, with id 0 if there is none.
 func configOf(ctx context.Context, from *client.Client, endpoint, provider string) (api.SignatureConfig, error) {
 	all, err := from.SignatureConfigs(ctx, endpoint)
 	for _, one := range all {
@@ -115,7 +115,7 @@ func configOf(ctx context.Context, from *client.Client, endpoint, provider strin
 	return api.SignatureConfig{}, err
 }
 
-// existing connects and finds the config of a provider whose signatures are checked.
+// existing connects and returns the existing config of a provider.
 func (c *SignaturesCmd) existing(ctx context.Context, provider string) (at *client.Client, there api.SignatureConfig, err error) {
 	if at, _, err = c.connect(); err != nil {
 		return nil, there, err

@@ -49,7 +49,7 @@ func (*TargetsListCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCm
 	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "GETS", "PENDING", "FAILURES", "URL"}, rows))
 }
 
-// targetState is a target's state in a word.
+// targetState returns a target's state in a word.
 func targetState(t api.ForwardingTarget) string {
 	switch {
 	case !t.Enabled:
@@ -60,7 +60,7 @@ func targetState(t api.ForwardingTarget) string {
 	return "enabled"
 }
 
-// targetRate is how fast a target is sent to at most, as people type it.
+// targetRate is a rate limit as users type it.
 type targetRate struct {
 	limit  int64 // 0: none
 	period string
@@ -84,7 +84,7 @@ func (r *targetRate) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// fields are those of the target; nil leaves them out.
+// fields returns the target's fields for the rate; a nil rate leaves them out.
 func (r *targetRate) fields() (limit api.Optional[int64], period api.Optional[string]) {
 	switch {
 	case r == nil:
@@ -95,7 +95,7 @@ func (r *targetRate) fields() (limit api.Optional[int64], period api.Optional[st
 	return api.Some(r.limit), api.Some(r.period)
 }
 
-// maxRate is a target's bound as people read it.
+// maxRate formats a target's rate limit.
 func maxRate(t api.ForwardingTarget) string {
 	if t.RateLimit == nil || t.RatePeriod == nil {
 		return "-"
@@ -103,7 +103,7 @@ func maxRate(t api.ForwardingTarget) string {
 	return strconv.Itoa(*t.RateLimit) + " a " + *t.RatePeriod
 }
 
-// gets is which events go to a target, as people read it.
+// gets describes which events a target gets.
 func gets(t api.ForwardingTarget) string {
 	if t.When == nil {
 		return "all"
@@ -111,7 +111,7 @@ func gets(t api.ForwardingTarget) string {
 	return *t.When
 }
 
-// pending is how many deliveries wait for a target. A server of an earlier build does not say it.
+// pending returns how many deliveries wait for a target, which servers of earlier versions do not report.
 func pending(t api.ForwardingTarget) string {
 	switch {
 	case t.Pending == nil:
@@ -205,7 +205,7 @@ func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	})
 }
 
-// change changes a target and says what became of it.
+// change updates a target and reports the result.
 func (c *TargetsCmd) change(ctx context.Context, t *server.Terminal, id int64, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string) error {
 	at, _, err := c.connect()
 	if err != nil {

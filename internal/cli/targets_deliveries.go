@@ -33,7 +33,7 @@ It can be sent elsewhere, too:
     $(hookglass targets deliveries 1 -e ep_… --status failed --since 2h --limit 1000 --ids)`
 }
 
-// deliveriesAtOnce is how many the API gives at a time.
+// deliveriesAtOnce is the page size of the API.
 const deliveriesAtOnce = 100
 
 // Run implements the command.
@@ -75,7 +75,7 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 	})
 }
 
-// find reads as many pages as it takes.
+// find reads as many pages as needed.
 func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, endpoint string) (found []api.Delivery, err error) {
 	list := from.TargetDeliveries
 	if r.Status == string(hookglass.ForwardFailed) {
@@ -88,7 +88,7 @@ func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, en
 		}
 		for _, d := range page.Data {
 			if r.Since > 0 && time.Since(d.CreatedAt.Time) > r.Since {
-				return found, nil // all that follow are older
+				return found, nil // all later ones are older
 			}
 			if r.Status != "" && d.Status != r.Status {
 				continue

@@ -4,7 +4,7 @@ package cli
 
 import "os"
 
-// isTerminal reports whether a person sees what is written, or types what is read.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := fileOf(stream)
 	if !ok {
@@ -14,5 +14,5 @@ func isTerminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// terminalWidth is how many columns there are.
+// terminalWidth returns the number of columns.
 func terminalWidth(any) int { return 80 }

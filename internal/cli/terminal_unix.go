@@ -4,13 +4,13 @@ package cli
 
 import "golang.org/x/sys/unix"
 
-// isTerminal reports whether a person sees what is written, or types what is read.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	_, ok := windowSize(stream)
 	return ok
 }
 
-// terminalWidth is how many columns there are.
+// terminalWidth returns the number of columns.
 func terminalWidth(stream any) int {
 	if size, ok := windowSize(stream); ok && size.Col > 0 {
 		return int(size.Col)

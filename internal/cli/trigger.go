@@ -35,7 +35,7 @@ func (c *TriggerCmd) Help() string {
   hookglass trigger stripe.invoice.payment_failed --secret whsec_… --to http://localhost:3000/hooks`
 }
 
-// triggerTimeout is for a local handler to answer.
+// triggerTimeout is how long a local handler may take to answer.
 const triggerTimeout = 30 * time.Second
 
 // Validate says what is wrong with the flags together.
@@ -95,8 +95,8 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	})
 }
 
-// sampleOf is the provider and the event that a word means. One that names no provider is the event of the only one
-// that has it: payment_intent.succeeded, as the provider's own command line takes it.
+// sampleOf returns the provider and the event that a word means. Without a provider it is the only provider's event of
+// that name, such as payment_intent.succeeded, as the provider's own CLI has it.
 func sampleOf(word string) (name, event string) {
 	name, event, _ = strings.Cut(word, ".")
 	var of []string
@@ -131,7 +131,7 @@ type listedSample struct {
 	EventType string `json:"event_type"`
 }
 
-// send signs the sample here and sends it, for a handler on this machine.
+// send signs the sample here and sends it to a handler on this machine.
 func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event string) error {
 	now := time.Now()
 	out, err := provider.Sample(name, event, c.To)
@@ -140,7 +140,7 @@ func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event s
 	}
 	found := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
 	if fresh, _, err := provider.Regenerate(out, found, nil, provider.NewIdentity()); err == nil {
-		out = fresh // a form keeps the ids of the sample
+		out = fresh // forms keep the ids of the sample
 	}
 	if c.Secret != "" {
 		if out, err = provider.Sign(out, provider.Config{Provider: name, Secrets: []string{c.Secret}}, now); err != nil {
@@ -163,13 +163,13 @@ func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event s
 	return nil
 }
 
-// triggered is what a handler answered.
+// triggered is the answer of a handler.
 type triggered struct {
 	Sample     string `json:"sample"`
 	URL        string `json:"url"`
 	StatusCode int    `json:"status_code"`
 	Body       string `json:"body"`
-	Truncated  bool   `json:"body_truncated,omitempty"` // it goes on
+	Truncated  bool   `json:"body_truncated,omitempty"` // the body is longer
 	DurationMS int64  `json:"duration_ms"`
 }
 

@@ -7,12 +7,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// early are the flags that people write before the command too, since many commands have them. The value says whether
-// one takes the next word.
+// early are the common flags that people also write before the command. The value says whether the flag takes the next
+// word.
 var early = map[string]bool{"json": false, "server": true, "token": true}
 
-// arrange puts the words of a command line into the order in which the grammar has them: flags that stand before the
-// command go behind it, and words that people try on a program that they do not know get their usual meaning.
+// arrange reorders the words of a command line to fit the grammar: flags before the command move behind it, and words
+// that people commonly try on an unknown program get their usual meaning.
 func arrange(root *kong.Node, args []string) []string {
 	if len(args) == 0 {
 		return []string{"--help"}
@@ -42,8 +42,7 @@ func arrange(root *kong.Node, args []string) []string {
 	return slices.Concat(words[:behind], listing(command, words[behind:]), flags, words[behind:])
 }
 
-// listing is the word list where a command of several, named alone with flags, has it: that is what people want to see
-// first.
+// listing returns the word list if a group of commands is named alone with flags: listing is what people usually want.
 func listing(command *kong.Node, rest []string) []string {
 	at := slices.IndexFunc(command.Children, func(c *kong.Node) bool { return c.Name == "list" })
 	if at < 0 {
@@ -62,8 +61,8 @@ func listing(command *kong.Node, rest []string) []string {
 	return []string{"list"}
 }
 
-// descend follows words into the tree of commands. It returns the command that they name, the flag that waits for the
-// next word, if one does, and the number of words up to the command's name.
+// descend follows words into the tree of commands. It returns the command that they name, the flag that still needs a
+// value, if any, and the number of words up to the command's name.
 func descend(node *kong.Node, words []string) (command *kong.Node, waiting *kong.Flag, behind int) {
 	for i, w := range words {
 		if waiting != nil {
@@ -86,7 +85,7 @@ func descend(node *kong.Node, words []string) (command *kong.Node, waiting *kong
 	return node, waiting, behind
 }
 
-// flagNamed is the flag of a command that a word means, long or short.
+// flagNamed returns the flag of a command that a word means, long or short.
 func flagNamed(node *kong.Node, word string) *kong.Flag {
 	for _, group := range node.AllFlags(false) {
 		for _, f := range group {
