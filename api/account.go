@@ -2,8 +2,8 @@ package api
 
 import "hookglass"
 
-// Verification is the answer of GET /auth/verify: who the token's user is, at the described top level and in
-// the envelope that other clients read.
+// Verification is the answer of GET /auth/verify: the token's user, both at the described top level and in the envelope
+// that other clients read.
 type Verification struct {
 	Identity
 	Data Identity `json:"data"`
@@ -22,14 +22,14 @@ type User struct {
 	Name  string `json:"name" example:"Ada"`
 }
 
-// Account owns workspaces and is what a plan applies to.
+// Account owns workspaces; a plan applies to an account.
 type Account struct {
 	ID   int64  `json:"id" example:"1"`
 	Name string `json:"name" example:"Example Ltd"`
 	Plan string `json:"plan" enum:"free,pro,team,business" example:"business"`
 }
 
-// FromIdentity writes a user and an account.
+// FromIdentity converts a user and an account.
 func FromIdentity(u hookglass.User, a hookglass.Account) Verification {
 	id := Identity{
 		User:    User{ID: u.ID, Email: u.Email, Name: u.Name},

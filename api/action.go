@@ -20,7 +20,7 @@ type Action struct {
 	UpdatedAt     Time              `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// ActionDetail is an action with what it did last.
+// ActionDetail is an action with its latest runs.
 type ActionDetail struct {
 	Action
 	RecentRuns []ActionRun `json:"recent_runs" doc:"The last 10, newest first."`
@@ -60,7 +60,7 @@ type CreateAction struct {
 	EndpointAction *NewAction `json:"endpoint_action,omitempty" required:"true"`
 }
 
-// NewAction is what a new action shall be.
+// NewAction describes a new action.
 type NewAction struct {
 	_             struct{}                    `additionalProperties:"false"`
 	Name          Optional[string]            `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Tell the CRM"`
@@ -71,7 +71,7 @@ type NewAction struct {
 	Steps         Optional[[]NewStep]         `json:"steps,omitzero" example:"[{\"step_type\":\"tag\",\"name\":\"Mark\",\"config\":{\"tag\":\"pushed\"}}]"`
 }
 
-// NewStep is what a step shall be.
+// NewStep describes a step.
 type NewStep struct {
 	_             struct{}              `additionalProperties:"false"`
 	ReferenceKey  Optional[string]      `json:"reference_key,omitzero" null:"true" pattern:"^[A-Za-z_][A-Za-z0-9_-]{0,63}$" doc:"Derived from the name when omitted. In a change it says which step this is." example:"mark"`
@@ -89,7 +89,7 @@ type UpdateAction struct {
 	EndpointAction *ActionChange `json:"endpoint_action,omitempty" required:"true"`
 }
 
-// ActionChange names what to change; what is absent stays.
+// ActionChange lists the fields to change; absent ones stay.
 type ActionChange struct {
 	_             struct{}                    `additionalProperties:"false"`
 	Name          Optional[string]            `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Tell the CRM"`
@@ -100,7 +100,7 @@ type ActionChange struct {
 	Steps         Optional[[]NewStep]         `json:"steps,omitzero" doc:"Replaces all. A step with the reference_key of one that there is keeps it." example:"[{\"reference_key\":\"mark\",\"step_type\":\"tag\",\"name\":\"Mark\",\"config\":{\"tag\":\"pushed\"}}]"`
 }
 
-// FromAction writes an action.
+// FromAction converts an action.
 func FromAction(a hookglass.Action) Action {
 	out := Action{
 		ID: a.ID, EndpointID: string(a.EndpointID), Name: a.Name, Enabled: a.Enabled, FailurePolicy: string(a.FailurePolicy), Position: a.Position,
@@ -145,13 +145,13 @@ type ActionRun struct {
 	DurationMS  *int64          `json:"duration_ms" example:"100"`
 }
 
-// ActionTrigger is whether the trigger conditions matched, and each of them.
+// ActionTrigger is the result of the trigger conditions, overall and of each.
 type ActionTrigger struct {
 	Matched    bool                    `json:"matched" example:"true"`
 	Conditions []ActionConditionResult `json:"conditions"`
 }
 
-// ActionConditionResult is what became of one condition.
+// ActionConditionResult is the result of one condition.
 type ActionConditionResult struct {
 	ActionCondition
 	Actual  *string          `json:"actual" doc:"What it was compared with, cut when long; null: there was no such value." example:"push"`
@@ -159,7 +159,7 @@ type ActionConditionResult struct {
 	Error   *DeliveryFailure `json:"error" doc:"Why it could not be evaluated; then it does not match."`
 }
 
-// ActionRunStep is what became of one step.
+// ActionRunStep is the result of one step.
 type ActionRunStep struct {
 	ReferenceKey string           `json:"reference_key" example:"tell_crm"`
 	StepType     string           `json:"step_type" enum:"forward,notify,tag,ignore,transform,http_request" example:"http_request"`
@@ -173,7 +173,7 @@ type ActionRunStep struct {
 	Truncated    bool             `json:"truncated" doc:"The summary leaves something out." example:"false"`
 }
 
-// FromActionRun writes a run.
+// FromActionRun converts a run.
 func FromActionRun(r hookglass.ActionRun) ActionRun {
 	out := ActionRun{
 		ID: r.ID, ActionID: r.ActionID, EndpointID: string(r.EndpointID), EventID: string(r.EventID), ParentRunID: nonzero(r.ParentID), Status: string(r.Status),
@@ -200,7 +200,7 @@ func FromActionRun(r hookglass.ActionRun) ActionRun {
 	return out
 }
 
-// FromTrigger writes the result of trigger conditions.
+// FromTrigger converts the result of trigger conditions.
 func FromTrigger(t hookglass.TriggerResult) ActionTrigger {
 	out := ActionTrigger{Matched: t.Matched, Conditions: make([]ActionConditionResult, len(t.Conditions))}
 	for i, c := range t.Conditions {
@@ -228,7 +228,7 @@ type RerunAction struct {
 	Run *NewRerun `json:"run,omitempty" required:"true"`
 }
 
-// NewRerun says what to run an action on.
+// NewRerun selects what to run an action on.
 type NewRerun struct {
 	_           struct{}         `additionalProperties:"false"`
 	EventID     Optional[string] `json:"event_id,omitzero" doc:"The captured event; it may be left out where a parent is named." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
@@ -241,7 +241,7 @@ type PreviewAction struct {
 	Preview *NewPreview `json:"preview,omitempty" required:"true"`
 }
 
-// NewPreview says what to preview an action on.
+// NewPreview selects what to preview an action on.
 type NewPreview struct {
 	_              struct{}         `additionalProperties:"false"`
 	IngressEventID Optional[string] `json:"ingress_event_id,omitzero" required:"true" doc:"A captured event of the endpoint." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
@@ -316,7 +316,7 @@ type BacktestStep struct {
 	Error        *DeliveryFailure `json:"error"`
 }
 
-// BacktestDifference is a place where what a step makes differs.
+// BacktestDifference is a place where the results of a step differ.
 type BacktestDifference struct {
 	Step      string          `json:"step" example:"shape"`
 	Path      string          `json:"path" doc:"An RFC 6901 pointer." example:"/id"`

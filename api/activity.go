@@ -22,7 +22,7 @@ type ActivityCount struct {
 	Count int `json:"count" example:"1"`
 }
 
-// FromActivity writes a line of the feed.
+// FromActivity converts a line of the feed.
 func FromActivity(a hookglass.Activity) Activity {
 	out := Activity{
 		Type: string(a.Type), OccurredAt: Time{a.OccurredAt}, EndpointID: string(a.EndpointID),

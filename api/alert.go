@@ -17,7 +17,7 @@ type Alert struct {
 	UpdatedAt      Time      `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// AlertView is how an alert watches; each kind has its own fields.
+// AlertView is the configuration of an alert; each kind has its own fields.
 type AlertView struct {
 	WindowMinutes int64   `json:"window_minutes,omitempty" example:"10"`
 	Threshold     int64   `json:"threshold,omitempty" example:"5"`
@@ -34,7 +34,7 @@ type CreateAlert struct {
 	Alert *NewAlert `json:"alert,omitempty" required:"true"`
 }
 
-// NewAlert is what a new alert shall be.
+// NewAlert describes a new alert.
 type NewAlert struct {
 	_          struct{}                `additionalProperties:"false"`
 	Name       Optional[string]        `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"Deliveries fail"`
@@ -50,7 +50,7 @@ type UpdateAlert struct {
 	Alert *AlertChange `json:"alert,omitempty" required:"true"`
 }
 
-// AlertChange names what to change; what is absent stays, also within config.
+// AlertChange lists the fields to change; absent ones stay, also within config.
 type AlertChange struct {
 	_          struct{}                `additionalProperties:"false"`
 	Name       Optional[string]        `json:"name,omitzero" minLength:"1" maxLength:"200" example:"Deliveries fail"`
@@ -60,7 +60,7 @@ type AlertChange struct {
 	ChannelIDs Optional[[]string]      `json:"channel_ids,omitzero" maxItems:"20" doc:"All of them."`
 }
 
-// AlertSettings are how an alert watches; each kind has its own fields, and no others.
+// AlertSettings are the configuration of an alert; each kind has its own fields, and no others.
 type AlertSettings struct {
 	_             struct{}          `additionalProperties:"false"`
 	WindowMinutes Optional[int64]   `json:"window_minutes,omitzero" minimum:"1" maximum:"1440" doc:"missing_webhook, error_response and volume_spike: 1 to 1440." example:"10"`
@@ -72,7 +72,7 @@ type AlertSettings struct {
 	EventType     Optional[string]  `json:"event_type,omitzero" doc:"schema_drift: of this event type alone; of any when it is not given."`
 }
 
-// Incident is one time in which an alert was triggered.
+// Incident is a period in which an alert was triggered.
 type Incident struct {
 	ID         string  `json:"id" example:"inc_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	AlertID    string  `json:"alert_id" example:"alrt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
@@ -83,7 +83,7 @@ type Incident struct {
 	ResolvedAt *Time   `json:"resolved_at" doc:"null while it goes on." example:"2026-11-20T10:25:30.123456Z"`
 }
 
-// FromAlert writes an alert.
+// FromAlert converts an alert.
 func FromAlert(a hookglass.Alert) Alert {
 	channels := a.ChannelIDs
 	if channels == nil {
@@ -95,7 +95,7 @@ func FromAlert(a hookglass.Alert) Alert {
 	}
 }
 
-// FromIncident writes an incident of an alert.
+// FromIncident converts an incident of an alert.
 func FromIncident(alertID string, i hookglass.Incident) Incident {
 	return Incident{
 		ID: i.ID, AlertID: alertID, RequestID: nonzero(string(i.EventID)), Summary: i.Summary, Resolution: nonzero(i.Resolution),

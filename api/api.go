@@ -1,6 +1,5 @@
-// Package api is the JSON contract of the REST API: what is sent and what is answered, as structs, and how
-// the nouns of the service are written in them. It holds no logic and hides nothing; the server's edges and
-// the Go client share it.
+// Package api is the JSON contract of the REST API: the structs of requests and answers, and conversions from the
+// domain's types. It has no logic and hides nothing; the server's edges and the Go client share it.
 //
 // The tags doc, example, enum, format and the bounds describe a field in the OpenAPI description, and null:"true"
 // marks a field of a request that may be null.
@@ -17,7 +16,7 @@ import (
 	"hookglass"
 )
 
-// One is the envelope of a single thing.
+// One is the envelope of a single object.
 type One[T any] struct {
 	Data T `json:"data"`
 }
@@ -28,7 +27,7 @@ type List[T any] struct {
 	Meta Page `json:"meta"`
 }
 
-// Page says how a list goes on.
+// Page says how a list continues.
 type Page struct {
 	NextCursor *string `json:"next_cursor" doc:"Give it as cursor to get what follows; null at the end." example:"b2Zmc2V0OjI1"`
 }
@@ -45,7 +44,7 @@ type DeletedChannel struct {
 	References []Reference `json:"references,omitempty" doc:"The steps of actions that name the channel: they fail until they name another, or a channel takes its name."`
 }
 
-// DeletedNumber is the answer to a deletion of what has a number for an id.
+// DeletedNumber is the answer to a deletion of something with a numeric id.
 type DeletedNumber struct {
 	ID      int64 `json:"id" doc:"What was deleted." example:"7"`
 	Deleted bool  `json:"deleted" example:"true"`
@@ -71,7 +70,7 @@ type Reference struct {
 	Step       string `json:"step" doc:"The step's reference key."`
 }
 
-// FromStepReferences maps the steps that refer to something.
+// FromStepReferences converts the steps that refer to something.
 func FromStepReferences(by []hookglass.StepReference) []Reference {
 	references := make([]Reference, len(by))
 	for i, r := range by {
@@ -86,7 +85,7 @@ type FieldError struct {
 	Message string `json:"message" doc:"What is wrong with it." example:"is required"`
 }
 
-// Time is written as RFC 3339 in UTC with microseconds.
+// Time is formatted as RFC 3339 in UTC with microseconds.
 type Time struct{ time.Time }
 
 // MarshalJSON implements json.Marshaler.
@@ -97,7 +96,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Time) UnmarshalJSON(b []byte) error { return t.Time.UnmarshalJSON(b) }
 
-// String is the time as it is written.
+// String returns the time as it is formatted in JSON.
 func (t Time) String() string { return t.UTC().Format(hookglass.TimeLayout) }
 
 // at returns nil for the zero time.
@@ -108,17 +107,17 @@ func at(t time.Time) *Time {
 	return &Time{t}
 }
 
-// Optional is a field of a request that may be absent or null, which are different things in a change.
+// Optional is a field of a request that may be absent or null, which mean different things in a change.
 type Optional[T any] struct {
 	Value T
 	Set   bool // it was sent
 	Null  bool // as null
 }
 
-// Some is an optional field with a value.
+// Some returns an optional field with a value.
 func Some[T any](v T) Optional[T] { return Optional[T]{Value: v, Set: true} }
 
-// Maybe is an optional field with what v points to; nil leaves it out.
+// Maybe returns an optional field with the value that v points to, absent if v is nil.
 func Maybe[T any](v *T) (o Optional[T]) {
 	if v != nil {
 		o = Some(*v)
@@ -126,7 +125,7 @@ func Maybe[T any](v *T) (o Optional[T]) {
 	return o
 }
 
-// Null is an optional field that clears what it names.
+// Null returns an optional field that is null.
 func Null[T any]() Optional[T] { return Optional[T]{Set: true, Null: true} }
 
 // IsZero reports whether the field is left out.
@@ -140,7 +139,7 @@ func (o Optional[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o.Value)
 }
 
-// UnmarshalJSONFrom reads the value with the strictness of the decoder.
+// UnmarshalJSONFrom parses the value with the decoder's strictness.
 func (o *Optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	o.Set = true
 	if dec.PeekKind() == 'n' {
@@ -151,7 +150,7 @@ func (o *Optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return jsonv2.UnmarshalDecode(dec, &o.Value)
 }
 
-// nonzero returns nil for a zero value, where the contract has null.
+// nonzero returns nil for a zero value, if the contract has null for it.
 func nonzero[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -160,7 +159,7 @@ func nonzero[T comparable](v T) *T {
 	return &v
 }
 
-// Text is how JSON carries what a sender wrote: what hookglass.Readable makes of it.
+// Text converts captured text for JSON, as hookglass.Readable does.
 func Text(s string) string { return hookglass.Readable(s) }
 
 // Addresses are what the URLs and mail addresses of answers are built from.
@@ -169,7 +168,7 @@ type Addresses struct {
 	MailDomain string
 }
 
-// Shared is the address of a share link.
+// Shared returns the URL of a share link.
 func (a Addresses) Shared(secret string) string { return a.PublicURL + "/shared/" + secret }
 
 func (a Addresses) hook(id string) string { return fmt.Sprintf("%s/hooks/%s", a.PublicURL, id) }

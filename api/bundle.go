@@ -9,7 +9,7 @@ type CreateShareBundle struct {
 	Keep       []string `json:"keep,omitempty" maxItems:"100" doc:"What is left as it is: places likewise, or kinds (email, phone, card, iban, ip, jwt, token, name, address, birth, identifier, binary)." example:"[\"ip\"]"`
 }
 
-// BundlePreview says what would be replaced in a bundle, never by what or what it is.
+// BundlePreview lists what would be replaced in a bundle, without the values and their substitutes.
 type BundlePreview struct {
 	Requests []BundledRequest    `json:"requests"`
 	Replaced []BundleReplacement `json:"replaced"`
@@ -25,7 +25,7 @@ type BundledRequest struct {
 	Size      int     `json:"size" doc:"Bytes of the body." example:"1024"`
 }
 
-// BundleReplacement is one place at which something would be replaced.
+// BundleReplacement is one place of a replacement.
 type BundleReplacement struct {
 	RequestID string `json:"request_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	Pointer   string `json:"pointer" doc:"A JSON Pointer into the body, header:<name>, query:<name>, or the words body and path." example:"/data/object/customer_email"`

@@ -43,7 +43,7 @@ type CreateNotificationChannel struct {
 	NotificationChannel *NewNotificationChannel `json:"notification_channel,omitempty" required:"true"`
 }
 
-// NewNotificationChannel is what a new channel shall be.
+// NewNotificationChannel describes a new channel.
 type NewNotificationChannel struct {
 	_           struct{}                  `additionalProperties:"false"`
 	Name        Optional[string]          `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"Unique in its workspace; steps of actions may use it as well as the id." example:"On call"`
@@ -59,7 +59,7 @@ type UpdateNotificationChannel struct {
 	NotificationChannel *NotificationChannelChange `json:"notification_channel,omitempty" required:"true"`
 }
 
-// NotificationChannelChange names what to change; what is absent stays, also within config.
+// NotificationChannelChange lists the fields to change; absent ones stay, also within config.
 type NotificationChannelChange struct {
 	_       struct{}                  `additionalProperties:"false"`
 	Name    Optional[string]          `json:"name,omitzero" minLength:"1" maxLength:"200" example:"Night shift"`
@@ -80,7 +80,7 @@ type ChannelSettings struct {
 	Events     Optional[[]string] `json:"events,omitzero" enum:"webhook.received,email.received,forwarding.failed,alert.triggered" doc:"webhook: activity that is pushed to it: webhook.received, email.received, forwarding.failed, alert.triggered."`
 }
 
-// ChatID is text, or a number, which is taken as text.
+// ChatID is a string, or a number, which is converted to a string.
 type ChatID string
 
 // UnmarshalJSONFrom implements the decoder's interface.
@@ -90,7 +90,7 @@ func (c *ChatID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// textOrNumber reads text, or a number as text.
+// textOrNumber reads a string, or a number as a string.
 func textOrNumber(dec *jsontext.Decoder) (string, error) {
 	if k := dec.PeekKind(); k != '"' && k != '0' {
 		return "", errors.New("neither text nor a number")
@@ -99,14 +99,14 @@ func textOrNumber(dec *jsontext.Decoder) (string, error) {
 	return token.String(), err
 }
 
-// ChannelTest is what came of a test message.
+// ChannelTest is the result of a test message.
 type ChannelTest struct {
 	Delivered  bool             `json:"delivered" example:"true"`
 	StatusCode *int             `json:"status_code" doc:"That the channel answered; null for mail, and where no answer came." example:"200"`
 	Error      *DeliveryFailure `json:"error" doc:"null when there was a complete answer, whatever its status."`
 }
 
-// FromChannel writes a channel; problem is why nothing can be sent to its kind.
+// FromChannel converts a channel; problem is why nothing can be sent to its kind, or "".
 func FromChannel(c hookglass.Channel, problem string) NotificationChannel {
 	state := "active"
 	switch {

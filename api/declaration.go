@@ -9,8 +9,8 @@ type Declare struct {
 	DryRun      Optional[bool] `json:"dry_run,omitzero" doc:"Say what would change, and change nothing; default false." example:"true"`
 }
 
-// Declaration is what shall be there in one workspace: the content of an endpoints file, with its secrets put in. What
-// is not named of something stays as it is.
+// Declaration is the wanted state of a workspace: the content of an endpoints file with its secrets filled in. Anything
+// it does not name stays unchanged.
 type Declaration struct {
 	_         struct{}           `additionalProperties:"false"`
 	Version   Optional[int64]    `json:"version,omitzero" minimum:"1" maximum:"1" doc:"Of the form; 1." example:"1"`
@@ -20,9 +20,8 @@ type Declaration struct {
 	Endpoints []DeclaredEndpoint `json:"endpoints,omitempty" maxItems:"500" doc:"500 at most."`
 }
 
-// DeclaredEndpoint is an endpoint that shall be there, and what shall be there of it. custom_id says which it is, or id
-// for one that is there already. Without a name a new one is called by its custom_id. The workspace is that of the
-// declaration.
+// DeclaredEndpoint is the wanted state of an endpoint and its parts. It is identified by custom_id, or by id if it
+// exists already. A new one without a name is named like its custom_id. Its workspace is that of the declaration.
 type DeclaredEndpoint struct {
 	_  struct{}         `additionalProperties:"false"`
 	ID Optional[string] `json:"id,omitzero" doc:"Of an endpoint that is there already." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -35,7 +34,7 @@ type DeclaredEndpoint struct {
 	Alerts            []DeclaredAlert            `json:"alerts,omitempty" doc:"Each by its name."`
 }
 
-// DeclaredSignatureConfig is a config that shall be there.
+// DeclaredSignatureConfig is the wanted state of a signature config.
 type DeclaredSignatureConfig struct {
 	_        struct{}                 `additionalProperties:"false"`
 	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
@@ -44,7 +43,7 @@ type DeclaredSignatureConfig struct {
 	Options  Optional[GenericOptions] `json:"options,omitzero" doc:"With generic_hmac alone."`
 }
 
-// DeclaredForwardingTarget is a target that shall be there.
+// DeclaredForwardingTarget is the wanted state of a forwarding target.
 type DeclaredForwardingTarget struct {
 	_              struct{}         `additionalProperties:"false"`
 	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
@@ -57,7 +56,7 @@ type DeclaredForwardingTarget struct {
 	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
 }
 
-// DeclaredAlert is an alert that shall be there.
+// DeclaredAlert is the wanted state of an alert.
 type DeclaredAlert struct {
 	_        struct{}                `additionalProperties:"false"`
 	Name     Optional[string]        `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"Deliveries fail"`
@@ -67,14 +66,14 @@ type DeclaredAlert struct {
 	Channels Optional[[]string]      `json:"channels,omitzero" maxItems:"20" doc:"Notification channels of the workspace, by name or id."`
 }
 
-// Declared is what a declaration did, or would do.
+// Declared lists what a declaration changed, or would change.
 type Declared struct {
 	Applied bool             `json:"applied" doc:"false after a dry run." example:"true"`
 	Changed int              `json:"changed" doc:"How many of the changes are not unchanged, keep or release." example:"1"`
 	Changes []DeclaredChange `json:"changes"`
 }
 
-// DeclaredChange is what happens to one thing.
+// DeclaredChange is the change of one object.
 type DeclaredChange struct {
 	Op       string        `json:"op" enum:"create,update,unchanged,delete,keep,release" doc:"keep: no longer declared, and would be deleted with prune. release: no longer declared, but made by hand, so it stays." example:"update"`
 	Kind     string        `json:"kind" enum:"endpoint,signature_config,forwarding_target,action,alert" example:"endpoint"`
@@ -91,7 +90,7 @@ type FieldChange struct {
 	After  *string `json:"after" doc:"As JSON; null where there is none, and for secrets." example:"\"Payments, live\""`
 }
 
-// FromDeclared writes what a declaration did.
+// FromDeclared converts the changes of a declaration.
 func FromDeclared(changes []hookglass.DeclaredChange, dryRun bool) Declared {
 	out := Declared{Applied: !dryRun, Changes: make([]DeclaredChange, len(changes))}
 	for i, c := range changes {

@@ -33,14 +33,14 @@ type Endpoint struct {
 	TunnelKey      string         `json:"tunnel_key,omitempty" doc:"Reads and deletes the events of a temporary endpoint, as a bearer token. Only the answer that creates the endpoint has it."`
 }
 
-// ProviderConfig are the settings of how an endpoint treats what providers send.
+// ProviderConfig are the settings for how an endpoint treats providers' webhooks.
 type ProviderConfig struct {
 	_            struct{} `additionalProperties:"false"`
 	Handshake    *bool    `json:"handshake,omitempty" doc:"Whether a provider's handshakes are answered by themselves; default true." example:"true"`
 	ResponseMode string   `json:"response_mode,omitempty" enum:"static,tunnel" doc:"Whether the connected local machine's answer goes to the sender; default static." example:"static"`
 }
 
-// Response is an endpoint's custom answer. Body and header values may hold templates such as {{request.method}}.
+// Response is an endpoint's custom answer. Body and header values may contain templates such as {{request.method}}.
 type Response struct {
 	_       struct{}          `additionalProperties:"false"`
 	Status  *int              `json:"status,omitempty" minimum:"200" maximum:"599" doc:"Any status that ends a request; 200 when it is not given." example:"201"`
@@ -49,7 +49,7 @@ type Response struct {
 	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
 }
 
-// ResponseRule is the custom answer to those webhooks that a condition means.
+// ResponseRule is a custom answer to webhooks that match a condition.
 type ResponseRule struct {
 	_    struct{} `additionalProperties:"false"`
 	When string   `json:"when" minLength:"1" maxLength:"1000" doc:"Which webhooks: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, ignored, delivery or the time. Bodies of more than 1 MiB are not looked into." example:"method:GET path:/health"`
@@ -64,7 +64,7 @@ type TryRules struct {
 	Limit         Optional[int64]          `json:"limit,omitzero" minimum:"1" maximum:"100" doc:"How many of the last, 1 to 100; default 25." example:"25"`
 }
 
-// TriedRules is what past events would be answered if they came now. Nothing was stored or counted.
+// TriedRules is how past events would be answered now. Nothing was stored or counted.
 type TriedRules struct {
 	Evaluated int          `json:"evaluated" doc:"Events looked at." example:"25"`
 	Matched   int          `json:"matched" doc:"Of them, those that a rule would answer." example:"3"`
@@ -72,7 +72,7 @@ type TriedRules struct {
 	Events    []TriedEvent `json:"events" doc:"Newest first."`
 }
 
-// TriedEvent is what one event would be answered.
+// TriedEvent is how one event would be answered.
 type TriedEvent struct {
 	EventID     string     `json:"event_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	RequestedAt Time       `json:"requested_at" example:"2026-11-20T10:15:30.123456Z"`
@@ -83,13 +83,13 @@ type TriedEvent struct {
 	Status      *int       `json:"status" doc:"Of the answer; null where a script or a local machine would give it." example:"204"`
 }
 
-// ReplyRule is a rule that answers an event.
+// ReplyRule is a rule that determined the answer to an event.
 type ReplyRule struct {
 	Index int    `json:"index" doc:"Its place among response_rules, from 0." example:"0"`
 	When  string `json:"when" doc:"Its condition." example:"method:GET path:/health"`
 }
 
-// FromReplyRule writes a rule; nil is null.
+// FromReplyRule converts a rule; nil is null.
 func FromReplyRule(r *hookglass.ReplyRule) *ReplyRule {
 	if r == nil {
 		return nil
@@ -103,7 +103,7 @@ type CreateEndpoint struct {
 	Endpoint *NewEndpoint `json:"endpoint,omitempty" required:"true"`
 }
 
-// NewEndpoint is what a new endpoint shall be. Only the name is required.
+// NewEndpoint describes a new endpoint. Only the name is required.
 type NewEndpoint struct {
 	_              struct{}                 `additionalProperties:"false"`
 	Name           Optional[string]         `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Payments"`
@@ -126,7 +126,7 @@ type UpdateEndpoint struct {
 	Endpoint *EndpointChange `json:"endpoint,omitempty" required:"true"`
 }
 
-// EndpointChange names what to change; what is absent stays.
+// EndpointChange lists the fields to change; absent ones stay.
 type EndpointChange struct {
 	_              struct{}                 `additionalProperties:"false"`
 	Name           Optional[string]         `json:"name,omitzero" minLength:"1" maxLength:"200" example:"Payments, live"`
@@ -140,7 +140,7 @@ type EndpointChange struct {
 	Enabled        Optional[bool]           `json:"enabled,omitzero" example:"true"`
 }
 
-// FromEndpoint writes an endpoint.
+// FromEndpoint converts an endpoint.
 func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 	out := Endpoint{
 		ID: string(e.ID), Name: e.Name, Kind: string(e.Kind), CustomID: nonzero(e.CustomID), Provider: nonzero(e.Provider),
@@ -176,13 +176,13 @@ func fromResponse(r hookglass.Response) Response {
 	return out
 }
 
-// Domain is the rule in the service's terms.
+// Domain converts the rule to the domain type.
 func (r ResponseRule) Domain() hookglass.ResponseRule {
 	return hookglass.ResponseRule{When: r.When, Response: *r.Response.Domain()}
 }
 
-// Domain is the custom answer in the service's terms. A delay that no duration can hold becomes a negative one,
-// which is refused as every other out of range.
+// Domain converts the answer to the domain type. A delay beyond time.Duration becomes negative, which is refused like
+// any other value out of range.
 func (r Response) Domain() *hookglass.Response {
 	delay := time.Duration(-1)
 	if r.DelayMS >= 0 && r.DelayMS < 1<<32 {
@@ -195,7 +195,7 @@ func (r Response) Domain() *hookglass.Response {
 	return &hookglass.Response{Status: status, Headers: r.Headers, Body: r.Body, Delay: delay}
 }
 
-// Domain are the settings in the service's terms.
+// Domain converts the settings to the domain type.
 func (c ProviderConfig) Domain() hookglass.ProviderConfig {
 	return hookglass.ProviderConfig{Handshake: c.Handshake, ResponseMode: hookglass.ResponseMode(c.ResponseMode)}
 }

@@ -34,14 +34,14 @@ type Event struct {
 	Authentication    *Authentication    `json:"authentication,omitempty" doc:"Mail only."`
 }
 
-// ProviderEventData is what a provider said of its own event.
+// ProviderEventData is what a provider says about its own event.
 type ProviderEventData struct {
 	EventType  *string `json:"event_type" example:"invoice.paid"`
 	EventID    *string `json:"event_id" example:"evt_1PqE"`
 	DeliveryID *string `json:"delivery_id" example:"72d3162e-cc78-11e3-81ab-4c9367dc0958"`
 }
 
-// EventDetail is a captured event with everything that was received and answered.
+// EventDetail is a captured event with the complete request and answer.
 type EventDetail struct {
 	Event
 	URL             string            `json:"url" doc:"The whole URL as the sender used it." example:"https://hooks.example.com/hooks/ep_7c1v9k2m4n6p8q0r2s4t6v8w0y/orders?page=2"`
@@ -78,7 +78,7 @@ type EventDetail struct {
 	MailDetail
 }
 
-// BodyPart is what is known of a part of a multipart body.
+// BodyPart describes a part of a multipart body.
 type BodyPart struct {
 	Index       int    `json:"index" doc:"Counted from 0: its place in …/parts/{index}." example:"0"`
 	Name        string `json:"name" doc:"Of the form's field; empty where it has none." example:"avatar"`
@@ -94,7 +94,7 @@ type EventList struct {
 	Meta EventsOf `json:"meta"`
 }
 
-// EventsOf says which part of the events a list shows.
+// EventsOf describes which part of the events a list shows.
 type EventsOf struct {
 	Total      int64   `json:"total" doc:"How many events the filters select, or at least select, see total_exact." example:"42"`
 	TotalExact bool    `json:"total_exact" doc:"total is all of them. False where a search among very many events was still counting after half a second." example:"true"`
@@ -125,7 +125,7 @@ type IgnoreEvent struct {
 	Reason Optional[string] `json:"reason,omitzero" enum:"noise,mistake,resolved,test" doc:"Default noise." example:"noise"`
 }
 
-// FromEvent writes an event in the list form.
+// FromEvent converts an event in the list form.
 func FromEvent(e *hookglass.Event) Event {
 	out := Event{
 		ID: string(e.ID), EndpointID: string(e.EndpointID), Type: string(e.Type), Method: e.Method, Path: Text(e.Path),
@@ -149,7 +149,7 @@ func FromEvent(e *hookglass.Event) Event {
 	return out
 }
 
-// FromEventDetail writes an event with its payload.
+// FromEventDetail converts an event with its payload.
 func FromEventDetail(e *hookglass.Event) EventDetail {
 	out := EventDetail{
 		Event: FromEvent(e), URL: Text(e.URL), Protocol: e.Proto, QueryString: Text(e.RawQuery),
@@ -189,7 +189,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 
 func textOrNil(s string) *string { return nonzero(Text(s)) }
 
-// headersOf gives the fields as an object, under the spelling of the first of several, and as they came.
+// headersOf returns header fields as an object, under the first spelling of each name, and as a list in their order.
 func headersOf(headers hookglass.Headers) (map[string]string, [][2]string) {
 	object := make(map[string]string, len(headers))
 	spelling := make(map[string]string, len(headers))
@@ -208,7 +208,7 @@ func headersOf(headers hookglass.Headers) (map[string]string, [][2]string) {
 	return object, list
 }
 
-// Body is a body as text, in base64 where it is not UTF-8, and which of the two.
+// Body returns a body as text, or in base64 if it is not UTF-8, and the encoding.
 func Body(b []byte) (body, encoding string) {
 	if utf8.Valid(b) {
 		return string(b), "utf8"
@@ -216,7 +216,7 @@ func Body(b []byte) (body, encoding string) {
 	return base64.StdEncoding.EncodeToString(b), "base64"
 }
 
-// queryOf reads a query string as a form is written.
+// queryOf parses a query string like a form.
 func queryOf(raw string) (parameters map[string]any, joined map[string]string) {
 	parameters, joined = map[string]any{}, map[string]string{}
 	for name, value := range hookglass.Pairs(raw) {

@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// Flow is an expectation over webhooks and mail, and how far it is.
+// Flow is an expectation on webhooks and mail, and its progress.
 type Flow struct {
 	ID          string     `json:"id" example:"flow_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	WorkspaceID int64      `json:"workspace_id" example:"1"`
@@ -24,7 +24,7 @@ type Flow struct {
 	DurationMS  *int64     `json:"duration_ms" example:"4000"`
 }
 
-// FlowStep is one expectation and how far it is.
+// FlowStep is one expectation and its progress.
 type FlowStep struct {
 	ID         string                     `json:"id" example:"paid"`
 	EndpointID string                     `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -50,7 +50,7 @@ type FlowStep struct {
 	TookMS     *int64                     `json:"took_ms" doc:"From when it began to watch until it ended." example:"2000"`
 }
 
-// FlowCount is how many events a step takes.
+// FlowCount is how many events a step needs.
 type FlowCount struct {
 	_       struct{} `additionalProperties:"false"`
 	AtLeast int64    `json:"at_least,omitempty" minimum:"1" maximum:"1000" doc:"So many or more." example:"1"`
@@ -106,7 +106,7 @@ type NewFlow struct {
 	Steps   Optional[[]NewFlowStep] `json:"steps,omitzero" required:"true" minItems:"1" maxItems:"20" doc:"What is expected."`
 }
 
-// NewFlowStep is one expectation. All conditions that are named must hold.
+// NewFlowStep is one expectation. All given conditions must hold.
 type NewFlowStep struct {
 	_          struct{}                             `additionalProperties:"false"`
 	ID         Optional[string]                     `json:"id,omitzero" pattern:"^[A-Za-z][A-Za-z0-9_-]{0,63}$" doc:"By which others refer to its values; default step1, step2 and so on." example:"paid"`
@@ -123,7 +123,7 @@ type NewFlowStep struct {
 	Extract    Optional[map[string]string]          `json:"extract,omitzero" doc:"Names and what they take from the event: any part as in where; of mail link, link:<text in it> and code; regex:<RE2 pattern>, its first group. An event without it does not match." example:"{\"order\":\"/data/object/id\"}"`
 }
 
-// FromFlow writes a flow.
+// FromFlow converts a flow.
 func FromFlow(f hookglass.Flow) Flow {
 	out := Flow{
 		ID: f.ID, WorkspaceID: f.WorkspaceID, Name: nonzero(f.Plan.Name), State: string(f.State), Message: nonzero(f.Progress.Message), Order: "ordered",
@@ -158,7 +158,7 @@ func fromFlowStep(s hookglass.FlowStep, p hookglass.FlowStepProgress) FlowStep {
 		if w.Contains {
 			value = map[string]string{"contains": w.Value}
 		}
-		out.Where[w.Part], _ = json.Marshal(value) // of text it never fails
+		out.Where[w.Part], _ = json.Marshal(value) // never fails for strings
 	}
 	for _, x := range s.Extract {
 		out.Extract[x.Name] = x.Source
@@ -178,7 +178,7 @@ func fromFlowStep(s hookglass.FlowStep, p hookglass.FlowStepProgress) FlowStep {
 	return out
 }
 
-// between is a duration in milliseconds, nil where there is no end.
+// between returns a duration in milliseconds, or nil if there is no end.
 func between(from, to time.Time) *int64 {
 	if from.IsZero() || to.IsZero() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"hookglass"
 )
 
-// ForwardingTarget is where an endpoint's events go on to by themselves.
+// ForwardingTarget is a destination to which an endpoint's events are forwarded automatically.
 type ForwardingTarget struct {
 	ID             int64   `json:"id" example:"3"`
 	EndpointID     string  `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -36,7 +36,7 @@ type CreateForwardingTarget struct {
 	ForwardingTarget *NewForwardingTarget `json:"forwarding_target,omitempty" required:"true"`
 }
 
-// NewForwardingTarget is what a new target shall be.
+// NewForwardingTarget describes a new target.
 type NewForwardingTarget struct {
 	_              struct{}         `additionalProperties:"false"`
 	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
@@ -55,7 +55,7 @@ type UpdateForwardingTarget struct {
 	ForwardingTarget *ForwardingTargetChange `json:"forwarding_target,omitempty" required:"true"`
 }
 
-// ForwardingTargetChange names what to change; what is absent stays.
+// ForwardingTargetChange lists the fields to change; absent ones stay.
 type ForwardingTargetChange struct {
 	_              struct{}         `additionalProperties:"false"`
 	Name           Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
@@ -69,7 +69,7 @@ type ForwardingTargetChange struct {
 	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit." example:"second"`
 }
 
-// FromForwardingTarget writes a target.
+// FromForwardingTarget converts a target.
 func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 	return ForwardingTarget{
 		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, When: nonzero(t.When), Enabled: t.Enabled,
@@ -79,13 +79,13 @@ func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 	}
 }
 
-// WithBacklog adds what waits for the target.
+// WithBacklog adds the waiting deliveries.
 func (t ForwardingTarget) WithBacklog(b hookglass.ForwardBacklog) ForwardingTarget {
 	t.Pending, t.PendingUntil = &b.Pending, at(b.Until)
 	return t
 }
 
-// Delivery is what became of one event on its way to a forwarding target.
+// Delivery is the delivery of one event to a forwarding target.
 type Delivery struct {
 	ID            string            `json:"id" example:"dlv_0dfk3v6m8t7h1s9xq2b4c5n6wz_3"`
 	EventID       string            `json:"event_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
@@ -110,7 +110,7 @@ type DeliveryAttempt struct {
 	Response *DeliveryResponse `json:"response,omitempty" doc:"What was answered; when one delivery is read, not in the list."`
 }
 
-// DeliveryRequest is what an attempt sent. Credentials are redacted; a body is kept up to 8 KiB.
+// DeliveryRequest is the request of an attempt. Credentials are redacted; at most 8 KiB of a body are kept.
 type DeliveryRequest struct {
 	Method        string            `json:"method" example:"POST"`
 	URL           string            `json:"url" example:"https://staging.example.com/webhooks"`
@@ -122,7 +122,7 @@ type DeliveryRequest struct {
 	BodyTruncated bool              `json:"body_truncated" example:"false"`
 }
 
-// DeliveryResponse is what a target answered. Credentials are redacted; a body is kept up to 8 KiB.
+// DeliveryResponse is a target's answer. Credentials are redacted; at most 8 KiB of a body are kept.
 type DeliveryResponse struct {
 	StatusCode    int               `json:"status_code" example:"200"`
 	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"text/plain\"}"`
@@ -139,25 +139,25 @@ type DeliveryFailure struct {
 	Message string `json:"message" doc:"For a person." example:"The target did not answer in time."`
 }
 
-// ResentDeliveries are the failed deliveries to a target that were put in line again.
+// ResentDeliveries is how many failed deliveries to a target were queued again.
 type ResentDeliveries struct {
 	TargetID int64 `json:"target_id" example:"3"`
 	Resent   int64 `json:"resent" doc:"How many were put in line. Those that wait already are not among them." example:"312"`
 	PausedAt *Time `json:"paused_at" doc:"When the target was paused: they wait until it is resumed; null: it is not." example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// FromResent writes how many deliveries to a target were put in line again.
+// FromResent converts the number of deliveries to a target that were queued again.
 func FromResent(t hookglass.ForwardingTarget, n int64) ResentDeliveries {
 	return ResentDeliveries{TargetID: t.ID, Resent: n, PausedAt: at(t.PausedAt)}
 }
 
-// DeliveryID is the id of the delivery of an event to a target.
+// DeliveryID returns the id of the delivery of an event to a target.
 func DeliveryID(event hookglass.EventID, targetID int64) string {
 	_, suffix, _ := strings.Cut(string(event), "_")
 	return fmt.Sprintf("dlv_%s_%d", suffix, targetID)
 }
 
-// FromForward writes a delivery.
+// FromForward converts a delivery.
 func FromForward(f hookglass.Forward) Delivery {
 	d := Delivery{
 		ID: DeliveryID(f.EventID, f.TargetID), EventID: string(f.EventID), Status: string(f.State), StatusCode: nonzero(f.StatusCode),
@@ -175,7 +175,7 @@ func FromForward(f hookglass.Forward) Delivery {
 	return d
 }
 
-// FromForwardEvidence writes a delivery with what its attempts sent and what was answered.
+// FromForwardEvidence converts a delivery with the requests and answers of its attempts.
 func FromForwardEvidence(f hookglass.Forward, evidence []hookglass.ForwardEvidence) Delivery {
 	d := FromForward(f)
 	for _, e := range evidence {
@@ -197,7 +197,8 @@ func FromForwardEvidence(f hookglass.Forward, evidence []hookglass.ForwardEviden
 	return d
 }
 
-// DeliveredEvents are the events that a delivery's id may name, with the target's id; none for what is no such id.
+// DeliveredEvents returns the events that a delivery's id may mean, and the target's id. It returns none for an invalid
+// id.
 func DeliveredEvents(id string) (events []hookglass.EventID, targetID int64) {
 	suffix, ok := strings.CutPrefix(id, "dlv_")
 	suffix, digits, ok2 := strings.Cut(suffix, "_")

@@ -15,7 +15,7 @@ type Diagnosis struct {
 	NextSteps  []string            `json:"next_steps" doc:"What to do, the most useful first." example:"[\"The handler failed: read its log at that time, mend it, then replay the request.\"]"`
 }
 
-// DiagnosisFinding is one thing that can be said of an event.
+// DiagnosisFinding is one finding about an event.
 type DiagnosisFinding struct {
 	Area     string  `json:"area" enum:"signature,authentication,response,delivery,action" example:"signature"`
 	Severity string  `json:"severity" enum:"ok,info,warning,problem" example:"problem"`
@@ -24,7 +24,7 @@ type DiagnosisFinding struct {
 	NextStep *string `json:"next_step" example:"Check what stands between the sender and this address."`
 }
 
-// DiagnosisDelivery is one way by which an event went out.
+// DiagnosisDelivery is one way in which an event was passed on.
 type DiagnosisDelivery struct {
 	Via           string   `json:"via" enum:"target,tunnel,replay" example:"target"`
 	To            string   `json:"to" doc:"The target's name, or the URL." example:"orders"`
@@ -37,14 +37,14 @@ type DiagnosisDelivery struct {
 	Verdict       *string  `json:"verdict" enum:"fixed,regressed,still_failing,still_passing" doc:"Of a replay: compared with the one before at the same target."`
 }
 
-// SenderFacts are what is known of how a sender sends.
+// SenderFacts are known facts about how a sender sends.
 type SenderFacts struct {
 	Provider string  `json:"provider" example:"stripe"`
 	Expects  *string `json:"expects" doc:"Which answer it takes for success; null: not known." example:"any 2xx quickly"`
 	Retries  *string `json:"retries" doc:"What it does without that answer; null: not known." example:"live mode: up to 3 days, exponential backoff; sandbox: 3 times over a few hours"`
 }
 
-// FromDiagnosis writes a diagnosis.
+// FromDiagnosis converts a diagnosis.
 func FromDiagnosis(d hookglass.Diagnosis) Diagnosis {
 	out := Diagnosis{
 		RequestID: string(d.EventID), EndpointID: string(d.EndpointID), Severity: string(d.Severity), Summary: d.Summary,
@@ -78,7 +78,7 @@ type Comparison struct {
 	Body           BodyComparison `json:"body"`
 }
 
-// Change is one place where two events differ; left is that of request_id.
+// Change is one place where two events differ; left is the side of request_id.
 type Change struct {
 	Path  string  `json:"path" doc:"A field, header or parameter by its name, or a JSON Pointer into the body." example:"/data/object/amount"`
 	Kind  string  `json:"kind" enum:"added,removed,changed" doc:"added: only the other request has it." example:"changed"`
@@ -99,7 +99,7 @@ type BodyComparison struct {
 	RightSize  int64    `json:"right_size" example:"514"`
 }
 
-// FromComparison writes a comparison.
+// FromComparison converts a comparison.
 func FromComparison(c hookglass.Comparison) Comparison {
 	return Comparison{
 		RequestID: string(c.Left), OtherRequestID: string(c.Right), Same: c.Same(), Fields: fromChanges(c.Fields), Headers: fromChanges(c.Headers), Query: fromChanges(c.Query),

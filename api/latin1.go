@@ -10,11 +10,11 @@ import (
 	"hookglass"
 )
 
-// JSON carries text, and HTTP any bytes. What may hold some has a member latin1: JSON Pointers (RFC 6901) to those of
-// its strings that are bytes written as ISO 8859-1, one character a byte, because they are not UTF-8. Whoever sends
-// them on writes them in that encoding; who only shows them need not know.
+// JSON carries text, but HTTP any bytes. An object that may contain non-text bytes has a member latin1: JSON Pointers
+// (RFC 6901) to its strings that are not UTF-8 and so are written as ISO 8859-1, one character per byte. To send such a
+// string on, encode it in ISO 8859-1; to display it, nothing is needed.
 
-// latin1Of returns the pointers to what is not UTF-8 of header_list, and of strings that follow their names.
+// latin1Of returns the pointers to what is not UTF-8 in header_list, and among strings that follow their names.
 func latin1Of(fields hookglass.Headers, named ...string) (pointers []string) {
 	for i := 0; i+1 < len(named); i += 2 {
 		if !utf8.ValidString(named[i+1]) {
@@ -24,7 +24,7 @@ func latin1Of(fields hookglass.Headers, named ...string) (pointers []string) {
 	return append(pointers, latin1In(headerList, fields)...)
 }
 
-// latin1In returns the pointers to what is not UTF-8 of fields, which stand in a list. In a mail names may be it too.
+// latin1In returns the pointers to what is not UTF-8 in a list of fields. In mail this includes names.
 func latin1In(list string, fields hookglass.Headers) (pointers []string) {
 	for i, h := range fields {
 		for part, s := range []string{h.Name, h.Value} {
@@ -36,14 +36,14 @@ func latin1In(list string, fields hookglass.Headers) (pointers []string) {
 	return pointers
 }
 
-// The lists of fields, as pointers begin that lead into them.
+// The lists of fields, as the beginnings of pointers into them.
 const (
 	headerList         = "/header_list/"
 	trailerList        = "/trailer_list/"
 	responseHeaderList = "/response_header_list/"
 )
 
-// bytesOf gives back the bytes that [Text] made into text. What it cannot have made stays as it is.
+// bytesOf returns the bytes that [Text] converted to text. Other text stays as it is.
 func bytesOf(text string) string {
 	b := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -55,7 +55,7 @@ func bytesOf(text string) string {
 	return string(b)
 }
 
-// received undoes what pointers say of strings, by their pointers.
+// received restores the bytes of the strings that pointers name.
 func received(pointers []string, named map[string]*string) {
 	for _, p := range pointers {
 		if s := named[p]; s != nil {
@@ -64,7 +64,7 @@ func received(pointers []string, named map[string]*string) {
 	}
 }
 
-// receivedIn undoes what pointers say of the fields of a list, which it copies.
+// receivedIn restores the bytes of the fields that pointers name, in a copy of the list.
 func receivedIn(list string, pointers []string, fields [][2]string) [][2]string {
 	copied := false
 	for _, p := range pointers {
@@ -83,8 +83,8 @@ func receivedIn(list string, pointers []string, fields [][2]string) [][2]string 
 	return fields
 }
 
-// Exact is the event as it came, to the byte: its URL, path, query string and lists of fields hold the bytes that JSON
-// has as text. For JSON it is the event itself that fits.
+// Exact returns the event with the exact received bytes in its URL, path, query string and lists of fields. Marshal the
+// event itself to JSON, not this one.
 func (d EventDetail) Exact() EventDetail {
 	received(d.Latin1, map[string]*string{"/url": &d.URL, "/path": &d.Path, "/query_string": &d.QueryString})
 	d.HeaderList = receivedIn(headerList, d.Latin1, d.HeaderList)
@@ -94,21 +94,21 @@ func (d EventDetail) Exact() EventDetail {
 	return d
 }
 
-// Received are path, query string and header list as they were received, to the byte.
+// Received returns path, query string and header list exactly as received.
 func (r *TunnelRequest) Received() (path, query string, fields [][2]string) {
 	path, query = r.Path, r.QueryString
 	received(r.Latin1, map[string]*string{"/path": &path, "/query_string": &query})
 	return path, query, receivedIn(headerList, r.Latin1, r.HeaderList)
 }
 
-// Wanted are address and header list as they shall be sent, to the byte.
+// Wanted returns URL and header list exactly as they are to be sent.
 func (c *TunnelReplayCommand) Wanted() (url string, fields [][2]string) {
 	url = c.URL
 	received(c.Latin1, map[string]*string{"/url": &url})
 	return url, receivedIn(headerList, c.Latin1, c.HeaderList)
 }
 
-// SetResponseHeaders takes the fields of an answer, whose values may hold any bytes.
+// SetResponseHeaders sets the fields of an answer, whose values may contain any bytes.
 func (e *TunnelEvidence) SetResponseHeaders(fields map[string]string) {
 	e.ResponseHeaders, e.Latin1 = make(map[string]string, len(fields)), nil
 	for name, value := range fields {
@@ -120,10 +120,10 @@ func (e *TunnelEvidence) SetResponseHeaders(fields map[string]string) {
 	slices.Sort(e.Latin1)
 }
 
-// ReceivedHeaders are the fields of the answer as they came, to the byte.
+// ReceivedHeaders returns the fields of the answer exactly as received.
 func (e *TunnelEvidence) ReceivedHeaders() map[string]string {
 	fields := maps.Clone(e.ResponseHeaders)
-	pointed := make(map[string]bool) // each once, however often a report points to it
+	pointed := make(map[string]bool) // each once, even if a report repeats a pointer
 	for _, p := range e.Latin1 {
 		pointed[p] = true
 	}

@@ -6,14 +6,14 @@ import (
 	"hookglass"
 )
 
-// LedgerPage is what became of all that arrived at an endpoint in a window, and a page of its events.
+// LedgerPage is an endpoint's ledger of a window, with a page of its events.
 type LedgerPage struct {
 	Data Ledger `json:"data"`
 	Meta Page   `json:"meta"`
 }
 
-// Ledger is what became of all that arrived at an endpoint in a window. The sums are of the whole window; events are a
-// page of it.
+// Ledger is what became of everything that arrived at an endpoint in a window. The sums cover the whole window; events
+// are a page of it.
 type Ledger struct {
 	EndpointID  string             `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	From        Time               `json:"from" doc:"Of the window as it was read: whole minutes, or whole hours where it is long or long ago. Included." example:"2026-11-20T09:15:00.000000Z"`
@@ -26,7 +26,7 @@ type Ledger struct {
 	Events      []LedgerEvent      `json:"events" doc:"Oldest first. Deleted ones are in the sums alone."`
 }
 
-// LedgerDifference is a sum that does not hold.
+// LedgerDifference is a sum that does not balance.
 type LedgerDifference struct {
 	Name     string `json:"name" doc:"Stable." example:"forwarding_target:3:owed"`
 	Expected int64  `json:"expected" example:"0"`
@@ -55,7 +55,7 @@ type LedgerReplays struct {
 	Pending   int64 `json:"pending" doc:"Of bulk replays that go on." example:"0"`
 }
 
-// LedgerConsumer is where the events stand with what is to get every event.
+// LedgerConsumer is the progress of something that is to receive every event.
 type LedgerConsumer struct {
 	Kind      string  `json:"kind" enum:"forwarding_target,action,tunnel,mail_verdict" example:"forwarding_target"`
 	ID        *string `json:"id" doc:"Of a forwarding target or an action." example:"3"`
@@ -89,13 +89,13 @@ type LedgerEvent struct {
 	Replays     []LedgerReplayed `json:"replays" doc:"The newest 20."`
 }
 
-// LedgerAnswer is what a sender was answered.
+// LedgerAnswer is the answer to a sender.
 type LedgerAnswer struct {
 	Status *int    `json:"status" doc:"null for mail, and where a script left the sender without an answer." example:"200"`
 	Source *string `json:"source" example:"default"`
 }
 
-// LedgerForward is the way of an event to one forwarding target.
+// LedgerForward is the delivery of an event to one forwarding target.
 type LedgerForward struct {
 	TargetID int64           `json:"target_id" example:"3"`
 	Status   string          `json:"status" enum:"pending,sending,delivered,failed,skipped" example:"delivered"`
@@ -132,7 +132,7 @@ type LedgerReplayed struct {
 	Delivered bool   `json:"delivered" example:"true"`
 }
 
-// FromLedger writes the ledger of an endpoint with a page of its events.
+// FromLedger converts the ledger of an endpoint with a page of its events.
 func FromLedger(e hookglass.Endpoint, l hookglass.Ledger, lines []hookglass.LedgerLine) Ledger {
 	differences := l.Differences()
 	out := Ledger{

@@ -6,14 +6,14 @@ import (
 	"hookglass"
 )
 
-// Authentication are the results of the checks that tell whether a mail is from whom it says.
+// Authentication are the results of checks whether a mail's sender is genuine.
 type Authentication struct {
 	SPF   string `json:"spf" enum:"pending,pass,fail,softfail,neutral,none,temperror,permerror" doc:"pending until it has been looked up, soon after the mail came." example:"pass"`
 	DKIM  string `json:"dkim" enum:"pending,pass,fail,neutral,none,temperror,permerror" example:"pass"`
 	DMARC string `json:"dmarc" enum:"pending,pass,fail,none,temperror,permerror" example:"pass"`
 }
 
-// MailDetail is what the detail form of mail has besides.
+// MailDetail is what the detail form has in addition for mail.
 type MailDetail struct {
 	TextBody              *string                `json:"text_body,omitempty" doc:"Mail only, as what follows: the text, empty where there is none." example:"Your code is 482913."`
 	HTMLBody              *string                `json:"html_body,omitempty" doc:"The HTML as sent, empty where there is none. It is not safe to show as it is." example:"<p>Your code is <b>482913</b>.</p>"`
@@ -30,7 +30,7 @@ type MailDetail struct {
 	ParseFaults           []string               `json:"parse_faults,omitzero" doc:"What is wrong with the message; it is read as far as possible. The raw message has everything." example:"[\"too_many_parts\"]"`
 }
 
-// Attachment is what is known of an attachment.
+// Attachment describes an attachment.
 type Attachment struct {
 	Index       int    `json:"index" doc:"Counted from 0: its place in …/attachments/{index}." example:"0"`
 	Filename    string `json:"filename" doc:"Cleaned: safe as the name of a file." example:"invoice.pdf"`
@@ -41,13 +41,13 @@ type Attachment struct {
 	Disposition string `json:"disposition" doc:"As sent: attachment, inline, or empty." example:"attachment"`
 }
 
-// Extracted is what people wait for in a mail.
+// Extracted are the links and codes in a mail.
 type Extracted struct {
 	Links []string `json:"links" example:"[\"https://example.com/verify?token=x\"]"`
 	Codes []string `json:"codes" doc:"The likeliest first." example:"[\"482913\"]"`
 }
 
-// Envelope is what a sending server said of a mail.
+// Envelope is what a sending server said about a mail.
 type Envelope struct {
 	MailFrom string   `json:"mail_from" doc:"The reverse path; empty for the null sender. A local part that needs quotes has them." example:"bounces@example.com"`
 	RcptTo   []string `json:"rcpt_to" doc:"The recipients by which the mail came to this endpoint." example:"[\"inbox@mail.example.com\"]"`
@@ -57,7 +57,7 @@ type Envelope struct {
 	Composed bool     `json:"composed" doc:"The message was put together from what a mail service posted; it is not byte for byte what was sent." example:"false"`
 }
 
-// AuthenticationResults are the results with what they rest on. Reasons are stable words.
+// AuthenticationResults are the results with their reasons, which are stable words.
 type AuthenticationResults struct {
 	SPF struct {
 		Result   string `json:"result" example:"pass"`
@@ -92,7 +92,7 @@ type DKIMSignature struct {
 	Reason    string `json:"reason,omitempty" example:"body_changed"`
 }
 
-// ARCClaim is what the newest set of RFC 8617 says.
+// ARCClaim is the claim of the newest set of RFC 8617.
 type ARCClaim struct {
 	Instance int    `json:"instance" example:"1"`
 	Domain   string `json:"domain" example:"forwarder.example"`
@@ -109,7 +109,8 @@ func authenticationOf(a hookglass.Authentication) *Authentication {
 	return out
 }
 
-// mailOf is what an event itself knows of a mail; what its message says is added by [EventDetail.WithMessage].
+// mailOf returns the detail of a mail that is stored in the event; [EventDetail.WithMessage] adds what the message
+// contains.
 func mailOf(e *hookglass.Event) MailDetail {
 	out := MailDetail{AuthenticationResults: &AuthenticationResults{}}
 	r := out.AuthenticationResults
@@ -125,7 +126,7 @@ func mailOf(e *hookglass.Event) MailDetail {
 	return out
 }
 
-// Message is what was read of a mail.
+// Message is the parsed content of a mail.
 type Message struct {
 	Text, HTML                   string
 	Headers                      map[string]string
@@ -136,7 +137,7 @@ type Message struct {
 	Faults                       []string
 }
 
-// WithMessage adds what was read of the mail to its detail form.
+// WithMessage adds the parsed content of a mail to its detail form.
 func (d EventDetail) WithMessage(m Message) EventDetail {
 	d.TextBody, d.HTMLBody, d.EmailHeaders, d.Extracted = &m.Text, &m.HTML, m.Headers, &m.Extracted
 	d.AttachmentMetadata, d.ParseFaults = append([]Attachment{}, m.Attachments...), append([]string{}, m.Faults...)

@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// Metrics are figures of an endpoint over a window. They count what was received in it, also what was deleted since.
+// Metrics are figures of an endpoint over a window. They include events that were deleted since.
 type Metrics struct {
 	EndpointID  string           `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	Window      string           `json:"window" example:"24h"`
@@ -74,7 +74,7 @@ type MetricsActions struct {
 	TruncatedTraces int64                       `json:"truncated_traces" example:"0"`
 }
 
-// FromFigures writes the figures of a window.
+// FromFigures converts the figures of a window.
 func FromFigures(w hookglass.WindowFigures) Metrics {
 	var all hookglass.Figures
 	m := Metrics{EndpointID: string(w.Endpoint), Window: w.Length, Step: w.Step, From: Time{w.From}, To: Time{w.To}, Series: []MetricsPoint{}, Actions: fromActionTotals(w.Actions)}
@@ -94,7 +94,7 @@ func FromFigures(w hookglass.WindowFigures) Metrics {
 	m.ByType, m.ByProvider, m.ByEventType = counts(all.Types), counts(all.Providers), counts(all.EventTypes)
 	m.ByStatus, m.BySignature = counts(all.Statuses), counts(all.Signatures)
 	for _, status := range []hookglass.SignatureStatus{hookglass.SignatureVerified, hookglass.SignatureFailed, hookglass.SignatureUnchecked} {
-		m.BySignature[string(status)] += 0 // all of them are shown
+		m.BySignature[string(status)] += 0 // show all statuses
 	}
 	var forwarded hookglass.Figures
 	for _, source := range []hookglass.OutcomeSource{hookglass.OutcomeTarget, hookglass.OutcomeStep} {
@@ -154,10 +154,10 @@ func fromActionTotals(t hookglass.ActionTotals) MetricsActions {
 	return m
 }
 
-// shownNames bounds the names of one kind in an answer: senders choose some of them.
+// shownNames bounds the names of one kind in an answer, since senders choose some of them.
 const shownNames = 200
 
-// counts copies the most frequent; the others are one.
+// counts returns the most frequent counts, and the others as one.
 func counts(all map[string]int64) map[string]int64 {
 	names := make([]string, 0, len(all))
 	for name := range all {

@@ -21,7 +21,7 @@ type Release struct {
 	FinishedAt   *Time    `json:"finished_at" doc:"Null: it is under way, or the service was stopped meanwhile." example:"2026-11-20T10:15:30.654321Z"`
 }
 
-// FromRelease writes a release.
+// FromRelease converts a release.
 func FromRelease(r hookglass.Release) Release {
 	out := Release{
 		ID: r.ID, EventID: string(r.EventID), To: r.To, Status: string(r.Status), RelayMessage: nonzero(r.Message), Error: fromFailure(r.Failure), CreatedAt: Time{r.CreatedAt},

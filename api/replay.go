@@ -22,7 +22,7 @@ type ReplayRequest struct {
 	DryRun        bool       `json:"dry_run,omitempty" doc:"Send nothing; answer what would be sent." example:"false"`
 }
 
-// TimeShift says how far times are moved: text, or a number of milliseconds, which is taken as text.
+// TimeShift says how far times are moved: a string, or a number of milliseconds, which is converted to a string.
 type TimeShift string
 
 // Form says what is taken.
@@ -42,7 +42,7 @@ func (s *TimeShift) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// TimeChange is a time that was moved. One of pointer and header says where it stands.
+// TimeChange is a time that was moved. Either pointer or header says where it is.
 type TimeChange struct {
 	Pointer string `json:"pointer,omitempty" doc:"Into the body, RFC 6901. What follows a ! stands in JSON within the text before it." example:"/data/created"`
 	Header  string `json:"header,omitempty" example:"Date"`
@@ -50,7 +50,7 @@ type TimeChange struct {
 	To      string `json:"to" example:"1763633730"`
 }
 
-// Overrides change a copy of the event before it is sent; what is absent stays.
+// Overrides change a copy of the event before it is sent; absent ones change nothing.
 type Overrides struct {
 	_       struct{}           `additionalProperties:"false"`
 	Method  *string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" example:"POST"`
@@ -59,7 +59,7 @@ type Overrides struct {
 	Query   *QueryString       `json:"query,omitempty" doc:"Replaces the query of target_url: percent-encoded text without the question mark, or an object of names, each with its value or an array of values." example:"debug=1"`
 }
 
-// QueryString is the query of a URL: as it is sent, or an object of parameters, which is written so.
+// QueryString is the query of a URL: exactly as it is sent, or built from an object of parameters.
 type QueryString string
 
 // Form says what is taken.
@@ -92,7 +92,7 @@ func (q *QueryString) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// eachValue reads a value, or an array of them; each is text or a number.
+// eachValue reads a value, or an array of them; each is a string or a number.
 func eachValue(dec *jsontext.Decoder, add func(string)) error {
 	if dec.PeekKind() != '[' {
 		value, err := textOrNumber(dec)
@@ -111,7 +111,7 @@ func eachValue(dec *jsontext.Decoder, add func(string)) error {
 	return err
 }
 
-// textAlone reads text.
+// textAlone reads a string.
 func textAlone(dec *jsontext.Decoder) (string, error) {
 	if dec.PeekKind() != '"' {
 		return "", errors.New("no text")
@@ -119,7 +119,7 @@ func textAlone(dec *jsontext.Decoder) (string, error) {
 	return textOrNumber(dec)
 }
 
-// queryEscaped writes a name or a value so that every receiver reads it alike: a space is %20, not a plus sign.
+// queryEscaped encodes a name or a value so that all receivers decode it alike: a space becomes %20, not a plus sign.
 func queryEscaped(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 // Replay is one attempt to deliver a captured event again.
@@ -154,7 +154,7 @@ type Failure struct {
 	Message string `json:"message" example:"The target refused the connection."`
 }
 
-// ReplayRecord is an attempt as it is remembered: bodies up to 256 KiB, credentials redacted.
+// ReplayRecord is a stored attempt: at most 256 KiB of bodies, credentials redacted.
 type ReplayRecord struct {
 	Replay
 	RequestURL           string `json:"request_url" example:"https://app.example.com/webhooks"`
@@ -163,7 +163,7 @@ type ReplayRecord struct {
 	RequestBodyTruncated bool   `json:"request_body_truncated" example:"false"`
 }
 
-// FromReplay writes an attempt.
+// FromReplay converts an attempt.
 func FromReplay(r *hookglass.Replay) Replay {
 	out := Replay{
 		ID: r.ID, EventID: string(r.EventID), TargetURL: r.TargetURL, Method: r.Request.Method,
@@ -189,7 +189,7 @@ func FromReplay(r *hookglass.Replay) Replay {
 	return out
 }
 
-// FromReplayRecord writes an attempt as it is remembered.
+// FromReplayRecord converts a stored attempt.
 func FromReplayRecord(r *hookglass.Replay) ReplayRecord {
 	out := ReplayRecord{Replay: FromReplay(r), RequestURL: Text(r.Request.URL), RequestBodyTruncated: r.Request.Truncated}
 	out.RequestBody, out.RequestBodyEncoding = Body(r.Request.Body)
@@ -203,7 +203,7 @@ func fromFailure(f *hookglass.Failure) *Failure {
 	return &Failure{f.Code, f.Message}
 }
 
-// JSONObject is a JSON object as it was spelled.
+// JSONObject is a JSON object, exactly as written.
 type JSONObject json.RawMessage
 
 // MarshalJSON implements json.Marshaler.
@@ -221,7 +221,7 @@ type CaseOptions struct {
 	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`
 }
 
-// Assertions are what the answer to a run must satisfy; at least one is given.
+// Assertions are the conditions on the answer to a run; at least one is given.
 type Assertions struct {
 	_          struct{}         `additionalProperties:"false"`
 	Status     *StatusAssertion `json:"status,omitempty" example:"{\"class\":\"2xx\"}"`
@@ -241,7 +241,7 @@ type CreateReplayCase struct {
 	ReplayCase *NewReplayCase `json:"replay_case,omitempty" required:"true"`
 }
 
-// NewReplayCase is what a new case shall be.
+// NewReplayCase describes a new case.
 type NewReplayCase struct {
 	_           struct{}              `additionalProperties:"false"`
 	SourceID    Optional[string]      `json:"source_id,omitzero" required:"true" doc:"The event that it replays. The case keeps a copy." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
@@ -258,7 +258,7 @@ type UpdateReplayCase struct {
 	ReplayCase *ReplayCaseChange `json:"replay_case,omitempty" required:"true"`
 }
 
-// ReplayCaseChange names what to change; what is absent stays.
+// ReplayCaseChange lists the fields to change; absent ones stay.
 type ReplayCaseChange struct {
 	_           struct{}              `additionalProperties:"false"`
 	LockVersion Optional[int64]       `json:"lock_version,omitzero" required:"true" doc:"The version that the change was made from; any but the current is refused with 409." example:"1"`
@@ -270,7 +270,7 @@ type ReplayCaseChange struct {
 	Assertions  Optional[Assertions]  `json:"assertions,omitzero" doc:"Replaces the whole object."`
 }
 
-// ReplayCase is a saved replay with what its answer must be.
+// ReplayCase is a saved replay with assertions on its answer.
 type ReplayCase struct {
 	ID              string      `json:"id" example:"rcase_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	EndpointID      string      `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -294,7 +294,7 @@ type LastRun struct {
 	FinishedAt *Time  `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// FromReplayCase writes a case that is opened.
+// FromReplayCase converts a case with its options opened.
 func FromReplayCase(c hookglass.ReplayCase) ReplayCase {
 	out := ReplayCase{
 		ID: c.ID, EndpointID: string(c.EndpointID), SourceID: string(c.SourceID), SourceAvailable: c.SourceAvailable,
@@ -332,14 +332,14 @@ type ReplayCaseRun struct {
 	Error           *Failure          `json:"error" doc:"Why there is no answer, or why it was not sent."`
 }
 
-// RunRequest is what a run sent.
+// RunRequest is the request of a run.
 type RunRequest struct {
 	Method  string            `json:"method" example:"POST"`
 	URL     string            `json:"url" example:"https://app.example.com/webhooks"`
 	Headers map[string]string `json:"headers"`
 }
 
-// RunResponse is what a run was answered.
+// RunResponse is the answer to a run.
 type RunResponse struct {
 	StatusCode   int               `json:"status_code" example:"200"`
 	Headers      map[string]string `json:"headers"`
@@ -348,7 +348,7 @@ type RunResponse struct {
 	Truncated    bool              `json:"truncated" example:"false"`
 }
 
-// AssertionResult is what became of one thing that was asserted.
+// AssertionResult is the result of one assertion.
 type AssertionResult struct {
 	Kind     string          `json:"kind" enum:"status,json_subset" example:"json_subset"`
 	Path     string          `json:"path" doc:"A JSON Pointer into the answer." example:"/order/state"`
@@ -357,7 +357,7 @@ type AssertionResult struct {
 	Passed   bool            `json:"passed" example:"false"`
 }
 
-// FromReplayCaseRun writes a run.
+// FromReplayCaseRun converts a run.
 func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 	out := ReplayCaseRun{
 		ID: r.ID, ReplayCaseID: r.CaseID, CaseLockVersion: r.CaseLockVersion, State: string(r.State), IdempotencyKey: r.IdempotencyKey,
@@ -415,7 +415,7 @@ type ReplayBatch struct {
 	FinishedAt    *Time   `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// FromReplayBatch writes a bulk replay.
+// FromReplayBatch converts a bulk replay.
 func FromReplayBatch(b hookglass.ReplayBatch) ReplayBatch {
 	out := ReplayBatch{
 		ID: nonzero(b.ID), Query: b.Query, TargetURL: b.TargetURL, IdentityMode: string(b.Options.Identity), SignatureMode: string(b.Options.Signature),
@@ -438,7 +438,7 @@ type BatchItem struct {
 	FinishedAt *Time    `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// FromBatchItem writes one event of a bulk replay.
+// FromBatchItem converts one event of a bulk replay.
 func FromBatchItem(i hookglass.BatchItem) BatchItem {
 	return BatchItem{
 		EventID: string(i.EventID), State: string(i.State), StatusCode: nonzero(i.StatusCode), ReplayID: nonzero(i.ReplayID),

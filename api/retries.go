@@ -7,7 +7,7 @@ import (
 	"hookglass"
 )
 
-// RetryProfile is how senders attempted what an endpoint captured.
+// RetryProfile describes how senders retried the events of an endpoint.
 type RetryProfile struct {
 	Events    int              `json:"events" doc:"Events that were looked at, the newest." example:"500"`
 	More      bool             `json:"more" doc:"Whether there are older ones. Where events is less than was asked for, reading ended for its time."`
@@ -84,7 +84,7 @@ type RetryStep struct {
 	DocumentedMS *int64  `json:"documented_ms" doc:"What the sender documents; null where it does not say exactly, or where there are several senders." example:"60000"`
 }
 
-// AnswerFigure is what senders did after an answer.
+// AnswerFigure counts what senders did after an answer.
 type AnswerFigure struct {
 	Answer     string `json:"answer" doc:"As a response script spells it." example:"500"`
 	Attempts   int    `json:"attempts" doc:"That were answered so." example:"9"`
@@ -92,7 +92,7 @@ type AnswerFigure struct {
 	NotRetried int    `json:"not_retried" doc:"The others; another attempt may still come." example:"0"`
 }
 
-// RetryAfterFigure is what senders made of Retry-After.
+// RetryAfterFigure counts how senders reacted to Retry-After.
 type RetryAfterFigure struct {
 	Given      int `json:"given" example:"3"`
 	Honoured   int `json:"honoured" doc:"The next attempt came no earlier, half a second aside." example:"3"`
@@ -100,7 +100,7 @@ type RetryAfterFigure struct {
 	NotRetried int `json:"not_retried" example:"0"`
 }
 
-// DocumentedRule is what a provider says of how it sends.
+// DocumentedRule is what a provider documents about its sending.
 type DocumentedRule struct {
 	Provider        string  `json:"provider" example:"slack"`
 	Expects         *string `json:"expects" example:"2xx within 3 s"`
@@ -108,7 +108,7 @@ type DocumentedRule struct {
 	ScheduleSeconds []int64 `json:"schedule_seconds" doc:"The waits between attempts; empty where it does not say exactly." example:"[0,60,300]"`
 }
 
-// FromRetryProfile writes a profile.
+// FromRetryProfile converts a profile.
 func FromRetryProfile(p hookglass.RetryProfile) RetryProfile {
 	out := RetryProfile{Events: p.Events, More: p.More, Groups: []AttemptGroup{}, Summary: fromRetrySummary(p.Summary), Providers: []DocumentedRule{}}
 	for _, g := range p.Groups {

@@ -16,7 +16,7 @@ type SchemaMeta struct {
 	More     bool   `json:"more" doc:"Of a sample: whether there are older events. Where events is less than was asked for, reading ended for its time." example:"false"`
 }
 
-// SchemaSummary is what is known of the bodies of one event type.
+// SchemaSummary summarises the schema of one event type.
 type SchemaSummary struct {
 	EventType   *string `json:"event_type" doc:"null for events without one, which are called - in paths." example:"invoice.paid"`
 	Provider    string  `json:"provider" example:"stripe"`
@@ -39,7 +39,7 @@ type Schema struct {
 	Fields     []SchemaField   `json:"fields" doc:"All places, by their pointers."`
 }
 
-// SchemaField is a place with what is known of it.
+// SchemaField is a place and what is known about it.
 type SchemaField struct {
 	Pointer   string           `json:"pointer" doc:"RFC 6901; * stands for members whose names are data, and for items." example:"/data/object/amount"`
 	Types     map[string]int64 `json:"types" doc:"How often each type was seen." example:"{\"integer\":128}"`
@@ -51,7 +51,7 @@ type SchemaField struct {
 	FirstSeen string           `json:"first_seen" doc:"The event in which it was first seen." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 }
 
-// SchemaDrifts are the ways in which what arrived departs from a baseline.
+// SchemaDrifts are the differences from a baseline.
 type SchemaDrifts struct {
 	EventType  *string       `json:"event_type" example:"invoice.paid"`
 	Provider   string        `json:"provider" example:"stripe"`

@@ -2,7 +2,7 @@ package api
 
 import "hookglass"
 
-// ActionSecret is a value that templates of actions name. Nobody reads it again.
+// ActionSecret is a value for templates of actions. It can not be read back.
 type ActionSecret struct {
 	ID          string  `json:"id" example:"asec_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	WorkspaceID int64   `json:"workspace_id" example:"1"`
@@ -19,7 +19,7 @@ type CreateActionSecret struct {
 	ActionSecret *NewActionSecret `json:"action_secret,omitempty" required:"true"`
 }
 
-// NewActionSecret is what a new secret shall be.
+// NewActionSecret describes a new secret.
 type NewActionSecret struct {
 	_           struct{}         `additionalProperties:"false"`
 	Name        Optional[string] `json:"name,omitzero" required:"true" pattern:"^[A-Za-z][A-Za-z0-9_]{0,63}$" doc:"1 to 64 of A-Z, a-z, 0-9 and underscore, beginning with a letter; unique in the workspace." example:"CRM_TOKEN"`
@@ -33,7 +33,7 @@ type UpdateActionSecret struct {
 	ActionSecret *ActionSecretChange `json:"action_secret,omitempty" required:"true"`
 }
 
-// ActionSecretChange names what to change; what is absent stays.
+// ActionSecretChange lists the fields to change; absent ones stay.
 type ActionSecretChange struct {
 	_           struct{}         `additionalProperties:"false"`
 	Name        Optional[string] `json:"name,omitzero" doc:"It can not be changed: only its present name is taken."`
@@ -41,7 +41,7 @@ type ActionSecretChange struct {
 	Description Optional[string] `json:"description,omitzero" null:"true" maxLength:"500" doc:"For people, up to 500 characters." example:"The CRM's API token"`
 }
 
-// FromActionSecret writes a secret without its value.
+// FromActionSecret converts a secret without its value.
 func FromActionSecret(s hookglass.ActionSecret) ActionSecret {
 	return ActionSecret{
 		ID: s.ID, WorkspaceID: s.WorkspaceID, Name: s.Name, Description: nonzero(s.Description), LastUsedAt: at(s.LastUsedAt),

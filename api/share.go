@@ -2,7 +2,7 @@ package api
 
 import "hookglass"
 
-// ShareLink is a link by which anybody may read one request, without its secrets.
+// ShareLink is a link with which anybody may read one request, without its secrets.
 type ShareLink struct {
 	ID        int64  `json:"id" doc:"For revoking it; it opens nothing." example:"12"`
 	RequestID string `json:"request_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
@@ -17,13 +17,13 @@ type CreateShareLink struct {
 	ShareLink *NewShareLink `json:"share_link,omitempty"`
 }
 
-// NewShareLink is what a new link shall be.
+// NewShareLink describes a new link.
 type NewShareLink struct {
 	_         struct{}        `additionalProperties:"false"`
 	ExpiresIn Optional[int64] `json:"expires_in,omitzero" minimum:"60" maximum:"2592000" doc:"Seconds, 1 minute to 30 days; default 7 days." example:"86400"`
 }
 
-// FromShare writes a link as lists have it.
+// FromShare converts a link for lists.
 func FromShare(s hookglass.Share) ShareLink {
 	return ShareLink{ID: s.ID, RequestID: string(s.EventID), CreatedAt: Time{s.CreatedAt}, ExpiresAt: Time{s.ExpiresAt}}
 }

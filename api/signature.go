@@ -4,7 +4,7 @@ import (
 	"hookglass"
 )
 
-// SignatureConfig says with which secrets deliveries of a provider are checked. No answer holds a secret.
+// SignatureConfig configures the verification of a provider's deliveries. No answer contains a secret.
 type SignatureConfig struct {
 	ID        int64           `json:"id" example:"7"`
 	Provider  string          `json:"provider" doc:"The provider whose signatures it checks." example:"github"`
@@ -14,7 +14,7 @@ type SignatureConfig struct {
 	UpdatedAt Time            `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
-// GenericOptions say how a generic_hmac signature is made. An absent one has its default.
+// GenericOptions describe how a generic_hmac signature is made. Absent options have their defaults.
 type GenericOptions struct {
 	_                struct{} `additionalProperties:"false"`
 	Header           string   `json:"header,omitempty" maxLength:"200" doc:"Default X-Signature." example:"X-Acme-Signature"`
@@ -35,7 +35,7 @@ type CreateSignatureConfig struct {
 	SignatureConfig *NewSignatureConfig `json:"signature_config,omitempty" required:"true"`
 }
 
-// NewSignatureConfig is what a new config shall be.
+// NewSignatureConfig describes a new config.
 type NewSignatureConfig struct {
 	_        struct{}                 `additionalProperties:"false"`
 	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
@@ -50,7 +50,7 @@ type UpdateSignatureConfig struct {
 	SignatureConfig *SignatureConfigChange `json:"signature_config,omitempty" required:"true"`
 }
 
-// SignatureConfigChange names what to change; what is absent stays.
+// SignatureConfigChange lists the fields to change; absent ones stay.
 type SignatureConfigChange struct {
 	_            struct{}                 `additionalProperties:"false"`
 	Provider     Optional[string]         `json:"provider,omitzero" doc:"Can not change." example:"github"`
@@ -60,7 +60,7 @@ type SignatureConfigChange struct {
 	Options      Optional[GenericOptions] `json:"options,omitzero" doc:"Replaces the whole object."`
 }
 
-// Signature is what can be said of an event's signature.
+// Signature explains an event's signature.
 type Signature struct {
 	Provider string           `json:"provider" doc:"The detected provider." example:"github"`
 	Status   string           `json:"signature_status" enum:"verified,failed,unchecked" doc:"As it was judged at reception, or when it was judged again." example:"failed"`
@@ -77,14 +77,14 @@ type SignatureVerdict struct {
 	ConfigID *int64  `json:"signature_config_id" doc:"The config that matched." example:"7"`
 }
 
-// SignatureFinding is the first change with which the signature would be right.
+// SignatureFinding is the first change that would make the signature valid.
 type SignatureFinding struct {
 	Code     string `json:"code" doc:"Stable." example:"trailing_newline"`
 	Message  string `json:"message" doc:"What to do about it." example:"The signature is right for the body without its last line break: something on the way adds one."`
 	ConfigID *int64 `json:"signature_config_id" doc:"The config whose secret matched." example:"7"`
 }
 
-// Rejudged counts what judging again has done.
+// Rejudged counts the results of verifying again.
 type Rejudged struct {
 	Checked   int `json:"checked" doc:"The newest events, 1,000 at most." example:"40"`
 	Changed   int `json:"changed" example:"38"`
@@ -93,7 +93,7 @@ type Rejudged struct {
 	Unchecked int `json:"unchecked" example:"1"`
 }
 
-// FromSignatureConfig writes a config.
+// FromSignatureConfig converts a config.
 func FromSignatureConfig(c hookglass.SignatureConfig) SignatureConfig {
 	out := SignatureConfig{ID: c.ID, Provider: c.Provider, Enabled: c.Enabled, CreatedAt: Time{c.CreatedAt}, UpdatedAt: Time{c.UpdatedAt}}
 	if o := c.Options; o != (hookglass.GenericOptions{}) {
@@ -109,7 +109,7 @@ func FromSignatureConfig(c hookglass.SignatureConfig) SignatureConfig {
 	return out
 }
 
-// Domain are the options in the service's terms.
+// Domain converts the options to the domain type.
 func (o GenericOptions) Domain() hookglass.GenericOptions {
 	options := hookglass.GenericOptions{
 		Header: o.Header, Algorithm: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, PayloadTemplate: o.PayloadTemplate,
@@ -124,8 +124,8 @@ func (o GenericOptions) Domain() hookglass.GenericOptions {
 	return options
 }
 
-// SendTestRequest is the body of POST /endpoints/{endpoint_id}/test_requests: a sample of a provider, or a request
-// spelled out.
+// SendTestRequest is the body of POST /endpoints/{endpoint_id}/test_requests: a provider's sample, or a complete
+// request.
 type SendTestRequest struct {
 	_         struct{}          `additionalProperties:"false"`
 	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send: github, stripe, shopify, slack, twilio or generic_hmac." example:"github"`
@@ -136,7 +136,7 @@ type SendTestRequest struct {
 	Body      string            `json:"body,omitempty" doc:"Without provider."`
 }
 
-// SentTestRequest names the event that a test request became.
+// SentTestRequest is the event made from a test request.
 type SentTestRequest struct {
 	RequestID string `json:"request_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 }

@@ -2,7 +2,7 @@ package api
 
 import "hookglass"
 
-// Tag is a mark of a workspace that its events may have.
+// Tag is a label of a workspace for its events.
 type Tag struct {
 	ID          int64   `json:"id" example:"4"`
 	WorkspaceID int64   `json:"workspace_id" example:"1"`
@@ -17,7 +17,7 @@ type CreateTag struct {
 	Tag *NewTag  `json:"tag,omitempty" required:"true"`
 }
 
-// NewTag is what a new tag shall be.
+// NewTag describes a new tag.
 type NewTag struct {
 	_           struct{}         `additionalProperties:"false"`
 	Name        Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"billing"`
@@ -31,14 +31,14 @@ type UpdateTag struct {
 	Tag *TagChange `json:"tag,omitempty" required:"true"`
 }
 
-// TagChange names what to change; what is absent stays.
+// TagChange lists the fields to change; absent ones stay.
 type TagChange struct {
 	_     struct{}         `additionalProperties:"false"`
 	Name  Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"invoices"`
 	Color Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
 }
 
-// FromTag writes a tag.
+// FromTag converts a tag.
 func FromTag(t hookglass.Tag) Tag {
 	return Tag{ID: t.ID, WorkspaceID: t.WorkspaceID, Name: t.Name, Color: nonzero(t.Color), CreatedAt: Time{t.CreatedAt}}
 }

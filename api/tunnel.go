@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// What the two ends of a tunnel may announce beyond the base protocol (decisions, section 10).
+// Capabilities beyond the base protocol that both ends of a tunnel may announce (decisions, section 10).
 const (
 	CapabilityEvidence = "delivery_response_evidence_v2" // reports of version 2
 	CapabilityReplay   = "tunnel_replay_v1"              // replays through the tunnel
@@ -47,7 +47,7 @@ type TunnelTicket struct {
 	TunnelProtocol         TunnelProtocol `json:"tunnel_protocol"`
 }
 
-// TunnelProtocol is what the server's end of a tunnel can do.
+// TunnelProtocol describes the capabilities of the server's end of a tunnel.
 type TunnelProtocol struct {
 	DeliveryReportVersion int      `json:"delivery_report_version" example:"2"`
 	EvidenceBodyLimit     int      `json:"evidence_body_limit" doc:"Bytes of an answer's body that a report may carry." example:"65536"`
@@ -70,7 +70,7 @@ const TunnelChannel = "TunnelChannel"
 const (
 	TunnelWebhookRequest = "webhook_request"
 	TunnelReplay         = "tunnel_replay_command"
-	// TunnelReportAck tells that a report sent over the socket is stored. It is an addition of this service.
+	// TunnelReportAck says that a report sent over the socket is stored. It is an extension by this service.
 	TunnelReportAck = "delivery_report_ack"
 )
 
@@ -97,7 +97,7 @@ type TunnelRequest struct {
 	Latin1            []string           `json:"latin1,omitempty" doc:"JSON Pointers to strings of path, query_string and header_list that came as bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 }
 
-// TunnelReplayCommand asks a connected machine to send a request and to tell the answer.
+// TunnelReplayCommand asks a connected machine to send a request and to report the answer.
 type TunnelReplayCommand struct {
 	Type              string            `json:"type" enum:"tunnel_replay_command" example:"tunnel_replay_command"`
 	CommandID         string            `json:"command_id"`
@@ -114,7 +114,7 @@ type TunnelReplayCommand struct {
 	Latin1            []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list each of whose characters is one byte." example:"[\"/header_list/2/1\"]"`
 }
 
-// TunnelEvidence is what a machine saw of an answer (version 2 of reports). All of it may be absent.
+// TunnelEvidence is what a machine observed of an answer (version 2 of reports). All fields are optional.
 type TunnelEvidence struct {
 	ResolvedURL           string            `json:"resolved_url,omitempty" doc:"The whole address that the request went to." example:"http://localhost:3000/orders?page=2"`
 	ContentType           string            `json:"content_type,omitempty" maxLength:"255" example:"application/json"`
@@ -129,7 +129,7 @@ type TunnelEvidence struct {
 	Latin1                []string          `json:"latin1,omitempty" doc:"JSON Pointers to values of response_headers that are not UTF-8: each of their characters is one byte of the answer." example:"[\"/response_headers/X-Name\"]"`
 }
 
-// Why a request had no answer, as reports say it.
+// Categories of failed requests in reports.
 const (
 	FailureConnectionRefused = "connection_refused"
 	FailureTimeout           = "timeout"
@@ -139,8 +139,8 @@ const (
 	FailureUnknown           = "unknown_error"
 )
 
-// DeliveryReport says what became of an event on a local machine. It is the body of POST /tunnel/delivery_reports and
-// of /tunnel/delivery_reports_anonymous, and the data of the socket's action delivery_report.
+// DeliveryReport reports the delivery of an event on a local machine. It is the body of POST /tunnel/delivery_reports
+// and of /tunnel/delivery_reports_anonymous, and the data of the socket's action delivery_report.
 type DeliveryReport struct {
 	TunnelKey              string          `json:"tunnel_key,omitempty" doc:"Anonymous reports only: the endpoint's key, instead of a token."`
 	EndpointID             string          `json:"endpoint_id,omitempty" required:"true" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -157,8 +157,7 @@ type DeliveryReport struct {
 	TunnelEvidence
 }
 
-// DeliveryReportAck is what the server sends on the subscription when a report of the socket was taken, or will never
-// be.
+// DeliveryReportAck is sent on the subscription when a report over the socket was accepted or finally refused.
 type DeliveryReportAck struct {
 	Type              string `json:"type" enum:"delivery_report_ack" example:"delivery_report_ack"`
 	DeliveryAttemptID string `json:"delivery_attempt_id"`
@@ -179,7 +178,7 @@ type TunnelReplayResult struct {
 	TunnelEvidence
 }
 
-// Gap is a time in which no machine was connected to an endpoint, and what arrived in it.
+// Gap is a period in which no machine was connected to an endpoint, with what arrived in it.
 type Gap struct {
 	ID                 string    `json:"id" example:"tgap_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	EndpointID         string    `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
@@ -226,7 +225,7 @@ type UndeliveredMeta struct {
 	RetentionTruncated bool    `json:"retention_truncated"`
 }
 
-// RecoverGap is the body of POST /tunnel/gaps/{gap_id}/recovery: what a client says it did.
+// RecoverGap is the body of POST /tunnel/gaps/{gap_id}/recovery: the client's account of its recovery.
 type RecoverGap struct {
 	Outcome        string `json:"outcome" required:"true" enum:"completed,partial,skipped,interrupted" example:"completed"`
 	AttemptedCount int64  `json:"attempted_count" required:"false" minimum:"0" example:"14"`
@@ -248,7 +247,7 @@ type CableMessage struct {
 // CableProtocol is the subprotocol of the socket.
 const CableProtocol = "actioncable-v1-json"
 
-// Bytes are the body as it was received.
+// Bytes returns the body as received.
 func (r *TunnelRequest) Bytes() ([]byte, error) {
 	if r.BodyEncoding == "base64" || r.BodyEncoding == "" {
 		return base64.StdEncoding.DecodeString(r.Body)

@@ -6,7 +6,7 @@ import (
 	"hookglass"
 )
 
-// FromTunnelRequest writes a captured webhook as local machines get it.
+// FromTunnelRequest converts a captured webhook as local machines get it.
 func FromTunnelRequest(e *hookglass.Event) TunnelRequest {
 	out := TunnelRequest{
 		Type: TunnelWebhookRequest, ID: string(e.ID), EndpointID: string(e.EndpointID), Method: e.Method, Path: Text(e.Path),
@@ -25,7 +25,7 @@ func FromTunnelRequest(e *hookglass.Event) TunnelRequest {
 	return out
 }
 
-// FromTunnelMail writes a captured mail as local machines get it: a POST of the normalised JSON.
+// FromTunnelMail converts a captured mail as local machines get it: a POST of the normalised JSON.
 func FromTunnelMail(e *hookglass.Event, json []byte) TunnelRequest {
 	const media = "application/json"
 	post := *e
@@ -34,7 +34,7 @@ func FromTunnelMail(e *hookglass.Event, json []byte) TunnelRequest {
 	return FromTunnelRequest(&post)
 }
 
-// FromTunnelCommand writes a command for the client that shall carry it out, with the token of its result.
+// FromTunnelCommand converts a command for the client that is to carry it out, with the token for its result.
 func FromTunnelCommand(c hookglass.TunnelCommand, url, token string) TunnelReplayCommand {
 	out := TunnelReplayCommand{
 		Type: TunnelReplay, CommandID: c.ID, ReplayCaseRunID: nonzero(c.RunID), Method: c.Request.Method, URL: Text(url),
@@ -46,7 +46,7 @@ func FromTunnelCommand(c hookglass.TunnelCommand, url, token string) TunnelRepla
 	return out
 }
 
-// FromGap writes an outage.
+// FromGap converts an outage.
 func FromGap(g hookglass.Gap) Gap {
 	c := g.Counts
 	return Gap{
@@ -56,7 +56,7 @@ func FromGap(g hookglass.Gap) Gap {
 	}
 }
 
-// Delivery to a local machine, as an event shows it.
+// TunnelDelivery is a delivery to a local machine, as an event shows it.
 type TunnelDelivery struct {
 	Kind              string            `json:"kind" enum:"tunnel" example:"tunnel"`
 	Status            string            `json:"status" enum:"delivered,failed" doc:"delivered: answered with 2xx." example:"delivered"`
@@ -80,7 +80,7 @@ type TunnelDelivery struct {
 	TruncationReason  *string           `json:"truncation_reason"`
 }
 
-// FromDeliveryReport writes what a client reported.
+// FromDeliveryReport converts a client's report.
 func FromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 	out := TunnelDelivery{
 		Kind: "tunnel", Status: "failed", TargetURL: Text(r.TargetURL), ResolvedURL: textOrNil(r.ResolvedURL), StatusCode: r.StatusCode,
@@ -112,7 +112,7 @@ type ReportedDelivery struct {
 	Status string               `json:"status" enum:"ok" example:"ok"`
 }
 
-// ReportedDeliveryData says what was stored.
+// ReportedDeliveryData describes what was stored.
 type ReportedDeliveryData struct {
 	EndpointID        string  `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	WebhookRequestID  string  `json:"webhook_request_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
