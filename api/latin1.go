@@ -40,6 +40,7 @@ func latin1In(list string, fields hookglass.Headers) (pointers []string) {
 const (
 	headerList         = "/header_list/"
 	trailerList        = "/trailer_list/"
+	requestHeaderList  = "/request_header_list/"
 	responseHeaderList = "/response_header_list/"
 )
 

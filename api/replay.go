@@ -133,6 +133,7 @@ type Replay struct {
 	Delivered            bool              `json:"delivered" doc:"A complete HTTP answer came, whatever its status." example:"true"`
 	StatusCode           *int              `json:"status_code" doc:"Of the answer; a redirect is not followed." example:"200"`
 	ResponseHeaders      map[string]string `json:"response_headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
+	ResponseHeaderList   [][2]string       `json:"response_header_list" doc:"As received, in order."`
 	ResponseBody         *string           `json:"response_body" doc:"Up to 1 MiB, decompressed. In base64 where it is not UTF-8; see response_body_encoding." example:"{\"ok\":true}"`
 	ResponseBodyEncoding string            `json:"response_body_encoding" enum:"utf8,base64" example:"utf8"`
 	ResponseTruncated    bool              `json:"response_truncated" example:"false"`
@@ -140,6 +141,8 @@ type Replay struct {
 	Error                *Failure          `json:"error" doc:"Why no complete answer came."`
 	ReplayedAt           Time              `json:"replayed_at" example:"2026-11-20T10:15:30.123456Z"`
 	RequestHeadersSent   map[string]string `json:"request_headers_sent" example:"{\"Content-Type\":\"application/json\",\"X-Service-Replay\":\"true\"}"`
+	RequestHeaderList    [][2]string       `json:"request_header_list" doc:"As sent, in order."`
+	Latin1               []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of request_url, where it is there, request_header_list and response_header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/request_header_list/2/1\"]"`
 	NewDeliveryID        *string           `json:"new_delivery_id" doc:"With regenerate: what names the delivery now."`
 	Verdict              *string           `json:"verdict" enum:"fixed,regressed,still_failing,still_passing" doc:"Compared with the attempt before at the same target; an attempt passes with a 2xx. Null for the first." example:"fixed"`
 	Warnings             []string          `json:"warnings" example:"[]"`
@@ -170,7 +173,7 @@ func FromReplay(r *hookglass.Replay) Replay {
 		IdentityMode: string(r.Options.Identity), SignatureMode: string(r.Options.Signature),
 		DurationMS: r.Duration.Milliseconds(), Error: fromFailure(r.Failure), ReplayedAt: Time{r.At},
 		NewDeliveryID: nonzero(r.NewDeliveryID), Verdict: nonzero(string(r.Verdict)), Warnings: append([]string{}, r.Warnings...), BatchID: nonzero(r.BatchID),
-		ResponseHeaders: map[string]string{}, ResponseBodyEncoding: "utf8",
+		ResponseHeaders: map[string]string{}, ResponseHeaderList: [][2]string{}, ResponseBodyEncoding: "utf8",
 	}
 	if r.TimeShifted {
 		out.TimeChanges = make([]TimeChange, len(r.TimeChanges))
@@ -179,11 +182,13 @@ func FromReplay(r *hookglass.Replay) Replay {
 		}
 	}
 	out.DryRun = r.DryRun
-	out.RequestHeadersSent, _ = headersOf(r.Request.Headers)
+	out.RequestHeadersSent, out.RequestHeaderList = headersOf(r.Request.Headers)
+	out.Latin1 = latin1In(requestHeaderList, r.Request.Headers)
 	if res := r.Response; res != nil {
 		body, encoding := Body(res.Body)
 		out.Delivered, out.StatusCode, out.ResponseTruncated = true, &res.Status, res.Truncated
-		out.ResponseHeaders, _ = headersOf(res.Headers)
+		out.ResponseHeaders, out.ResponseHeaderList = headersOf(res.Headers)
+		out.Latin1 = append(out.Latin1, latin1In(responseHeaderList, res.Headers)...)
 		out.ResponseBody, out.ResponseBodyEncoding = &body, encoding
 	}
 	return out
@@ -192,6 +197,7 @@ func FromReplay(r *hookglass.Replay) Replay {
 // FromReplayRecord converts a stored attempt.
 func FromReplayRecord(r *hookglass.Replay) ReplayRecord {
 	out := ReplayRecord{Replay: FromReplay(r), RequestURL: Text(r.Request.URL), RequestBodyTruncated: r.Request.Truncated}
+	out.Latin1 = append(latin1Of(nil, "request_url", r.Request.URL), out.Latin1...)
 	out.RequestBody, out.RequestBodyEncoding = Body(r.Request.Body)
 	return out
 }
@@ -334,15 +340,19 @@ type ReplayCaseRun struct {
 
 // RunRequest is the request of a run.
 type RunRequest struct {
-	Method  string            `json:"method" example:"POST"`
-	URL     string            `json:"url" example:"https://app.example.com/webhooks"`
-	Headers map[string]string `json:"headers"`
+	Method     string            `json:"method" example:"POST"`
+	URL        string            `json:"url" example:"https://app.example.com/webhooks"`
+	Headers    map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space."`
+	HeaderList [][2]string       `json:"header_list" doc:"As sent, in order."`
+	Latin1     []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 }
 
 // RunResponse is the answer to a run.
 type RunResponse struct {
 	StatusCode   int               `json:"status_code" example:"200"`
-	Headers      map[string]string `json:"headers"`
+	Headers      map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space."`
+	HeaderList   [][2]string       `json:"header_list" doc:"As received, in order."`
+	Latin1       []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	Body         string            `json:"body" doc:"Up to 256 KiB, decompressed. In base64 where it is not UTF-8; see body_encoding." example:"{\"ok\":true}"`
 	BodyEncoding string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
 	Truncated    bool              `json:"truncated" example:"false"`
@@ -369,11 +379,13 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 	}
 	if q := r.Request; q != nil {
 		out.Request = &RunRequest{Method: q.Method, URL: Text(q.URL)}
-		out.Request.Headers, _ = headersOf(q.Headers)
+		out.Request.Headers, out.Request.HeaderList = headersOf(q.Headers)
+		out.Request.Latin1 = latin1Of(q.Headers, "url", q.URL)
 	}
 	if res := r.Response; res != nil {
 		out.Response = &RunResponse{StatusCode: res.Status, Truncated: res.Truncated}
-		out.Response.Headers, _ = headersOf(res.Headers)
+		out.Response.Headers, out.Response.HeaderList = headersOf(res.Headers)
+		out.Response.Latin1 = latin1Of(res.Headers)
 		out.Response.Body, out.Response.BodyEncoding = Body(res.Body)
 	}
 	for _, a := range r.Assertions {

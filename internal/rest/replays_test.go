@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 	"hookglass/internal/share"
 )
 
-// network answers every request with what it was sent, and stands for a public one.
+// network answers every request with the body and the X-Place that it was sent, and stands for a public one.
 type network struct{}
 
 func (network) Check(field, rawURL string) error {
@@ -28,10 +29,11 @@ func (network) Check(field, rawURL string) error {
 func (network) Turn(context.Context, string, int64) (*outbound.Turn, error) { return nil, nil }
 
 func (network) Do(_ context.Context, r outbound.Request) (*outbound.Response, error) {
-	return &outbound.Response{
-		Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-A", Value: "1"}, {Name: "x-a", Value: "2"}},
-		Body: r.Body, RequestHeaders: r.Headers,
-	}, nil
+	answer := hookglass.Headers{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-A", Value: "1"}, {Name: "x-a", Value: "2"}}
+	if place := r.Headers.Get("X-Place"); place != "" {
+		answer = append(answer, hookglass.Header{Name: "X-Place", Value: place})
+	}
+	return &outbound.Response{Status: 200, Headers: answer, Body: r.Body, RequestHeaders: r.Headers}, nil
 }
 
 // replayThings are a case, a run of it and a bulk replay of an endpoint, and a link to an event.
@@ -134,6 +136,56 @@ func TestAReplayAnswersWithWhatBecameOfIt(t *testing.T) {
 			if len(refused.Details) != 1 || !strings.HasPrefix(refused.Details[0].Field, "overrides.query") {
 				t.Errorf("overrides.query %s: %+v", query, refused)
 			}
+		}
+	})
+}
+
+// What a replay and a run of a case sent and were answered is told field by field, and which strings are bytes.
+func TestReplaysAndRunsTellFieldsToTheByte(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		event := s.arrive(e.ID, func(a *capture.Arrival) {
+			a.Headers = hookglass.Headers{{Name: "X-Tag", Value: "a"}, {Name: "X-Place", Value: "caf\xe9"}, {Name: "x-tag", Value: "caf\u00e9"}}
+		})
+		check := func(what string, sent, answered [][2]string, pointers []string, want ...string) {
+			t.Helper()
+			if !slices.Equal(pointers, want) || !slices.Contains(sent, [2]string{"X-Tag", "a"}) || !slices.Contains(sent, [2]string{"x-tag", "caf\u00e9"}) ||
+				!reflect.DeepEqual(answered, [][2]string{{"Content-Type", "text/plain"}, {"X-A", "1"}, {"x-a", "2"}, {"X-Place", "caf\u00e9"}}) {
+				t.Errorf("%s: %q, answered %q; %q, want %q", what, sent, answered, pointers, want)
+			}
+		}
+		place := func(list string, fields [][2]string) string {
+			return fmt.Sprintf("/%s/%d/1", list, slices.Index(fields, [2]string{"X-Place", "caf\u00e9"}))
+		}
+		base := "/endpoints/" + e.ID
+		var now api.One[api.Replay]
+		s.want(200, "POST", base+"/requests/"+event+"/replay", `{"target_url":"https://app.example.com/"}`, &now)
+		var history api.List[api.ReplayRecord]
+		s.want(200, "GET", base+"/requests/"+event+"/replays", "", &history)
+		for what, r := range map[string]api.Replay{"at once": now.Data, "remembered": history.Data[0].Replay} {
+			check(what, r.RequestHeaderList, r.ResponseHeaderList, r.Latin1, place("request_header_list", r.RequestHeaderList), "/response_header_list/3/1")
+		}
+		var c api.One[api.ReplayCase]
+		s.want(201, "POST", base+"/replay_cases", `{"replay_case":{"source_id":"`+event+`","name":"Bytes","target_url":"https://app.example.com/","assertions":{"status":{"class":"2xx"}}}}`, &c)
+		queued, err := s.replays.RunCase(t.Context(), hookglass.System, e.ID, c.Data.ID, "bytes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.replays.ExecuteRun(t.Context(), queued.ID); err != nil {
+			t.Fatal(err)
+		}
+		var run api.One[api.ReplayCaseRun]
+		s.want(200, "GET", base+"/replay_case_runs/"+queued.ID, "", &run)
+		q, res := run.Data.Request, run.Data.Response
+		check("run", q.HeaderList, res.HeaderList, q.Latin1, place("header_list", q.HeaderList))
+		if !slices.Equal(res.Latin1, []string{"/header_list/3/1"}) {
+			t.Errorf("answer of the run: %q", res.Latin1)
+		}
+
+		var text api.One[map[string]any]
+		s.want(200, "POST", base+"/requests/"+s.arrive(e.ID, nil)+"/replay", `{"target_url":"tunnel"}`, &text)
+		if none, ok := text.Data["response_header_list"].([]any); !ok || len(none) > 0 || text.Data["latin1"] != nil {
+			t.Errorf("of UTF-8, without an answer: %v", text.Data)
 		}
 	})
 }
