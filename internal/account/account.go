@@ -82,17 +82,29 @@ const (
 // Purge deletes expired sessions, login links, old tokens and rate limits. There may be as many rate limits as there
 // were client addresses, so they are deleted in batches, with pauses in between for other users of the storage.
 func (s *Service) Purge(ctx context.Context) error {
-	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeSessions() })
-	if err != nil {
+	if err := s.inPieces(ctx, (*store.Tx).PurgeSessions); err != nil {
 		return err
 	}
 	if err := s.purgeTokens(ctx); err != nil {
 		return err
 	}
-	for last, more := "", true; more; more = last != "" {
+	last := ""
+	return s.inPieces(ctx, func(tx *store.Tx) (more bool, err error) {
+		next, err := tx.PurgeRateLimits(last)
+		if err == nil {
+			last = next
+		}
+		return next != "", err
+	})
+}
+
+// inPieces has all of something deleted that there may be very much of: sessions, or rate limits of as many addresses
+// as called. Between the pieces are rests in which the storage belongs to others.
+func (s *Service) inPieces(ctx context.Context, piece func(*store.Tx) (more bool, err error)) error {
+	for more := true; more; {
 		began := time.Now()
 		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			last, err = tx.PurgeRateLimits(last)
+			more, err = piece(tx)
 			return err
 		})
 		if err != nil {
@@ -108,19 +120,11 @@ func (s *Service) purgeTokens(ctx context.Context) error {
 	if now.Sub(time.Unix(0, last)).Abs() < tokensEvery || !s.purged.CompareAndSwap(last, now.UnixNano()) {
 		return nil
 	}
-	for more := true; more; {
-		began := time.Now()
-		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			more, err = tx.PurgeTokens(tx.Now.Add(-keepEnded))
-			return err
-		})
-		if err != nil {
-			s.purged.Store(last)
-			return err
-		}
-		fair.Rest(ctx, began)
+	err := s.inPieces(ctx, func(tx *store.Tx) (bool, error) { return tx.PurgeTokens(tx.Now.Add(-keepEnded)) })
+	if err != nil {
+		s.purged.Store(last)
 	}
-	return nil
+	return err
 }
 
 // Registration describes a new user.

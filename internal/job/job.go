@@ -83,6 +83,12 @@ type Replays interface {
 	Purge(ctx context.Context) error
 }
 
+// Shares is used by the job of share links.
+type Shares interface {
+	// Purge deletes expired links.
+	Purge(ctx context.Context) error
+}
+
 // Actions is used by the jobs of actions.
 type Actions interface {
 	// ExecuteRun starts or continues a rerun, in one place at a time, however often it is called. It answers
@@ -122,6 +128,7 @@ type Capabilities struct {
 	Alerts   Alerts
 	Tags     Tags
 	Replays  Replays
+	Shares   Shares
 	Actions  Actions
 }
 
@@ -129,7 +136,7 @@ type Capabilities struct {
 func (do Capabilities) workers(db *store.DB) *river.Workers {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[hookglass.PurgeJob]) error {
-		return errors.Join(do.Captures.Purge(ctx), do.Accounts.Purge(ctx), do.Replays.Purge(ctx))
+		return errors.Join(do.Captures.Purge(ctx), do.Accounts.Purge(ctx), do.Replays.Purge(ctx), do.Shares.Purge(ctx))
 	}))
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, j *river.Job[hookglass.EraseJob]) error {
 		done, err := do.Captures.Erase(ctx, j.Args.EndpointNum)

@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -30,7 +31,7 @@ func (idle) WorkBatch(context.Context, string) (bool, error) { return true, nil 
 
 // idly has all jobs do nothing but those of what is put in their place.
 func idly(but func(*job.Capabilities)) job.Capabilities {
-	do := job.Capabilities{Captures: idle{}, Accounts: idle{}, Alerts: idle{}, Tags: idle{}, Replays: idle{}, Actions: idle{}}
+	do := job.Capabilities{Captures: idle{}, Accounts: idle{}, Alerts: idle{}, Tags: idle{}, Replays: idle{}, Shares: idle{}, Actions: idle{}}
 	but(&do)
 	return do
 }
@@ -225,3 +226,42 @@ type notes chan hookglass.NoteJob
 
 func (notes) Purge(context.Context) error                      { return nil }
 func (n notes) Tell(_ context.Context, note hookglass.NoteJob) { n <- note }
+
+// purged hears of purges.
+type purged chan struct{}
+
+func (p purged) Purge(ctx context.Context) error {
+	select {
+	case p <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// A purge of links that were shared comes by itself, also where another fails.
+func TestSharedLinksArePurgedByTheClock(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		told := make(purged)
+		w, err := job.New(db, idly(func(do *job.Capabilities) { do.Shares, do.Captures = told, unable{} }), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		select {
+		case <-told:
+		case <-time.After(20 * time.Second):
+			t.Error("no links are purged")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// unable fails to purge.
+type unable struct{ idle }
+
+func (unable) Purge(context.Context) error { return errors.New("away") }

@@ -9,7 +9,6 @@ import (
 	"hookglass/internal/httpd"
 	"hookglass/internal/mcp"
 	"hookglass/internal/rest"
-	"hookglass/internal/share"
 	"hookglass/internal/web"
 )
 
@@ -17,14 +16,13 @@ import (
 func (s *Server) handler() http.Handler {
 	addresses := api.Addresses{PublicURL: s.URL(), MailDomain: s.cfg.MailDomain}
 	temporary := s.cfg.TemporaryEndpoints == "on"
-	shares := share.New(s.db, s.endpoints, s.captures)
 	machines := rest.New(rest.Deps{
 		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Alerts: s.alerts, Actions: s.actions, Tunnels: s.tunnels, Flows: s.flows, Diagnoses: s.diagnoses, Addresses: addresses,
-		Declarations: s.declares, Retries: s.retries, Drift: s.drift, Shares: shares, Releases: s.releases, TemporaryEndpoints: temporary, Draining: s.draining,
+		Declarations: s.declares, Retries: s.retries, Drift: s.drift, Shares: s.shares, Releases: s.releases, TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{
 		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Retries: s.retries, Drift: s.drift, Flows: s.flows, Addresses: addresses, SMTP: web.SMTP{Address: s.SMTPAddr(), SignIn: s.cfg.SMTPAuth == smtpAuthInbox, TLS: s.cfg.certificate != nil},
-		Shares: shares, Releases: s.releases, Retention: s.cfg.Retention, Temporary: temporary, Signup: s.cfg.Signup == "open", Draining: s.draining,
+		Shares: s.shares, Releases: s.releases, Retention: s.cfg.Retention, Temporary: temporary, Signup: s.cfg.Signup == "open", Draining: s.draining,
 	})
 	socket := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: s.URL(), Log: s.log.With("part", "cable")})
 	agents := mcp.New(mcp.Deps{

@@ -38,6 +38,7 @@ import (
 	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
+	"hookglass/internal/share"
 	"hookglass/internal/smtpd"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
@@ -82,6 +83,7 @@ type Server struct {
 	accounts  *account.Service
 	endpoints *endpoint.Service
 	captures  *capture.Service
+	shares    *share.Service
 	replays   *replay.Service
 	releases  *release.Service
 	alerts    *alert.Service

@@ -21,6 +21,7 @@ import (
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
 	"hookglass/internal/seal"
+	"hookglass/internal/share"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
 )
@@ -50,6 +51,7 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 	s.replays = replay.New(db, replay.Config{
 		Client: out, Verifiers: s.endpoints, Sealer: keys, Tunnel: s.tunnels, Reads: s.captures, Proxied: s.proxied(), Log: s.log.With("part", "replay"), Retention: s.cfg.Retention,
 	})
+	s.shares = share.New(db, s.endpoints, s.captures)
 	s.actions = action.New(db, action.Config{Client: out, Sealer: keys, Proxied: s.proxied(), Hold: s.captures.Hold, Log: s.log.With("part", "action")})
 	s.diagnoses = diagnosis.New(db, s.captures.Judge, s.captures.HoldAll)
 	s.declares = declare.New(db, s.endpoints, s.actions, s.alerts)
@@ -62,7 +64,7 @@ func (s *Server) build(keys *seal.Keys, out *outbound.Client) {
 func (s *Server) work(background func(string, func(context.Context) error), out *outbound.Client) error {
 	db := s.db
 	workers, err := job.New(db, job.Capabilities{
-		Captures: s.captures, Accounts: s.accounts, Alerts: s.alerts, Tags: s.endpoints, Replays: s.replays, Actions: s.actions,
+		Captures: s.captures, Accounts: s.accounts, Alerts: s.alerts, Tags: s.endpoints, Replays: s.replays, Shares: s.shares, Actions: s.actions,
 	}, s.log)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/coding"
 	"hookglass/internal/email"
+	"hookglass/internal/fair"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
 )
@@ -74,9 +75,6 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref, even
 			return err
 		}
 		share = hookglass.Share{EndpointNum: e.EndpointNum, EventSeq: e.Seq, EventID: e.ID, CreatedBy: who.User, ExpiresAt: tx.Now.Add(life)}
-		if err := tx.PurgeShares(); err != nil {
-			return err
-		}
 		return tx.CreateShare(&share, digest(secret))
 	})
 	return secret, share, err
@@ -94,6 +92,22 @@ func (s *Service) List(ctx context.Context, who hookglass.Principal, ref string,
 // Revoke ends a link at once. It answers not_found.
 func (s *Service) Revoke(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
 	return s.db.Update(ctx, who, func(tx *store.Tx) error { return tx.DeleteShare(ref, id) })
+}
+
+// Purge deletes links that have expired, a part at a time.
+func (s *Service) Purge(ctx context.Context) error {
+	for more := true; more; {
+		began := time.Now()
+		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			more, err = tx.PurgeShares()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fair.Rest(ctx, began)
+	}
+	return nil
 }
 
 // Open returns the event of a link, with credentials and the endpoint's secrets blotted out and without what would let

@@ -97,8 +97,11 @@ func (tx *Tx) DeleteSessionsOf(user int64) error {
 	return err
 }
 
-// PurgeSessions deletes expired sessions.
-func (tx *Tx) PurgeSessions() error {
-	_, err := tx.exec("DELETE FROM sessions WHERE expires_at <= $1", micros(tx.Now))
-	return err
+// purgeSessions bounds the sessions that one transaction purges.
+const purgeSessions = 500
+
+// PurgeSessions deletes some of the sessions that have expired, and reports whether there may be more.
+func (tx *Tx) PurgeSessions() (more bool, err error) {
+	n, err := tx.exec("DELETE FROM sessions WHERE "+tx.dialect.picked("hash", "SELECT hash FROM sessions WHERE expires_at <= $1 LIMIT $2"), micros(tx.Now), purgeSessions)
+	return n == purgeSessions, err
 }

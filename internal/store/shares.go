@@ -74,8 +74,11 @@ func (tx *Tx) DeleteShare(ref string, id int64) error {
 	return tx.change("share link", "DELETE FROM shares WHERE num = $1 AND endpoint = $2", id, e.Num)
 }
 
-// PurgeShares deletes expired links.
-func (tx *Tx) PurgeShares() error {
-	_, err := tx.exec("DELETE FROM shares WHERE expires_at <= $1", micros(tx.Now))
-	return err
+// purgeShares bounds the links that one transaction purges.
+const purgeShares = 500
+
+// PurgeShares deletes some of the links that have expired, and reports whether there may be more.
+func (tx *Tx) PurgeShares() (more bool, err error) {
+	n, err := tx.exec("DELETE FROM shares WHERE "+tx.dialect.picked("num", "SELECT num FROM shares WHERE expires_at <= $1 LIMIT $2"), micros(tx.Now), purgeShares)
+	return n == purgeShares, err
 }

@@ -1,0 +1,85 @@
+package share_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
+	"hookglass/internal/share"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// Links that have expired go without anybody making another, a part of them at a time.
+func TestLinksThatHaveExpiredArePurged(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Shared"
+		e, err := endpoint.New(db, nil).Create(t.Context(), who, endpoint.Draft{Name: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := &hookglass.Event{
+			ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: time.Now(),
+			Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
+			Payload: &hookglass.Payload{Reply: &hookglass.Reply{Status: 200}},
+		}
+		if err := db.Capture(t.Context(), 0, event); err != nil {
+			t.Fatal(err)
+		}
+		s := share.New(db, nil, nil)
+		const expired = 1_200
+		err = db.Update(t.Context(), who, func(tx *store.Tx) error {
+			for i := range expired {
+				link := hookglass.Share{EndpointNum: e.Num, EventSeq: event.Seq, EventID: event.ID, ExpiresAt: tx.Now}
+				if err := tx.CreateShare(&link, fmt.Append(nil, "expired ", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Create(t.Context(), who, string(e.ID), string(event.ID), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		left := func() (n int) {
+			err := db.View(t.Context(), who, func(v *store.View) error {
+				all, err := v.Shares(string(e.ID), store.ShareList{}, time.Unix(0, 0))
+				n = len(all)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if n := left(); n != expired+1 {
+			t.Fatalf("there are %d links, want %d: to make one purges none", n, expired+1)
+		}
+		var more bool
+		err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+			more, err = tx.PurgeShares()
+			return err
+		})
+		if n := left(); err != nil || !more || n != expired+1-500 {
+			t.Errorf("after one piece %d are left, more %v, %v", n, more, err)
+		}
+		if err := s.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := left(); n != 1 {
+			t.Errorf("%d are left, want the one that is good", n)
+		}
+	})
+}
