@@ -28,7 +28,7 @@ func (a *app) registerAccount() {
 	a.page("POST /account/password", a.changePassword)
 }
 
-// notices are what a page says after a form, by the word in its address.
+// notices are the messages after a form was processed, by the word in the URL.
 var notices = map[string]string{
 	"revoked": "The token was revoked.", "unshared": "The link was revoked.", "ended": "Signed out there.", "created": "Created.", "saved": "Saved.", "password": "The password was saved.",
 	"deleted": "Deleted.", "delete": "The requests were deleted.", "rejudged": "The newest requests were checked again.", "tag": "Tagged.", "ignore": "The requests are ignored now.", "replaced": "The secret was replaced.", "resumed": "Resumed.", "resent": "In line to be sent again.", "claimed": "This endpoint is yours now. It does not end by itself any more.",
@@ -102,7 +102,7 @@ func (a *app) createToken(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range r.PostForm["scopes"] {
 		m.Scopes = append(m.Scopes, hookglass.Scope(s))
 	}
-	m.Workspace, _ = strconv.ParseInt(r.PostFormValue("workspace"), 10, 64) // what is no number is no workspace
+	m.Workspace, _ = strconv.ParseInt(r.PostFormValue("workspace"), 10, 64) // anything but a number selects no workspace
 	ask := core.TokenRequest{User: v.user.ID, Account: v.who.Account, Level: m.Level, Name: m.Name, Scopes: m.Scopes}
 	if m.Level == hookglass.LevelWorkspace && r.PostFormValue("workspace") != "" {
 		ask.Workspace = &m.Workspace
@@ -266,13 +266,13 @@ func (a *app) changePassword(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// readForm reads a form, bounded.
+// readForm parses a form of bounded size.
 func readForm(w http.ResponseWriter, r *http.Request) error {
 	return readFormUpTo(w, r, maxForm)
 }
 
-// readFormUpTo reads a form of some bytes at most, and says what is wrong where it cannot be. It is UTF-8, as the JSON
-// of the API is: PostgreSQL takes nothing else for text.
+// readFormUpTo parses a form of at most that many bytes, and says what is wrong if it cannot. It must be UTF-8, like
+// the API's JSON: PostgreSQL accepts nothing else as text.
 func readFormUpTo(w http.ResponseWriter, r *http.Request, most int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	err := r.ParseForm()

@@ -66,8 +66,8 @@ func (a *app) renderActions(w http.ResponseWriter, r *http.Request, status int, 
 	return render(w, r, status, actions.ListPage(m))
 }
 
-// runsOfActions reads the runs of one action, or of all, and whole the one that the address names. Where it names none,
-// that is the newest of one action.
+// runsOfActions reads the runs of one action, or of all, and the full run that the URL names or, for one action, the
+// newest.
 func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h actions.Runs, err error) {
 	q := r.URL.Query()
 	h = actions.Runs{Endpoint: e.ID, Action: id, Names: make(map[string]string), Now: time.Now()}
@@ -116,7 +116,7 @@ func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id
 		h.Runs = h.Runs[:historySize]
 		h.Older = cursor(h.Runs[historySize-1].Num)
 	}
-	slices.SortFunc(h.Runs, func(a, b hookglass.ActionRun) int { return strings.Compare(b.ID, a.ID) }) // one that began later may have been stored before
+	slices.SortFunc(h.Runs, func(a, b hookglass.ActionRun) int { return strings.Compare(b.ID, a.ID) }) // a run that began later may have been stored first
 	if h.Open == nil && id != "" && len(h.Runs) > 0 {
 		h.Open = &h.Runs[0]
 	}
@@ -160,7 +160,7 @@ func (a *app) showAction(w http.ResponseWriter, r *http.Request) error {
 	return a.renderAction(w, r, http.StatusOK, v, e, m)
 }
 
-// actionOf reads the action that the path names; a path for a new one names none.
+// actionOf reads the action that the path names, or returns an empty one for a new action.
 func (a *app) actionOf(r *http.Request, v visitor, e hookglass.Endpoint) (m actions.Model, err error) {
 	id := r.PathValue("action")
 	if id == "" {
@@ -174,7 +174,7 @@ func (a *app) actionOf(r *http.Request, v visitor, e hookglass.Endpoint) (m acti
 	return m, err
 }
 
-// saveAction does what the button of the builder says: an edit of the form, a try, or the save.
+// saveAction does what the pressed button of the builder means: edit the form, try it, or save.
 func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -222,7 +222,7 @@ func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
 	return a.refuseAction(w, r, v, e, m, err)
 }
 
-// refuseAction shows the builder again with what is wrong.
+// refuseAction shows the builder again with its errors.
 func (a *app) refuseAction(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m actions.Model, err error) error {
 	if m.Form.Refuse(err) {
 		m.Tried.Faults = m.Form.Faults
@@ -237,7 +237,7 @@ func (a *app) refuseAction(w http.ResponseWriter, r *http.Request, v visitor, e 
 	return a.renderAction(w, r, status, v, e, m)
 }
 
-// backtestAction tries the action on past requests, and beside it what is typed.
+// backtestAction tries the action on past requests, next to what is typed.
 func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m actions.Model) error {
 	limit, err := strconv.ParseInt(cmp.Or(m.Form.Limit, "25"), 10, 64)
 	if err != nil || limit < 1 || limit > action.MaxBacktest {
@@ -257,7 +257,7 @@ func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, 
 	return a.renderAction(w, r, http.StatusOK, v, e, m)
 }
 
-// checkAction is what is wrong with the builder's form, and what it would do, alone.
+// checkAction serves the errors and the preview of the builder's form.
 func (a *app) checkAction(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {

@@ -70,7 +70,7 @@ func activityFilter(r *http.Request) activity.Filter {
 	return f
 }
 
-// feedOf reads the feed. Since is how far back, or a time as REST has it.
+// feedOf reads the feed. The filter's Since is a duration back from now, or a time as in the API.
 func (a *app) feedOf(r *http.Request, v visitor, filter activity.Filter, endpoints []hookglass.Endpoint) (f activity.Feed, err error) {
 	f.Now, f.Names = time.Now(), make(map[hookglass.EndpointID]string)
 	since, err := time.Parse(time.RFC3339, filter.Since)

@@ -36,17 +36,16 @@ import (
 	"hookglass/internal/web/tunnel"
 )
 
-// stylesheet is the one style of all pages, put together from theirs in the order of the folders.
+// stylesheet is the single stylesheet of all pages, joined from theirs in the order of the folders.
 const stylesheet = "app.css"
 
-// assets are the files of all pages under names that hold their contents' hash, so that a browser may keep them
-// for ever.
+// assets are the files of all pages, under names that contain their hash, so that browsers may cache them for ever.
 type assets struct {
 	urls  map[string]string         // by the file's own name
 	files map[string]httpd.Document // by the name in the URL
 }
 
-// mediaTypes are those of the assets; the machine's own table may say otherwise.
+// mediaTypes are the types of the assets; the system's table may differ.
 var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 func newAssets() *assets {
@@ -85,11 +84,11 @@ func (a *assets) add(name string, content []byte) {
 	a.urls[name] = "/assets/" + hashed
 }
 
-// url is the address of an asset; of one that does not exist it is empty, which a test finds.
+// url returns the URL of an asset, or "" for one that does not exist, which a test finds.
 func (a *assets) url(name string) string { return a.urls[name] }
 
-// find returns the file of a name, and for how long it may be kept. What another version's page asks for, while nodes
-// are replaced one after another, is answered with the file as it is here, once.
+// find returns the file of a name, and its Cache-Control. During a rolling upgrade, pages of another version may ask
+// for their version of a file; they get this version, uncached.
 func (a *assets) find(name string) (file httpd.Document, keep string, ok bool) {
 	if file, ok = a.files[name]; ok {
 		return file, "public, max-age=31536000, immutable", true

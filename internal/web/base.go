@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// The app may stand below a path of its host (--public-url https://example.com/hookglass). Inside it every path is
-// written and routed as if it stood at the root; what leaves it gets the path put before: addresses in markup,
-// redirects and cookies.
+// The app may be at a path of its host (--public-url https://example.com/hookglass). Inside, every path is written and
+// routed as if it were at the root; the path is added to everything that leaves: URLs in markup, redirects and cookies.
 
-// base is the path that the app stands below. nil is the root.
+// base is the path of the app. nil is the root.
 type base struct {
 	path   string // without a slash at its end
 	markup *strings.Replacer
 }
 
-// addressed are the attributes of pages that hold an address.
+// addressed are the attributes that contain a URL.
 var addressed = []string{"href", "src", "action", "formaction", "data-ask", "data-base", "data-check", "data-copy-link", "data-find", "data-fresh", "data-more", "data-stream", "data-times"}
 
 func newBase(publicURL string) *base {
@@ -26,7 +25,7 @@ func newBase(publicURL string) *base {
 		return nil
 	}
 	b := &base{path: strings.TrimRight(u.Path, "/")}
-	// A quotation mark in a text or a value is escaped, so what looks like an attribute is one.
+	// Quotation marks in texts and values are escaped, so what looks like an attribute is one.
 	var pairs []string
 	for _, name := range addressed {
 		begin := " " + name + `="`
@@ -38,7 +37,7 @@ func newBase(publicURL string) *base {
 
 type baseKey struct{}
 
-// within lets what answers a request know the base.
+// within passes the base to the handlers of a request.
 func (b *base) within(next http.Handler) http.Handler {
 	if b == nil {
 		return next

@@ -71,7 +71,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// doToEach does one thing to each of the requests that are still there, and returns the last of those.
+// doToEach applies an action to each request that still exists, and returns the last one.
 func (a *app) doToEach(r *http.Request, v visitor, ref string, ids []string, do string) (last string, err error) {
 	for _, id := range ids {
 		switch do {
@@ -135,8 +135,8 @@ func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e ho
 	return err
 }
 
-// writeExport writes the file while it reads. What fails when a part is out breaks the connection, so that the file
-// does not look whole.
+// writeExport writes the file while it reads. An error after the beginning breaks the connection, so that the file does
+// not look complete.
 func (a *app) writeExport(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, each func(func(*hookglass.Event) error) error) error {
 	format := r.FormValue("format")
 	if format == "" {
@@ -151,7 +151,7 @@ func (a *app) writeExport(w http.ResponseWriter, r *http.Request, v visitor, e h
 		return err
 	}
 	download(w, file.MediaType(), string(e.ID)+"."+format)
-	_ = http.NewResponseController(w).Flush() // a search may find nothing for long: a browser shows then that the download has begun
+	_ = http.NewResponseController(w).Flush() // a search may find nothing for long: let the browser show that the download has begun
 	err = each(file.Add)
 	if err == nil {
 		err = file.Close()

@@ -32,7 +32,7 @@ func (a *app) registerCases() {
 	a.page("POST /endpoints/{endpoint}/cases/{case}/delete", a.deleteCase)
 }
 
-// own finds the signed-in user and the endpoint that the path names. Whoever it does not belong to gets not_found.
+// own finds the signed-in user and the endpoint that the path names. An endpoint of others is not_found.
 func (a *app) own(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	v, err := a.user(r)
 	if err != nil {
@@ -197,7 +197,7 @@ func (a *app) saveCase(w http.ResponseWriter, r *http.Request) error {
 	return a.refuseCase(w, r, v, e, m, err)
 }
 
-// refuseCase shows the form again with what is wrong with it.
+// refuseCase shows the form again with its errors.
 func (a *app) refuseCase(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m cases.Model, err error) error {
 	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
 		return a.renderCase(w, r, http.StatusUnprocessableEntity, v, e, m)
@@ -208,14 +208,14 @@ func (a *app) refuseCase(w http.ResponseWriter, r *http.Request, v visitor, e ho
 	}
 	if hookglass.Is(err, hookglass.CodeStaleLockVersion) && m.Case != nil {
 		m.Stale = m.Case.LockVersion
-		m.Form.LockVersion = m.Stale // who has read that saves over it
+		m.Form.LockVersion = m.Stale // having seen the warning, the user may overwrite it
 		return a.renderCase(w, r, status, v, e, m)
 	}
 	m.Problem = message
 	return a.renderCase(w, r, status, v, e, m)
 }
 
-// tryCase shows the form again with what its assertions make of the last answer, without scripts.
+// tryCase shows the form again with its assertions checked against the last answer, for browsers without scripts.
 func (a *app) tryCase(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, m cases.Model) error {
 	if r.PostForm.Get("do") == "take" {
 		check, err := a.lastAnswer(r.Context(), v, e, r.PathValue("case"), m.Form.Event)
@@ -230,7 +230,7 @@ func (a *app) tryCase(w http.ResponseWriter, r *http.Request, v visitor, e hookg
 	return a.renderCase(w, r, http.StatusOK, v, e, m)
 }
 
-// checkCase is what the assertions of a form make of the last answer, alone.
+// checkCase serves the result of a form's assertions on the last answer.
 func (a *app) checkCase(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -248,7 +248,7 @@ func (a *app) checkCase(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, cases.Checked(check))
 }
 
-// lastAnswer finds the newest answer of a case's runs or, where it has none, of the replays of an event.
+// lastAnswer finds the newest answer of a case's runs or, if there is none, of an event's replays.
 func (a *app) lastAnswer(ctx context.Context, v visitor, e hookglass.Endpoint, caseID, eventID string) (c cases.Check, err error) {
 	c.Now = time.Now()
 	if caseID != "" {
@@ -316,7 +316,7 @@ func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v v
 	return render(w, r, status, cases.Page(m))
 }
 
-// runsOf reads the history of a case, and whole the run that the address names or else the newest.
+// runsOf reads the history of a case, and the full run that the URL names or else the newest.
 func (a *app) runsOf(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h cases.Runs, err error) {
 	q := r.URL.Query()
 	self := url.Values{}
@@ -406,10 +406,10 @@ func (a *app) deleteCase(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxLongForm bounds forms with templates, JSON and answers in them, which a form may make three times as long.
+// maxLongForm bounds forms with templates, JSON and answers, which form encoding may triple.
 const maxLongForm = 4 << 20
 
-// readLongForm reads such a form, bounded.
+// readLongForm parses such a form.
 func readLongForm(w http.ResponseWriter, r *http.Request) error {
 	return readFormUpTo(w, r, maxLongForm)
 }

@@ -86,7 +86,7 @@ func (a *app) createChannel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if secret != "" { // it is told in the answer itself: an address would be kept
+	if secret != "" { // shown in this answer: a URL would be stored in the history
 		return a.renderChannels(w, r, http.StatusCreated, v, channels.Model{Secret: secret, SecretOf: c, Form: channels.Form{Kind: hookglass.ChannelSlack}})
 	}
 	redirect(w, r, "/channels?done=created")
@@ -102,8 +102,8 @@ func channelFaults(r *http.Request, err error) []hookglass.FieldError {
 	return retype(r, faults)
 }
 
-// retype adds to the faults of a form that comes back which credentials have to be typed again: one that came back
-// empty without a word would leave the old one in place, or have one made.
+// retype adds faults to a refused form for the credentials that must be typed again: left empty without notice, the old
+// one would stay, or one would be generated.
 func retype(r *http.Request, faults []hookglass.FieldError) []hookglass.FieldError {
 	for _, name := range []string{"bot_token", "secret"} {
 		field := "notification_channel.config." + name
@@ -129,7 +129,7 @@ func channelForm(r *http.Request) channels.Form {
 	return f
 }
 
-// channelSettings are what a form sets on a channel of its kind. A credential that was left empty is not named.
+// channelSettings returns the settings of the form for its kind of channel. An empty credential is left unchanged.
 func channelSettings(r *http.Request, f channels.Form) *alert.ChannelSettings {
 	s := &alert.ChannelSettings{}
 	given := func(field string) *string {
@@ -200,7 +200,7 @@ func (a *app) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := alert.ChannelDraft{Name: &m.Form.Name, Config: channelSettings(r, m.Form)}
 	if m.Form.Enabled != channels.NewForm(c).Enabled {
-		d.Enabled = &m.Form.Enabled // named, it would start a channel anew that goes on
+		d.Enabled = &m.Form.Enabled // only if changed: setting it would restart a working channel
 	}
 	_, err = a.Alerts.UpdateChannel(r.Context(), v.who, c.ID, d)
 	if m.Form.Faults = channelFaults(r, err); m.Form.Faults != nil {

@@ -12,12 +12,11 @@ import (
 	"hookglass/internal/web/cliauth"
 )
 
-// statePattern is what a command line may know its own request by: visible ASCII, as of OAuth, except for what has a
-// meaning in HTML.
+// statePattern is the form of a command line's state: visible ASCII, as in OAuth, except for characters that are
+// special in HTML.
 var statePattern = regexp.MustCompile(`^[!#-;=?-\[\]-~]{1,200}$`)
 
-// cliRequest reads where a command line waits: on a port of its machine, with a state that comes back to it, or for a
-// code.
+// cliRequest parses where a command line waits: on a port of its machine with a state, or for a code.
 func cliRequest(form url.Values) (port, state string, err error) {
 	port, state = form.Get("callback_port"), form.Get("state")
 	if port == "" {
@@ -45,7 +44,7 @@ func (a *app) showCLIAuth(w http.ResponseWriter, r *http.Request) error {
 	return a.renderCLIAuth(w, r, v, cliauth.Model{Port: port, State: state})
 }
 
-// approveCLI signs the command line in: it is sent its token, or a code is shown that it gets one for.
+// approveCLI signs the command line in: it gets a token, or the page shows a code to exchange for one.
 func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.user(r)
 	if err != nil {
@@ -70,7 +69,7 @@ func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	waits := url.URL{Scheme: "http", Host: "127.0.0.1:" + port, Path: "/callback", RawQuery: url.Values{"token": {token}, "state": {state}}.Encode()}
-	http.Redirect(w, r, waits.String(), http.StatusSeeOther) // redirect leads below the path of the app
+	http.Redirect(w, r, waits.String(), http.StatusSeeOther) // not redirect, which stays within the app
 	return nil
 }
 
@@ -88,7 +87,7 @@ func (a *app) renderCLIAuth(w http.ResponseWriter, r *http.Request, v visitor, m
 		return err
 	}
 	if m.Port != "" {
-		// The form's answer leads to the command line, and browsers hold a form to its policy also where it leads.
+		// The form's answer redirects to the command line, and browsers apply form-action to redirects, too.
 		w.Header().Set("Content-Security-Policy", strings.Replace(contentPolicy, "form-action 'self'", "form-action 'self' http://127.0.0.1:"+m.Port, 1))
 	}
 	return render(w, r, http.StatusOK, cliauth.Page(m))

@@ -8,12 +8,12 @@ import (
 	"hookglass"
 )
 
-// cursor is a place in an endpoint's events as a browser carries it. It is opaque: what it counts is nobody's business.
+// cursor encodes a place in an endpoint's events for a browser. It is opaque.
 func cursor(seq int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("e" + strconv.FormatInt(seq, 36)))
 }
 
-// place reads a cursor. The empty one is 0.
+// place parses a cursor. The empty one is 0.
 func place(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil

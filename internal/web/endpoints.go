@@ -20,7 +20,7 @@ const maxRail = 200
 
 func (a *app) registerEndpoints() {
 	a.page("GET /endpoints", a.listEndpoints)
-	a.part("GET /endpoint-list", a.endpointRows) // below /endpoints/ every word may be a custom id
+	a.part("GET /endpoint-list", a.endpointRows) // not below /endpoints/, where every word may be a custom id
 	a.part("GET /endpoint-names", a.endpointNames)
 	a.page("POST /endpoints", a.createEndpoint)
 	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
@@ -108,8 +108,7 @@ func (a *app) endpointNames(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, endpoints.Names(found))
 }
 
-// endpointList reads a part of a user's endpoints: what comes behind the endpoint of the request's address, or the
-// oldest.
+// endpointList reads a page of a user's endpoints, after the endpoint in the request's URL, or from the oldest.
 func (a *app) endpointList(r *http.Request, v visitor) (endpoints.List, error) {
 	l := endpoints.List{Self: "/endpoint-list", Address: a.address, Now: time.Now()}
 	after := r.URL.Query().Get("after")
@@ -237,7 +236,7 @@ func (a *app) deleteEndpoint(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// claim makes the temporary endpoint of this browser the signed-in user's.
+// claim transfers the browser's temporary endpoint to the signed-in user.
 func (a *app) claim(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.user(r)
 	if err != nil {

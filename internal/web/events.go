@@ -22,8 +22,7 @@ import (
 // pageSize is how many requests a page lists; more come on demand.
 const pageSize = 50
 
-// firstLook is how long a search may hold up a page that was not there before. Where it is not enough, the page says so
-// and goes on by itself.
+// firstLook is how long a search may delay a new page. If that is not enough, the page says so and continues by itself.
 const firstLook = 50 * time.Millisecond
 
 func (a *app) registerInspector() {
@@ -38,9 +37,9 @@ func (a *app) registerInspector() {
 	a.page("POST /endpoints/{endpoint}/requests/{event}/delete", a.deleteEvent)
 }
 
-// open finds who looks at the endpoint of a request: the signed-in user or, where it is not theirs, the holder of
-// a temporary endpoint's key. A user who may not see it gets not_found; who is not signed in is asked to, also with the
-// key of another endpoint: every visitor of the first page has one, and whose session ended may see it again.
+// open finds who views the endpoint of a request: the signed-in user or, for an endpoint of others, the holder of a
+// temporary endpoint's key. A user without access gets not_found. Everybody else is asked to sign in, even with the key
+// of another endpoint: every visitor of the first page has one, and a user whose session ended may have access.
 func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	v, err := a.visit(r)
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err
 	return e, err
 }
 
-// list reads a part of an endpoint's requests. A query that cannot be read is a fault of the list and no error.
+// list reads a page of an endpoint's requests. An invalid query is a fault of the list and no error.
 func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience time.Duration) (inspector.List, error) {
 	l := inspector.List{
 		Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Cursor: r.FormValue("cursor"), Open: hookglass.EventID(r.PathValue("event")),
@@ -114,7 +113,7 @@ func (a *app) mailbox(e hookglass.Endpoint) inspector.Mailbox {
 	m := inspector.Mailbox{SMTP: a.SMTP.Address, Mailbox: paste.Mailbox{Address: a.address(e), SignIn: a.SMTP.SignIn, TLS: a.SMTP.TLS, Post: a.Addresses.PublicURL + "/mail/" + string(e.ID)}}
 	m.Host, m.Port, _ = net.SplitHostPort(a.SMTP.Address)
 	if ip, err := netip.ParseAddr(m.Host); err == nil && ip.IsUnspecified() {
-		// By which names such a listener is reached is not known here; where the web app is reached, so is it, mostly.
+		// The name of such a listener is not known here; usually it is the host of the web app.
 		m.SMTP = "port " + m.Port
 		if public, err := url.Parse(a.Addresses.PublicURL); err == nil {
 			m.Host = public.Hostname()
@@ -135,7 +134,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	}
 	m.Title = e.Name
 	var patience time.Duration
-	if r.FormValue("cursor") == "" { // who asks for more waits for it
+	if r.FormValue("cursor") == "" { // a request for more results may wait
 		patience = firstLook
 	}
 	if m.List, err = a.list(r, v, e, patience); err != nil {
@@ -192,7 +191,7 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if fromHere(r) && r.URL.RawQuery == "" { // there is nothing beside the request that somebody else chose
+	if fromHere(r) && r.URL.RawQuery == "" { // nothing on the page besides the request is chosen by others
 		mayZip(r)
 	}
 	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
@@ -210,7 +209,7 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, inspector.Panel(d))
 }
 
-// body is what a sender sent, byte for byte, as a download that no browser takes for a page.
+// body serves the exact body as a download that no browser renders.
 func (a *app) body(w http.ResponseWriter, r *http.Request) error {
 	return a.bytes(w, r, func(event *hookglass.Event) error {
 		name := string(event.ID) + ".bin"
@@ -223,8 +222,8 @@ func (a *app) body(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// picture is a body that is a picture, for the page of its request. What is none is not given: nothing but pixels comes
-// from here under a media type that a browser reads.
+// picture serves a body that is a picture, for the page of its request. Anything else is refused: only pixels are
+// served with a media type that browsers render.
 func (a *app) picture(w http.ResponseWriter, r *http.Request) error {
 	return a.bytes(w, r, func(event *hookglass.Event) error {
 		media := inspector.PictureType(event.Body)
@@ -236,7 +235,7 @@ func (a *app) picture(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// bytes answers the body of the request that is asked for, as what describe says in the header.
+// bytes serves the body of a request with the headers that describe sets.
 func (a *app) bytes(w http.ResponseWriter, r *http.Request, describe func(*hookglass.Event) error) error {
 	v, e, err := a.open(r)
 	if err != nil {
@@ -267,12 +266,12 @@ func (a *app) deleteEvent(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// backTo is the list of requests that a form was sent from, with its search.
+// backTo returns the URL of the list of requests that a form was sent from, with its search.
 func backTo(r *http.Request, e hookglass.Endpoint, more ...string) string {
 	return inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("", more...)
 }
 
-// sendTest captures a request as if it had come from outside, with what any sender may do and no more.
+// sendTest captures a request as if it had come from outside, with the rights of any sender.
 func (a *app) sendTest(w http.ResponseWriter, r *http.Request) error {
 	_, e, err := a.open(r)
 	if err != nil {

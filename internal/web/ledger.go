@@ -14,8 +14,8 @@ import (
 	pages "hookglass/internal/web/ledger"
 )
 
-// Bounds of the ledger's page and file. The bodies are read for their hashes, so a file is made of as many events at
-// once as the API lists.
+// Bounds of the ledger's page and file. Bodies are read for their hashes, so the file is built from as many events at a
+// time as the API lists.
 const (
 	ledgerPage = 25
 	ledgerRead = 100
@@ -37,8 +37,8 @@ func askedLedger(r *http.Request) pages.Asked {
 	return asked
 }
 
-// showLedger paints at once: the sums may take a while, so the page fetches them as a part of itself. With sums=1, for
-// browsers without scripts, they are in it.
+// showLedger renders at once without the sums, which may take a while: the page fetches them. With sums=1, for browsers
+// without scripts, they are included.
 func (a *app) showLedger(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *app) addUp(r *http.Request, v visitor, e hookglass.Endpoint, span ledge
 	})
 }
 
-// ledgerFile is all events of a window as CSV. One that breaks off says so by its missing end, as any download does.
+// ledgerFile serves all events of a window as CSV. After an error the download is incomplete, which browsers report.
 func (a *app) ledgerFile(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {

@@ -7,40 +7,40 @@ import (
 	"hookglass/internal/httpd"
 )
 
-// A compressed page tells by its length whether a text stands in it twice. Who listens on a line with TLS, and has a
-// browser ask for a page with one text of their choice after another, would find out what else stands there (BREACH).
-// So what is compressed is what a person went to by themselves: see docs/decisions/0041-what-is-compressed.md.
+// The length of a compressed page reveals whether a text occurs in it twice. An attacker who watches a TLS connection,
+// and makes a browser request a page with texts of their choice, could find out what else the page contains (BREACH).
+// So only pages that the user navigated to are compressed: see docs/decisions/0041-what-is-compressed.md.
 
 type zipKey struct{}
 
-// zips lets what answers a request know whether its page may be compressed.
+// zips lets the handlers of a request know whether its page may be compressed.
 func (a *app) zips(r *http.Request) *http.Request {
 	may := a.wentTo(r)
 	return r.WithContext(context.WithValue(r.Context(), zipKey{}, &may))
 }
 
-// wentTo reports whether a person went to a page by an address that they typed, or by a link or form of this site.
+// wentTo reports whether the user navigated to a page by typing its URL, or by a link or form of this site.
 func (a *app) wentTo(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false // the answer to a form may show a secret, once
+		return false // the answer to a form may contain a secret
 	}
-	if r.Header.Get("Sec-Fetch-Site") == "" { // a program, a browser of old, or one that is not asked to keep a secret
+	if r.Header.Get("Sec-Fetch-Site") == "" { // a program, an old browser, or one without TLS
 		return !a.overTLS(r)
 	}
-	dest := r.Header.Get("Sec-Fetch-Dest") // a script asks for the parts of a page by itself, with the query of its address
+	dest := r.Header.Get("Sec-Fetch-Dest") // scripts request parts of a page by themselves, with the query of its URL
 	return (dest == "document" || dest == "iframe") && fromHere(r)
 }
 
-// fromHere reports whether a browser says that no other site had it ask.
+// fromHere reports whether, according to the browser, no other site caused the request.
 func fromHere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "same-origin" || site == "none"
 }
 
-// mayZip says that a page may be compressed, whoever had the browser ask for it.
+// mayZip allows compression of a page, whoever caused the request.
 func mayZip(r *http.Request) { *r.Context().Value(zipKey{}).(*bool) = true }
 
-// answer writes a page that is held whole.
+// answer writes a page that is in memory.
 func answer(w http.ResponseWriter, r *http.Request, status int, page []byte) {
 	if may, known := r.Context().Value(zipKey{}).(*bool); !known || !*may {
 		w.WriteHeader(status)

@@ -31,7 +31,7 @@ func (a *app) registerProfiles() {
 	a.page("POST /endpoints/{endpoint}/schemas/{provider}/{type}/accept", a.acceptSchema)
 }
 
-// renderRetries shows the page with what change puts over what is stored.
+// renderRetries renders the page; change modifies the model built from what is stored.
 func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, change func(*retries.Model)) error {
 	v, e, err := a.own(r)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"hookglass/internal/store"
 )
 
-// eventTimes is how many times its size a request takes while an answer is made of it: as it was received, and as it is
-// parsed, decoded and judged.
+// eventTimes is how much memory a request takes while an answer is made of it, in multiples of its size: as received,
+// and as parsed, decoded and judged.
 const eventTimes = 3
 
-// reading is what an answer holds of large requests. They are let go when a page is rendered: what is given to the
-// reader then is the page, whose room is its own.
+// reading tracks the memory that an answer reserves for large requests. It is released when the page is rendered; the
+// page then has a reservation of its own.
 type reading struct {
 	ctx  context.Context // done when the answer needs them no longer
 	over context.CancelFunc
@@ -24,13 +24,13 @@ type reading struct {
 
 type readingKey struct{}
 
-// reads lets what answers a request read requests. done is called when it has answered.
+// reads lets the handlers of a request read events. done must be called after the answer.
 func (a *app) reads(r *http.Request) (with *http.Request, done func()) {
 	ctx, over := context.WithCancel(r.Context())
 	return r.WithContext(context.WithValue(r.Context(), readingKey{}, &reading{ctx: ctx, over: over, room: a.Captures.RoomFor})), over
 }
 
-// rendered says that a page of so many bytes was made of what was read.
+// rendered records that a page of that size was made of what was read.
 func rendered(r *http.Request, bytes int) error {
 	now, ok := r.Context().Value(readingKey{}).(*reading)
 	if !ok || !now.held {
@@ -41,33 +41,33 @@ func rendered(r *http.Request, bytes int) error {
 	return now.room(r.Context(), now.who, int64(bytes))
 }
 
-// holding is the context until whose end what is read of requests is held.
+// holding returns the context until whose end the memory is reserved.
 func holding(ctx context.Context, who hookglass.Principal) context.Context {
 	now := ctx.Value(readingKey{}).(*reading)
 	now.who, now.held = who, true
 	return now.ctx
 }
 
-// event reads one request whole, for a page.
+// event reads a request with its payload, for a page.
 func (a *app) event(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
 	return a.held(ctx, v, e, id, eventTimes)
 }
 
-// reported is event with what was reported of it.
+// reported is event including delivery reports.
 func (a *app) reported(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
 	return a.Captures.Hold(holding(ctx, v.who), v.who, eventTimes, func(view *store.View) (*hookglass.Event, error) {
 		return view.ReportedEvent(string(e.ID), id)
 	})
 }
 
-// held is event for an answer that takes so many times the request's size, see [capture.Service.Hold].
+// held is event for an answer that takes that many times the request's size, see [capture.Service.Hold].
 func (a *app) held(ctx context.Context, v visitor, e hookglass.Endpoint, id string, times int64) (*hookglass.Event, error) {
 	return a.Captures.Hold(holding(ctx, v.who), v.who, times, func(view *store.View) (*hookglass.Event, error) {
 		return view.Event(string(e.ID), id)
 	})
 }
 
-// listed reads one request without what was sent.
+// listed reads a request without its payload.
 func (a *app) listed(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (event *hookglass.Event, err error) {
 	err = a.DB.View(ctx, v.who, func(view *store.View) error {
 		event, err = view.ListedEvent(string(e.ID), id)

@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// releaseMail sends a mail on and goes on to what came of it.
+// releaseMail releases a mail and redirects to the result.
 func (a *app) releaseMail(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.owner(r)
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *app) releaseMail(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ofOneField says what is wrong with addresses that stand in one field of a form, where their numbers say nothing.
+// ofOneField rewrites the errors of addresses that were typed into one field, where their indexes mean nothing.
 func ofOneField(err error, to []string) error {
 	var refused *hookglass.Error
 	if !errors.As(err, &refused) || len(refused.Details) == 0 {
@@ -39,7 +39,7 @@ func ofOneField(err error, to []string) error {
 	for i, d := range refused.Details {
 		_, number, _ := strings.Cut(d.Field, ".")
 		switch n, err := strconv.Atoi(number); {
-		case refused.Code == hookglass.CodeRecipientNotAllowed: // which names the address
+		case refused.Code == hookglass.CodeRecipientNotAllowed: // its message names the address
 			sentences[i] = d.Message + "."
 		case err == nil && n < len(to):
 			sentences[i] = fmt.Sprintf("%s %s.", show.Line(to[n]), d.Message)

@@ -12,8 +12,8 @@ import (
 	"hookglass/internal/web/inspector"
 )
 
-// mailHTML is the HTML of a mail as its sender wrote it, in a response of its own that runs nothing and, unless it is
-// asked for, loads nothing.
+// mailHTML serves the HTML of a mail as its sender wrote it, in a response that runs nothing and, unless asked to,
+// loads nothing.
 func (a *app) mailHTML(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *app) mailHTML(w http.ResponseWriter, r *http.Request) error {
 	if loads {
 		remote = " https: http:"
 	} else {
-		h.Set("X-Dns-Prefetch-Control", "off") // browsers look up the hosts of links on pages without TLS: a name may say who reads
+		h.Set("X-Dns-Prefetch-Control", "off") // browsers look up hosts of links on pages without TLS, and a host name may identify the reader
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; script-src 'none'; style-src 'unsafe-inline'"+remote+"; img-src data:"+remote+
@@ -58,7 +58,7 @@ func (a *app) bodyPart(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// file gives a part of a request as a download that no browser takes for a page.
+// file serves a part of a request as a download that no browser renders.
 func (a *app) file(w http.ResponseWriter, r *http.Request, part func(*hookglass.Event, int) ([]byte, string, error)) error {
 	v, e, err := a.open(r)
 	if err != nil {
@@ -82,11 +82,11 @@ func (a *app) file(w http.ResponseWriter, r *http.Request, part func(*hookglass.
 	return nil
 }
 
-// download sets the headers of a file to be kept, not shown.
+// download sets the headers for a file to be saved, not displayed.
 func download(w http.ResponseWriter, media, name string) {
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
-		disposition = "attachment" // a name that cannot be said is better left out than all of it
+		disposition = "attachment" // the name can not be expressed in a header
 	}
 	h := w.Header()
 	h.Set("Content-Type", media)

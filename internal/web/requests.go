@@ -60,8 +60,8 @@ func (a *app) registerRequests() {
 	a.page("POST "+base+"/claim", a.claim)
 }
 
-// owner is who looks at an endpoint as a signed-in user who may change what it holds. The holder of a temporary
-// endpoint's key may not.
+// owner finds a signed-in user who may change the content of an endpoint. The holder of a temporary endpoint's key may
+// not.
 func (a *app) owner(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	v, e, err := a.open(r)
 	if err == nil && !v.signedIn() {
@@ -70,7 +70,7 @@ func (a *app) owner(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	return v, e, err
 }
 
-// marks changes one mark of a request and goes back to it.
+// marks changes one mark of a request and redirects back to it.
 func (a *app) marks(change func(r *http.Request, who hookglass.Principal, ref, id string) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, e, err := a.owner(r)
@@ -104,7 +104,7 @@ func (a *app) note(r *http.Request, who hookglass.Principal, ref, id string) err
 	return a.Captures.SetNote(r.Context(), who, ref, id, r.PostFormValue("note"))
 }
 
-// row is a request as the list has it, after something about it changed.
+// row serves the list row of a request after it was changed.
 func (a *app) row(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *app) row(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, inspector.Row(l, event))
 }
 
-// marked is what others may have changed of a request that is open.
+// marked serves the marks of an open request, which others may have changed.
 func (a *app) marked(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.open(r)
 	if err != nil {
@@ -194,8 +194,7 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 	})
 }
 
-// outcomes reads, for whoever is signed in, what the service itself made of a request, and which forwarding targets
-// there are.
+// outcomes reads, for signed-in users, what the service did with a request, and the forwarding targets.
 func outcomes(view *store.View, v visitor, ref string, d *inspector.Detail) (targets []hookglass.ForwardingTarget, err error) {
 	if !v.signedIn() {
 		return nil, nil
@@ -268,7 +267,7 @@ func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
 // shownOutcomes bounds each list of what became of a request.
 const shownOutcomes = 50
 
-// replay sends a request again and goes on to what came of it.
+// replay replays a request and redirects to the result.
 func (a *app) replay(w http.ResponseWriter, r *http.Request) error {
 	v, e, event, ask, err := a.readReplay(w, r)
 	if err != nil {
@@ -289,7 +288,7 @@ func (a *app) times(w http.ResponseWriter, r *http.Request) error {
 	}
 	ask.TimeShift, ask.DryRun = "now", true
 	if ask.TargetURL == "" {
-		ask.TargetURL = hookglass.TunnelTarget // the form may not be filled in yet
+		ask.TargetURL = hookglass.TunnelTarget // the form may still be empty
 	}
 	would, err := a.Replays.Replay(r.Context(), v.who, string(e.ID), string(event.ID), ask)
 	if err != nil {
@@ -329,7 +328,7 @@ func (a *app) readReplay(w http.ResponseWriter, r *http.Request) (v visitor, e h
 // maxReplayForm bounds the form of a replay, whose body may be edited.
 const maxReplayForm = 512 << 10
 
-// overrides are what a form changed of a request: what it left as it was is sent as it was, byte for byte.
+// overrides returns what the form changed of a request. Unchanged parts are sent byte for byte.
 func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
 	if method := form.Get("method"); method != "" && method != e.Method {
 		o.Method = &method
@@ -353,7 +352,7 @@ func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
 // plainLines ends lines with LF. A browser ends those of a form with CRLF, whatever ended them in the page.
 var plainLines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// lineEnd is what ends the lines of a text, where all end alike.
+// lineEnd returns the line end of a text, if all are the same.
 func lineEnd(text string) string {
 	both := strings.Count(text, "\r\n")
 	switch cr, lf := strings.Count(text, "\r"), strings.Count(text, "\n"); {

@@ -13,7 +13,7 @@ import (
 	"hookglass/internal/web/settings"
 )
 
-// saveRules saves the rules by which some webhooks are answered: those that have a condition, in their order.
+// saveRules saves the response rules that have a condition, in their order.
 func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, err, "saved", "rules", show)
 }
 
-// tryRules shows what the last requests would be answered with rules that are typed.
+// tryRules shows how the last requests would be answered by the typed rules.
 func (a *app) tryRules(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, rules []hookglass.ResponseRule, show func(*settings.Model)) error {
 	if err := endpoint.CheckRules(rules); err != nil {
 		return a.settle(w, r, err, "", "rules", show)
@@ -59,7 +59,7 @@ func (a *app) tryRules(w http.ResponseWriter, r *http.Request, v visitor, e hook
 	})
 }
 
-// typedRules are the rules of a form that have a condition. The fields of all come one rule after the other.
+// typedRules returns the rules of a form that have a condition. The form has the fields of one rule after the other.
 func typedRules(r *http.Request) (rules []settings.Rule) {
 	field := func(name string, i int) string {
 		if all := r.PostForm[name]; i < len(all) {

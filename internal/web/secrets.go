@@ -71,7 +71,7 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 	return render(w, r, status, secrets.Page(m))
 }
 
-// createSecret, changeSecret and deleteSecret answer what is refused with the page itself.
+// createSecret, changeSecret and deleteSecret show errors on the page itself.
 func (a *app) createSecret(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.user(r)
 	if err != nil {
@@ -120,8 +120,8 @@ func (a *app) changeSecret(w http.ResponseWriter, r *http.Request) error {
 	return a.secretSet(w, r, v, m, err, done)
 }
 
-// retypeSecret adds to the faults of a form that comes back that its value has to be typed again: an empty field would
-// leave the old value in place.
+// retypeSecret adds a fault to a refused form because its value must be typed again: an empty field would keep the old
+// value.
 func retypeSecret(d action.SecretDraft, faults []hookglass.FieldError) []hookglass.FieldError {
 	const field = "action_secret.secret_value"
 	if d.Value == nil || slices.ContainsFunc(faults, func(f hookglass.FieldError) bool { return f.Field == field }) {
@@ -169,7 +169,7 @@ func (a *app) secretSet(w http.ResponseWriter, r *http.Request, v visitor, m sec
 	return nil
 }
 
-// lines is a field of several lines as it was typed: a browser sends each with CRLF.
+// lines returns a multi-line field as typed: browsers send CR LF.
 func lines(form url.Values, name string) string {
 	return strings.ReplaceAll(form.Get(name), "\r\n", "\n")
 }
@@ -183,8 +183,8 @@ func messageOf(err error) string {
 	return ""
 }
 
-// refused is what a form's own page says of an error, and the status that goes with it: rights that lack, what changed
-// meanwhile, and what outbound protection forbids. Other errors have a page of their own, and no message here.
+// refused returns the message and the status of errors that a form's own page shows: missing rights, concurrent
+// changes, and forbidden targets. Other errors have a page of their own, and no message here.
 func refused(err error) (message string, status int) {
 	switch hookglass.CodeOf(err) {
 	case hookglass.CodePlanRequired, hookglass.CodeSubscriptionRequired, hookglass.CodePaymentMethodRequired, hookglass.CodeForbidden:

@@ -14,8 +14,8 @@ import (
 	"hookglass/internal/web/signin"
 )
 
-// Names of the cookies. Under https they have a prefix that binds them to https, and to this host where they are for
-// all of it.
+// Names of the cookies. Over https they have a prefix that binds them to https and, if the app is at the root of its
+// host, to the host.
 const (
 	sessionCookie   = "hookglass_session"
 	temporaryCookie = "hookglass_temporary"
@@ -26,18 +26,18 @@ const (
 // errSignIn is for whoever has to sign in first.
 var errSignIn = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
 
-// visitor is who looks: a signed-in user, the browser of a temporary endpoint, or anyone.
+// visitor is who views the app: a signed-in user, the browser of a temporary endpoint, or anyone.
 type visitor struct {
 	who  hookglass.Principal
 	user hookglass.User // of a session
-	// claims says that a signed-in user holds the key of the temporary endpoint that they look at as its holder.
+	// claims says that a signed-in user views a temporary endpoint as the holder of its key.
 	claims bool
 }
 
 func (v visitor) signedIn() bool  { return v.user.ID != 0 }
 func (v visitor) temporary() bool { return v.who.Endpoint != "" }
 
-// visit finds who looks. A visitor with neither session nor key is unauthorized; the returned visitor is anyone.
+// visit finds the visitor. Without session and key it answers unauthorized, and returns anyone.
 func (a *app) visit(r *http.Request) (visitor, error) {
 	if secret := a.cookie(r, sessionCookie); secret != "" {
 		who, user, err := a.Accounts.Resume(r.Context(), secret)
@@ -52,7 +52,8 @@ func (a *app) visit(r *http.Request) (visitor, error) {
 	return a.keyHolder(r)
 }
 
-// keyHolder is the visitor as the holder of a temporary endpoint's key. One without a key that is good is unauthorized.
+// keyHolder returns the visitor as the holder of a temporary endpoint's key. Without a valid key it answers
+// unauthorized.
 func (a *app) keyHolder(r *http.Request) (visitor, error) {
 	key := a.cookie(r, temporaryCookie)
 	if !hookglass.IsTunnelKey(key) {
@@ -70,7 +71,7 @@ func (a *app) overTLS(r *http.Request) bool {
 	return a.secure || httpd.From(r.Context()).Scheme == "https"
 }
 
-// cookieName is the whole name of a cookie. The prefix for a host asks for a cookie that all paths get.
+// cookieName returns the full name of a cookie. The __Host- prefix requires the path /.
 func (a *app) cookieName(r *http.Request, name string) string {
 	switch {
 	case !a.overTLS(r):
@@ -124,7 +125,7 @@ func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.visit(r)
 	if hookglass.Is(err, hookglass.CodeUnauthorized) {
 		if a.Temporary && arrives(r) {
-			// Whoever is in a hurry has had enough of them, and gets the page that offers one.
+			// A rate-limited visitor has enough endpoints, and gets the page that offers one.
 			if err := a.giveTemporary(w, r); !hookglass.Is(err, hookglass.CodeRateLimited) {
 				return err
 			}
@@ -146,7 +147,7 @@ func (a *app) start(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// arrives reports whether a person has come here by themselves, rather than a program or a browser that looks ahead.
+// arrives reports whether the user navigated here, as opposed to a program or a prefetching browser.
 func arrives(r *http.Request) bool {
 	return r.Method == http.MethodGet && opens(r) && r.Header.Get("Sec-Purpose") == "" && r.Header.Get("Purpose") == ""
 }
@@ -168,7 +169,7 @@ func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m
 	}
 	if !m.Signup {
 		empty, err := a.Accounts.Empty(r.Context())
-		m.Empty = err == nil && empty // the page is there while the storage is away
+		m.Empty = err == nil && empty // show the page even if the storage is unavailable
 	}
 	return render(w, r, status, signin.Page(m))
 }
@@ -194,9 +195,9 @@ func (a *app) signIn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// begin signs the browser in and sends it on.
+// begin signs the browser in and redirects it.
 func (a *app) begin(w http.ResponseWriter, r *http.Request, session account.Session, next string) {
-	// A session whose browser is not known is a session all the same.
+	// The description is optional.
 	_ = a.Accounts.DescribeSession(r.Context(), session.Secret, r.UserAgent())
 	a.setCookie(w, r, sessionCookie, session.Secret, session.ExpiresAt)
 	redirect(w, r, next)
@@ -245,15 +246,15 @@ func (a *app) signOut(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	a.setCookie(w, r, sessionCookie, "", time.Unix(0, 0))
-	redirect(w, r, "/sign-in") // and not to "/", which gives who comes there an endpoint
+	redirect(w, r, "/sign-in") // not to "/", which would create a temporary endpoint
 	return nil
 }
 
-// followLink signs in by a link that works once. Who opens a spent one while signed in is just let in.
+// followLink signs in with a single-use link. A used one just lets signed-in users in.
 func (a *app) followLink(w http.ResponseWriter, r *http.Request) error {
 	next := onSite(r.URL.Query().Get("next"))
 	if r.Method == http.MethodHead {
-		return nil // what looks ahead must not use the link up
+		return nil // prefetching must not use up the link
 	}
 	session, err := a.Accounts.FollowLink(r.Context(), r.PathValue("secret"))
 	if err != nil {
@@ -271,7 +272,7 @@ func (a *app) followLink(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// createTemporary makes an endpoint of nobody, whose key this browser keeps.
+// createTemporary creates an endpoint without owner, whose key this browser keeps.
 func (a *app) createTemporary(w http.ResponseWriter, r *http.Request) error {
 	if !a.Temporary {
 		return hookglass.NotFound("page")
@@ -292,8 +293,8 @@ func (a *app) giveTemporary(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// openTemporary lets the browser into a temporary endpoint whose key somebody has from elsewhere: from the API, or from
-// "hookglass listen".
+// openTemporary gives the browser access to a temporary endpoint whose key the user got elsewhere: from the API, or
+// from "hookglass listen".
 func (a *app) openTemporary(w http.ResponseWriter, r *http.Request) error {
 	if !a.Temporary {
 		return hookglass.NotFound("page")
@@ -330,14 +331,14 @@ func (a *app) openTemporary(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// temporaryLimit is how many temporary endpoints an address may make in a minute (decisions, section 5). The bucket
-// is that of the REST operation: whoever uses both doors has one allowance.
+// temporaryLimit is how many temporary endpoints an address may create in a minute (decisions, section 5). The bucket
+// is shared with the REST operation.
 const (
 	temporaryLimit  = 10
 	temporaryBucket = "create-temporary-endpoint "
 )
 
-// onSite is where a person goes on, if it is a path of this site; else the start.
+// onSite returns next if it is a path of this site, otherwise the start page.
 func onSite(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") ||

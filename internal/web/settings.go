@@ -45,7 +45,7 @@ func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// renderSettings shows the page with what change puts over what is stored.
+// renderSettings renders the page; change modifies the model built from what is stored.
 func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int, change func(*settings.Model)) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -102,7 +102,8 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 	return render(w, r, status, settings.Page(m))
 }
 
-// settle finishes a form of the page: back to its part with what was done, or the page again with what is wrong.
+// settle finishes a form of the page: it redirects to its part with a notice, or renders the page again with the
+// errors.
 func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, part string, typed func(*settings.Model)) error {
 	if faults := faultsOf(err); faults != nil {
 		return a.renderSettings(w, r, http.StatusUnprocessableEntity, func(m *settings.Model) {
@@ -151,8 +152,8 @@ func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, err, "saved", "general", func(m *settings.Model) { m.General = g })
 }
 
-// stale reports whether what is stored is not what it was when a form was shown. A form that does not say what that was
-// is taken as it is.
+// stale reports whether the stored version differs from the one that a form was made of. A form without a version is
+// accepted.
 func stale(seen, stored string) bool { return seen != "" && seen != stored }
 
 func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
@@ -184,7 +185,7 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, err, "saved", "response", func(m *settings.Model) { m.Answer = typed })
 }
 
-// readResponse reads the form of an answer. What its values may be is the endpoint's to judge.
+// readResponse parses the form of an answer. The endpoint capability validates its values.
 func readResponse(t settings.Answer) (*hookglass.Response, error) {
 	status, err := strconv.Atoi(strings.TrimSpace(t.Status))
 	if err != nil {
@@ -211,7 +212,7 @@ func readResponse(t settings.Answer) (*hookglass.Response, error) {
 	return response, nil
 }
 
-// previewResponse shows what the newest request would have been answered, or a made-up one where there is none.
+// previewResponse shows how the newest request, or a made-up one, would be answered.
 func (a *app) previewResponse(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, response *hookglass.Response, typed settings.Answer) error {
 	event, to, err := a.newest(r.Context(), v, e)
 	if err != nil {
@@ -280,7 +281,7 @@ func configForm(r *http.Request) settings.NewConfig {
 	}
 }
 
-// genericOptions are those of the form. A timestamp that is signed is checked, as over the API, unless 0 is typed.
+// genericOptions returns the options of the form. As in the API, a signed timestamp is checked unless 0 is typed.
 func genericOptions(c settings.NewConfig) (o hookglass.GenericOptions, err error) {
 	o = c.Options
 	switch {
@@ -436,7 +437,7 @@ func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, err, "deleted", "forwarding", nil)
 }
 
-// resendFailed has all deliveries to a target that failed sent again.
+// resendFailed sends all failed deliveries to a target again.
 func (a *app) resendFailed(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -450,7 +451,7 @@ func (a *app) resendFailed(w http.ResponseWriter, r *http.Request) error {
 	return a.settle(w, r, err, "resent", "forwarding", nil)
 }
 
-// resendDelivery has one delivery that failed sent again, and goes back to where that was asked for.
+// resendDelivery sends one failed delivery again, and redirects back.
 func (a *app) resendDelivery(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {

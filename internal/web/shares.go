@@ -77,7 +77,7 @@ func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
 
 // shared is what anybody with a link sees.
 func (a *app) shared(w http.ResponseWriter, r *http.Request) error {
-	mayZip(r) // who has the link sees all there is
+	mayZip(r) // the link's holder may see everything on the page
 	event, link, err := a.Shares.Open(holding(r.Context(), hookglass.System), r.PathValue("secret"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return hookglass.Errorf(hookglass.CodeNotFound, "This link leads to nothing any more: it has expired, was revoked, or the request was deleted.")

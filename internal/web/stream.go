@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	beat  = 15 * time.Second // so that a browser and proxies know that the stream lives; it looks for missed events too
+	beat  = 15 * time.Second // sign of life for browsers and proxies; also the slow poll for missed events
 	batch = 100              // events that are read at once
-	most  = 1000             // events that a browser which missed more is told of, as many as its list holds
-	look  = 3 * time.Second  // between looks, on the way through what is stored, whether the browser may still see it
-	calm  = time.Second      // after news, until a look at what they changed of requests that were sent: actions soon mark what came
+	most  = 1000             // events sent to a browser that missed more: as many as its list holds
+	look  = 3 * time.Second  // between checks of the browser's rights while many stored events are sent
+	calm  = time.Second      // after new events, until sent ones are checked for marks that actions set
 )
 
-// errStreamEnds ends a stream that is on its way through what is stored.
+// errStreamEnds ends a stream that is still sending stored events.
 var errStreamEnds = errors.New("web: the stream ends")
 
-// stream sends the rows of new requests as they are captured (Server-Sent Events). It goes on after the
-// Last-Event-ID of a connection before, or after the place that the page was rendered at, so that none is missed.
+// stream sends the rows of new requests as they are captured (Server-Sent Events). It continues after the Last-Event-ID
+// of the previous connection, or after the place at which the page was rendered, so that none is missed.
 func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w), came: true}
 	after := r.Header.Get("Last-Event-ID")
@@ -53,9 +53,9 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	h.Set("X-Accel-Buffering", "no") // some proxies collect an answer until they are told not to
+	h.Set("X-Accel-Buffering", "no") // tell proxies not to buffer
 	if err != nil {
-		// A browser tries again for ever when it is refused, so it is told the reason in the stream.
+		// Browsers retry a refused stream for ever, so the reason is sent within the stream.
 		s.end(err)
 		return nil
 	}
@@ -74,16 +74,16 @@ type stream struct {
 	filter   query.Query
 	all      query.Query
 	access   *store.Subscription
-	looked   time.Time        // when it was last found that the browser may see the endpoint
+	looked   time.Time        // when the browser's rights were last checked
 	at       int64            // events up to here were sent
-	marks    map[int64]string // what the newest of them bore when they were last looked at
-	came     bool             // something was captured since, or nothing was looked at yet
-	passed   bool             // more was captured between looks than is looked at
-	seen     int64            // what at was at the last look
+	marks    map[int64]string // the marks of the newest of them at the last check
+	came     bool             // something was captured since the last check, or there was none
+	passed   bool             // more was captured between checks than one covers
+	seen     int64            // the value of at at the last check
 	failed   error            // of a write; the browser is gone
 }
 
-// run ends when the browser goes, the session or endpoint ends, or the server stops.
+// run ends when the browser leaves, the session or endpoint ends, or the server stops.
 func (s *stream) run(ctx context.Context) {
 	news := s.DB.Listen(store.TopicEvents(s.endpoint.Num))
 	defer news.Close()
@@ -93,7 +93,7 @@ func (s *stream) run(ctx context.Context) {
 	defer tick.Stop()
 	_, s.failed = io.WriteString(s.w, "retry: 1000\n") // milliseconds before a browser connects again
 	s.event("hello", "", nil)
-	var due <-chan time.Time // when what was sent is looked at again
+	var due <-chan time.Time // when to check sent events again
 	for current := false; s.failed == nil; {
 		err := s.catchUp(ctx)
 		if err == nil && !current {
@@ -106,10 +106,10 @@ func (s *stream) run(ctx context.Context) {
 			case !errors.Is(err, errStreamEnds):
 				httpd.BrokeOff(ctx, err)
 			}
-			return // anything else: the browser connects again
+			return // anything else: the browser reconnects
 		}
 		if !current {
-			s.event("current", "", nil) // a browser without a connection to spare may leave now, and has missed nothing
+			s.event("current", "", nil) // a browser that is short of connections may disconnect now without missing anything
 			current = true
 		}
 		select {
@@ -142,7 +142,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// allowed reports whether the session or key that the stream began with still stands, and says so when it does not.
+// allowed reports whether the session or key is still valid, and ends the stream if not.
 func (s *stream) allowed() bool {
 	_, _, err := s.open(s.r)
 	if hookglass.Is(err, hookglass.CodeUnauthorized) || hookglass.Is(err, hookglass.CodeNotFound) {
@@ -153,8 +153,7 @@ func (s *stream) allowed() bool {
 	return true
 }
 
-// onTheWay reports whether the stream goes on. A long way through what is stored is no reason to go on for who may not
-// see it any more, nor for a server that stops.
+// onTheWay reports whether to go on while many stored events are sent: not after the rights ended or the server stops.
 func (s *stream) onTheWay() bool {
 	select {
 	case <-s.Draining:
@@ -166,7 +165,7 @@ func (s *stream) onTheWay() bool {
 	return time.Since(s.looked) < look || s.allowed()
 }
 
-// catchUp sends what was captured since: all of it, or what is left out and the newest.
+// catchUp sends what was captured since: all of it, or the number of skipped events and the newest.
 func (s *stream) catchUp(ctx context.Context) error {
 	for s.failed == nil {
 		n, err := s.missed(ctx)
@@ -196,8 +195,8 @@ func (s *stream) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain tells the browser that events which were sent were deleted or marked since the last look: the newest of
-// them, or some that are further back, where there was news of nothing else, or where a flood that is over went by.
+// lookAgain tells the browser which sent events were deleted or marked since the last check. It covers the newest, or
+// some older ones when there was no other news or after a flood of events.
 func (s *stream) lookAgain(ctx context.Context) error {
 	var page store.EventPage
 	var total int64
@@ -211,14 +210,14 @@ func (s *stream) lookAgain(ctx context.Context) error {
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {
-		return nil // catchUp says that the endpoint is gone
+		return nil // catchUp reports that the endpoint is gone
 	}
 	if err != nil {
 		return err
 	}
 	was := s.marks
 	s.marks = make(map[int64]string, len(page.Events))
-	from := int64(0) // what is behind it is in the page, or deleted
+	from := int64(0) // later events are on the page, or deleted
 	for _, e := range page.Events {
 		s.marks[e.Seq] = marksOf(e)
 		if page.Next != 0 {
@@ -243,20 +242,20 @@ func (s *stream) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// marksOf is what can change of an event in the list.
+// marksOf returns the changeable parts of an event in the list.
 func marksOf(e *hookglass.Event) string {
 	return e.Ignored + "\x00" + e.Note + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
 }
 
-// news is what is sent at once.
+// news is what is sent together.
 type news struct {
 	wanted  []*hookglass.Event // oldest first
-	upTo    int64              // the last event that was looked at
-	skipped int64              // events before this one may be left out; 0: none is
+	upTo    int64              // the last event that was read
+	skipped int64              // events before this one may be missing; 0: none
 	total   int64              // of the endpoint
 }
 
-// missed reads what was captured since, or as much of it as is sent at once.
+// missed reads what was captured since, up to what is sent together.
 func (s *stream) missed(ctx context.Context) (n news, err error) {
 	ref := string(s.endpoint.ID)
 	var some []*hookglass.Event
@@ -293,7 +292,7 @@ func (s *stream) missed(ctx context.Context) (n news, err error) {
 	return n, err
 }
 
-// newest reads as much as the list of a browser holds.
+// newest reads as many events as the list of a browser holds.
 func (s *stream) newest(view *store.View, ref string, n *news) (err error) {
 	if n.upTo, err = view.NewestSeq(ref); err != nil {
 		return err
@@ -316,7 +315,7 @@ func (s *stream) newest(view *store.View, ref string, n *news) (err error) {
 	return nil
 }
 
-// match keeps the events that the query means.
+// match returns the events that match the query.
 func (s *stream) match(ctx context.Context, ref string, events []*hookglass.Event) ([]*hookglass.Event, error) {
 	wanted := make([]*hookglass.Event, 0, len(events))
 	for _, e := range events {
@@ -331,7 +330,7 @@ func (s *stream) match(ctx context.Context, ref string, events []*hookglass.Even
 	return wanted, nil
 }
 
-// end tells that the stream is over, and whether it goes on for who signs in again.
+// end tells the browser that the stream is over, and whether signing in again would continue it.
 func (s *stream) end(why error) {
 	var reason []byte
 	if hookglass.Is(why, hookglass.CodeUnauthorized) {
@@ -340,14 +339,14 @@ func (s *stream) end(why error) {
 	s.event("end", "", reason)
 }
 
-// event writes one event of the stream. id is where a later connection goes on.
+// event writes one event of the stream. id is where a later connection continues.
 func (s *stream) event(name, id string, data []byte) {
 	var b bytes.Buffer
 	b.WriteString("event: " + name + "\n")
 	if id != "" {
 		b.WriteString("id: " + id + "\n")
 	}
-	// A line break of any kind would end the field.
+	// Any kind of line break would end the field.
 	for line := range bytes.FieldsFuncSeq(data, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		b.WriteString("data: ")
 		b.Write(line)

@@ -65,7 +65,7 @@ func (a *app) createTag(w http.ResponseWriter, r *http.Request) error {
 	return a.tagSet(w, r, v, m, err, "created")
 }
 
-// workspaceIn is the workspace that a form names; 0: it names none.
+// workspaceIn returns the workspace of a form, or 0.
 func workspaceIn(r *http.Request) (int64, error) {
 	text := r.PostFormValue("workspace")
 	if text == "" {
@@ -121,8 +121,8 @@ func (a *app) tagForm(w http.ResponseWriter, r *http.Request) (v visitor, m tags
 	return v, m, err
 }
 
-// tagSet goes on after a form: to the list, or to the page with what was refused. What a step uses is named with the
-// step.
+// tagSet finishes a form: it redirects to the list, or shows the page with the error. If steps use the tag, they are
+// named.
 func (a *app) tagSet(w http.ResponseWriter, r *http.Request, v visitor, m tags.Model, err error, done string) error {
 	if m.Form.Faults = faultsOf(err); m.Form.Faults != nil {
 		return a.renderTags(w, r, http.StatusUnprocessableEntity, v, m)
@@ -144,7 +144,7 @@ func referencesOf(err error) (all []hookglass.StepReference) {
 	if !errors.As(err, &e) {
 		return nil
 	}
-	found, _ := e.Extra["references"].([]map[string]any) // another conflict names none
+	found, _ := e.Extra["references"].([]map[string]any) // other conflicts have none
 	for _, f := range found {
 		text := func(name string) string { s, _ := f[name].(string); return s }
 		all = append(all, hookglass.StepReference{EndpointID: hookglass.EndpointID(text("endpoint_id")), ActionID: text("action_id"), ActionName: text("action_name"), Step: text("step")})

@@ -57,7 +57,7 @@ func (a *app) tunnelState(r *http.Request, v visitor, e hookglass.Endpoint) (s p
 	if gap := r.URL.Query().Get("gap"); gap != "" {
 		missing, err := a.Tunnels.InGap(r.Context(), v.who, []string{string(e.ID)}, gap, 0, shownMissing)
 		if hookglass.Is(err, hookglass.CodeNotFound) {
-			return s, nil // every event of it is gone, and the gap too
+			return s, nil // all its events were purged, and the gap with them
 		}
 		if err != nil {
 			return s, err
@@ -80,7 +80,7 @@ func (a *app) tunnelLive(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, page.Live(s))
 }
 
-// recountGap asks what the stored reports say of an outage by now.
+// recountGap recomputes the state of an outage from the stored reports.
 func (a *app) recountGap(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {

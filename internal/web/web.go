@@ -1,8 +1,8 @@
-// Package web is the web app: the edge where people look. It hides routes, cookies and assets; each page has a
-// folder of its own below, with its template, style and script.
+// Package web is the web app. It hides routes, cookies and assets; each page has a folder of its own, with its
+// template, style and script.
 //
-// Pages are rendered on the server and work for reading without scripts; where scripts run, requests arrive live
-// and open beside the list. Nothing is loaded from another host, and nothing that a sender wrote is ever markup.
+// Pages are rendered on the server and can be read without scripts; with scripts, requests arrive live and open beside
+// the list. Nothing is loaded from other hosts, and nothing that a sender wrote is ever markup.
 package web
 
 import (
@@ -37,7 +37,7 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Deps is what the web app stands on.
+// Deps are the dependencies of the web app.
 type Deps struct {
 	DB        *store.DB
 	Accounts  *account.Service
@@ -54,7 +54,7 @@ type Deps struct {
 	SMTP      SMTP
 	Shares    *share.Service
 	Releases  *release.Service
-	Retention time.Duration   // how long requests of an account are kept that has no time of its own
+	Retention time.Duration   // how long requests are kept if their account sets nothing
 	Temporary bool            // visitors may make temporary endpoints
 	Signup    bool            // visitors may create an account
 	Draining  <-chan struct{} // closed when the server stops: streams end
@@ -63,8 +63,8 @@ type Deps struct {
 // SMTP is how mail is received by SMTP.
 type SMTP struct {
 	Address string // in use; empty: it is off
-	SignIn  bool   // programs may sign in to an inbox
-	TLS     bool   // STARTTLS is there, without which nobody signs in
+	SignIn  bool   // clients may sign in to an inbox
+	TLS     bool   // STARTTLS is offered, and then required for signing in
 }
 
 type app struct {
@@ -75,7 +75,7 @@ type app struct {
 	assets *assets
 }
 
-// New returns the handler of everything that belongs to no other edge. It expects [httpd.Stack.Wrap] around it.
+// New returns the handler of everything that belongs to no other edge, for use inside [httpd.Stack.Wrap].
 func New(d Deps) http.Handler {
 	a := &app{
 		Deps: d, mux: http.NewServeMux(), base: newBase(d.Addresses.PublicURL),
@@ -109,7 +109,7 @@ func New(d Deps) http.Handler {
 	a.page("/", a.unknown)
 
 	guard := http.NewCrossOriginProtection()
-	// Behind a proxy that changes Host, a browser too old for Sec-Fetch-Site is known by the public address.
+	// Behind a proxy that changes Host, the origin of a browser without Sec-Fetch-Site is compared with the public URL.
 	_ = guard.AddTrustedOrigin(strings.TrimSuffix(d.Addresses.PublicURL, a.base.address("")))
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, hookglass.Errorf(hookglass.CodeForbidden, "This form was sent from another site."))
@@ -117,8 +117,8 @@ func New(d Deps) http.Handler {
 	return a.base.within(policy(guard.Handler(a.mux)))
 }
 
-// page registers a page or a form's address. An error that it returns, having written nothing, becomes the page
-// that says what went wrong.
+// page registers a page or the target of a form. An error that handle returns before it has written anything is shown
+// as an error page.
 func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		r, done := a.reads(a.zips(r))
@@ -129,8 +129,8 @@ func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Reques
 	})
 }
 
-// part registers the address of a piece of a page, which a script puts into the page. Who opens it in a browser is led
-// to the page, with what the address asks for.
+// part registers a part of a page, which a script inserts into the page. Opened in a browser window, it redirects to
+// the page, with its query.
 func (a *app) part(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
 	a.page(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		if !opens(r) {
@@ -138,7 +138,7 @@ func (a *app) part(pattern string, handle func(http.ResponseWriter, *http.Reques
 		}
 		page := a.above(r)
 		if page == "/" {
-			page = "/endpoints" // whose parts cannot stand below it
+			page = "/endpoints" // its parts have other paths
 		}
 		if r.URL.RawQuery != "" {
 			page += "?" + r.URL.RawQuery
@@ -148,12 +148,12 @@ func (a *app) part(pattern string, handle func(http.ResponseWriter, *http.Reques
 	})
 }
 
-// opens reports whether a browser asks for what it shows in its window, rather than a script of a page for a piece.
+// opens reports whether a browser requests something for its window, as opposed to a script that requests a part.
 func opens(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// unknown tells a method that a page does not have from a page that does not exist.
+// unknown answers 405 for a method that the page does not have, and 404 for a page that does not exist.
 func (a *app) unknown(w http.ResponseWriter, r *http.Request) error {
 	allowed := httpd.Allowed(a.mux, r)
 	if len(allowed) == 0 {
@@ -166,7 +166,7 @@ func (a *app) unknown(w http.ResponseWriter, r *http.Request) error {
 	return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This page does not answer to this method.")
 }
 
-// above is the nearest page whose address a path begins with.
+// above returns the nearest page whose URL is a prefix of the path.
 func (a *app) above(r *http.Request) string {
 	for up := path.Dir(path.Clean("/" + r.URL.Path)); up != "/"; up = path.Dir(up) {
 		at := &url.URL{Path: up}
@@ -177,8 +177,8 @@ func (a *app) above(r *http.Request) string {
 	return "/"
 }
 
-// contentPolicy lets a page use what comes from here in files of its own, and nothing else: no inline script
-// or style, no frame but of a mail's HTML, no form to another site.
+// contentPolicy allows a page only files from this origin: no inline script or style, no frame except a mail's HTML, no
+// form to another site.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -191,12 +191,12 @@ func policy(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-		h.Set("Cache-Control", "no-store") // pages hold what was captured
+		h.Set("Cache-Control", "no-store") // pages contain captured data
 		next.ServeHTTP(w, r)
 	})
 }
 
-// globalFrame is what stands around a page that belongs to no endpoint, with the endpoints beside it.
+// globalFrame returns the frame of a page that belongs to no endpoint, with the list of endpoints.
 func (a *app) globalFrame(ctx context.Context, v visitor, s layout.Section, title string, scripts ...string) (layout.Frame, error) {
 	f := a.frame(v, title, scripts...)
 	f.Section = s
@@ -208,14 +208,14 @@ func (a *app) globalFrame(ctx context.Context, v visitor, s layout.Section, titl
 	return f, err
 }
 
-// endpointFrame is what stands around a page of an endpoint, with the way to its other pages.
+// endpointFrame returns the frame of a page of an endpoint, with links to its other pages.
 func (a *app) endpointFrame(ctx context.Context, v visitor, e hookglass.Endpoint, s layout.Section, scripts ...string) (layout.Frame, error) {
 	f, err := a.globalFrame(ctx, v, s, string(s)+" · "+e.Name, scripts...)
 	f.Current, f.Endpoint = e.ID, e
 	return f, err
 }
 
-// frame is what stands around a visitor's page.
+// frame returns the frame of a visitor's page.
 func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
 	return layout.Frame{
 		Title: title, Asset: a.assets.url, Scripts: scripts, Clock: time.Now(),
@@ -223,7 +223,7 @@ func (a *app) frame(v visitor, title string, scripts ...string) layout.Frame {
 	}
 }
 
-// address is where an endpoint catches: its webhook URL or its email address.
+// address returns the webhook URL or the email address of an endpoint.
 func (a *app) address(e hookglass.Endpoint) string {
 	wire := api.FromEndpoint(e, a.Addresses)
 	if wire.EmailAddress != nil {
@@ -232,10 +232,10 @@ func (a *app) address(e hookglass.Endpoint) string {
 	return *wire.WebhookURL
 }
 
-// render writes a whole page.
+// render writes a page.
 func render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// Buffered, so that a page that cannot be rendered becomes an error page and not a half one.
+	// Buffered, so that a rendering error results in an error page, not in half a page.
 	buffer := templ.GetBuffer()
 	defer templ.ReleaseBuffer(buffer)
 	if err := page.Render(r.Context(), buffer); err != nil {
@@ -248,7 +248,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, page templ.Compo
 	return nil
 }
 
-// fail answers with what went wrong: the page for it, or the sign-in page for who must sign in first.
+// fail shows an error page, or the sign-in page if that is needed first.
 func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := httpd.Fail(r.Context(), err)
 	if f.Status == http.StatusUnauthorized {
@@ -276,7 +276,7 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 			m.Back, m.List = listOf(r, e)
 		}
 	}
-	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the form's address was opened again
+	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the URL of a form's target was opened again
 		m.Back, m.List = a.above(r), "page above it"
 	}
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
@@ -284,11 +284,11 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// problemFrame is what stands around the page that says what went wrong: for a user the endpoints beside it, as around
-// any other page, and the way to the pages of the endpoint that it went wrong at.
+// problemFrame returns the frame of an error page: for users with the list of endpoints, as on any other page, and with
+// links to the other pages of the endpoint concerned.
 func (a *app) problemFrame(r *http.Request, status int) layout.Frame {
 	title := http.StatusText(status)
-	if status == http.StatusServiceUnavailable { // a storage that lets everyone wait would do so once more
+	if status == http.StatusServiceUnavailable { // do not wait for an unavailable storage again
 		return a.frame(visitor{}, title)
 	}
 	v, err := a.visit(r)
@@ -308,7 +308,7 @@ func (a *app) problemFrame(r *http.Request, status int) layout.Frame {
 	return f
 }
 
-// wrong says what is wrong with the fields of a form that does not say it itself.
+// wrong lists the faults of fields that a form does not show itself.
 func wrong(fields []api.FieldError) string {
 	sentences := make([]string, 0, len(fields))
 	for _, f := range fields {
@@ -317,7 +317,7 @@ func wrong(fields []api.FieldError) string {
 	return strings.Join(sentences, " ")
 }
 
-// listOf is the list of an endpoint that would have what a path names, and what is in it.
+// listOf returns the list page that would contain what a path names, and the name of its content.
 func listOf(r *http.Request, e hookglass.Endpoint) (path, name string) {
 	path = "/endpoints/" + string(e.ID)
 	switch {

@@ -16,7 +16,7 @@ import (
 //go:embed account.css
 var Files embed.FS
 
-// Part is one of the pages.
+// Part identifies one of the pages.
 type Part string
 
 // The pages, by the word that each bears.
@@ -93,7 +93,7 @@ type WorkspacesModel struct {
 	Name       string // as typed before
 }
 
-// addMember is the command that gives the account another member.
+// addMember returns the command that adds a member to the account.
 func (m WorkspacesModel) addMember() string {
 	return "hookglass admin user create --email ADDRESS --password-stdin --join " + strconv.FormatInt(m.Account.ID, 10)
 }
@@ -105,7 +105,7 @@ type PasswordModel struct {
 	HasOne bool
 }
 
-// browser names the browser and system of what a browser says of itself, as people call them.
+// browser returns the usual name of the browser and system in a User-Agent.
 func browser(agent string) string {
 	if agent == "" {
 		return "Unknown browser"
@@ -129,7 +129,7 @@ func browser(agent string) string {
 	return name
 }
 
-// entitlements are the limits of a plan in words.
+// entitlements describes the limits of a plan.
 func entitlements(a hookglass.Account) [][2]string {
 	e := a.Entitlements()
 	may := func(err error) string {

@@ -1,7 +1,7 @@
 // Package actions is the pages of an endpoint's actions: the list, the builder, trying an action out, and its runs.
 //
-// The builder is a form whose every button works without scripts: the server does the edit and answers with the form.
-// Where scripts run, the same answer takes the form's place, and what is wrong is told while one types.
+// The builder is a form whose buttons all work without scripts: the server applies the edit and answers with the form.
+// With scripts, the answer replaces the form in the page, and errors are shown while the user types.
 package actions
 
 import (
@@ -68,7 +68,7 @@ type Model struct {
 	Now      time.Time
 }
 
-// Tried is what came of trying the form: what is wrong, or what it would do with an event.
+// Tried is the result of trying the form: its errors, or what it would do with an event.
 type Tried struct {
 	Faults  []Fault
 	Problem string
@@ -89,7 +89,7 @@ func (m Model) self() string {
 	return m.base() + "/" + m.Action.ID
 }
 
-// RunsPart leads to the runs of a page, which stand below all that an action is.
+// RunsPart is the fragment of the runs, which are below the description of the action.
 const RunsPart = "#runs-title"
 
 func (r Runs) path(below string) string {
@@ -207,7 +207,7 @@ func pretty(text []byte) string {
 	return short
 }
 
-// sources are what a transform and a condition may read before a step.
+// sources lists what a transform and a condition before a step may read.
 func (f Form) sources(before int, also ...string) []string {
 	all := slices.Clone(also)
 	for i, s := range f.Steps {
@@ -230,7 +230,7 @@ func matched(b *action.Backtest) (n, other int) {
 	return n, other
 }
 
-// verdict is what a back-test found, in a sentence.
+// verdict summarises a back-test in a sentence.
 func verdict(b *action.Backtest) string {
 	n, other := matched(b)
 	text := fmt.Sprintf("%s: as saved it matches %d", show.Plural(int64(len(b.Events)), "request"), n)

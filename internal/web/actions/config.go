@@ -68,7 +68,7 @@ func operationOf(v jsondoc.Value) (o Operation) {
 	return o
 }
 
-// typed is a JSON value as a person types it: a text without quotes, unless it would be taken for something else.
+// typed formats a JSON value for typing: a string without quotes, unless it would be read as something else.
 func typed(text []byte) string {
 	v, err := jsondoc.Parse(text, jsondoc.Wide())
 	if err != nil || v.Kind() != jsondoc.String {
@@ -81,7 +81,7 @@ func typed(text []byte) string {
 	return plain
 }
 
-// literal reads what a person typed: JSON, or else a text.
+// literal parses what the user typed: JSON, or else a string.
 func literal(text string) []byte {
 	trimmed := strings.TrimSpace(text)
 	if jsondoc.Check([]byte(trimmed)) == nil {
@@ -90,7 +90,7 @@ func literal(text string) []byte {
 	return jsondoc.Text(text).Bytes()
 }
 
-// lines is a text whose lines end with LF.
+// lines returns a text with LF line ends.
 func lines(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
@@ -99,7 +99,7 @@ func valueless(operator string) bool {
 	return operator == hookglass.OperatorExists || operator == hookglass.OperatorNotExists
 }
 
-// config writes the configuration. What is left empty and has a default is left out.
+// config returns the configuration as JSON. Empty fields with a default are left out.
 func (s Step) config() []byte {
 	var members []jsondoc.Member
 	put := func(name string, v jsondoc.Value) { members = append(members, jsondoc.Member{Name: name, Value: v}) }
@@ -110,7 +110,7 @@ func (s Step) config() []byte {
 			if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
 				put(name, jsondoc.Int(n))
 			} else if value != "" {
-				put(name, jsondoc.Text(value)) // refused with the words of the service
+				put(name, jsondoc.Text(value)) // let the service refuse it
 			}
 		case "append_path", "append_query":
 			put(name, jsondoc.Bool(value == "true"))
@@ -136,7 +136,7 @@ func (s Step) config() []byte {
 	return jsondoc.Members(members...).Bytes()
 }
 
-// object reads lines of names and texts.
+// object parses lines of names and texts.
 func object(lines string, cut func(line string) (name, text string)) jsondoc.Value {
 	var members []jsondoc.Member
 	for line := range strings.Lines(lines) {
@@ -154,7 +154,7 @@ func cutHeader(line string) (name, value string) {
 	return name, value
 }
 
-// cutField takes a line apart where its pointer begins: a name may hold colons, as those of namespaces do.
+// cutField splits a line where its pointer begins: a name may contain colons, as XML names do.
 func cutField(line string) (name, pointer string) {
 	if name, found := strings.CutSuffix(line, ":"); found {
 		return name, "" // the pointer to the whole

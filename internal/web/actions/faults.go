@@ -12,10 +12,10 @@ import (
 // Fault is what is wrong with a field of the form.
 type Fault struct{ Field, Label, Text string }
 
-// numbered are the places in a fault's field that the form's fields write in brackets.
+// numbered matches the indexes in a fault's field that form fields write in brackets.
 var numbered = regexp.MustCompile(`\b(steps|conditions|operations)\.(\d+)`)
 
-// Refuse takes over what the service finds wrong. It reports false where the error is of another kind.
+// Refuse adds the service's errors to the form. It reports false for an error of another kind.
 func (f *Form) Refuse(err error) bool {
 	var e *hookglass.Error
 	if !errors.As(err, &e) || len(e.Details) == 0 {
@@ -28,7 +28,7 @@ func (f *Form) Refuse(err error) bool {
 		for at != "" && known[at] == "" {
 			at = at[:max(strings.LastIndexByte(at, '.'), 0)]
 		}
-		// What a set operation writes has one field, whatever its kind.
+		// A set operation has one form field for its value, whatever the kind.
 		if before, found := strings.CutSuffix(field, ".from"); found && known[before+".value"] != "" {
 			at = before + ".value"
 		} else if before, found := strings.CutSuffix(field, ".template"); found && known[before+".value"] != "" {
@@ -39,7 +39,7 @@ func (f *Form) Refuse(err error) bool {
 	return true
 }
 
-// names are the fields of the form with what they are called.
+// names maps the fields of the form to their labels.
 func (f Form) names() map[string]string {
 	known := map[string]string{"name": "Name", "failure_policy": "When a step fails", "conditions": "Conditions", "steps": "Steps"}
 	for i := range f.Conditions {

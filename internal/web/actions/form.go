@@ -14,8 +14,8 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Form is an action as it is typed: what a browser sends and gets back, with or without scripts. Its fields bear the
-// names that faults have below endpoint_action.
+// Form is an action as typed: what a browser sends and gets back, with or without scripts. Its fields are named like
+// faults below endpoint_action.
 type Form struct {
 	Name          string
 	Enabled       bool
@@ -70,7 +70,7 @@ var operationOrder = []string{"select", "set", "remove", "rename", "pick", "wrap
 // firstField is where a new operation is filled in first.
 var firstField = map[string]string{"select": "path", "set": "path", "remove": "path", "rename": "from", "pick": "fields", "wrap": "key"}
 
-// NewForm is the form of an action that does not exist yet.
+// NewForm returns the form of a new action.
 func NewForm() Form {
 	return Form{Enabled: true, FailurePolicy: string(hookglass.FailureContinue)}
 }
@@ -90,7 +90,7 @@ func newStep(kind string) Step {
 	return s
 }
 
-// FormOf is the form of an action as it stands.
+// FormOf returns the form of an existing action.
 func FormOf(a hookglass.Action) Form {
 	f := Form{Name: a.Name, Enabled: a.Enabled, FailurePolicy: string(a.FailurePolicy), Seen: Mark(a)}
 	for _, c := range a.Conditions {
@@ -110,15 +110,15 @@ func FormOf(a hookglass.Action) Form {
 	return f
 }
 
-// Bounds of what is read of a form, each beyond what an action may have, so that one too many is still told: the page
-// is rendered with all of it, which takes a hundred times the room.
+// Bounds of a form, each above the limits of an action, so that one too many is still reported. Rendering the page
+// takes a hundred times the size of the form.
 const (
 	readSteps      = 40
 	readConditions = hookglass.MaxConditions + 1
 	readOperations = jsondoc.MaxOperations + 1
 )
 
-// Mark tells an action as it is stored from what it becomes by a change.
+// Mark identifies the stored version of an action.
 func Mark(a hookglass.Action) string { return strconv.FormatInt(a.UpdatedAt.UnixMicro(), 10) }
 
 // ReadForm reads what a browser sends, within bounds.
@@ -157,8 +157,8 @@ func ReadForm(v url.Values) Form {
 	return f
 }
 
-// Keep ends the lines of texts as they end in the action: a browser ends those of a form with CR LF, whatever ended
-// them in the page, and a body in parts needs its own.
+// Keep restores the line ends of unchanged texts: browsers send CR LF whatever the page had, and a multipart body needs
+// its own.
 func (f *Form) Keep(a hookglass.Action) {
 	stored := FormOf(a)
 	for _, s := range f.Steps {
@@ -177,8 +177,8 @@ func (f *Form) Keep(a hookglass.Action) {
 	}
 }
 
-// Edit does what a button of the builder says: add, remove or move a condition, step or operation. It reports false for
-// a word that is none of these.
+// Edit applies an edit button of the builder: add, remove or move a condition, step or operation. It reports false for
+// another button.
 func (f *Form) Edit(do string, v url.Values) bool {
 	words := strings.Fields(do)
 	if len(words) == 0 {
@@ -196,7 +196,7 @@ func (f *Form) Edit(do string, v url.Values) bool {
 		if at[0] < len(f.Steps) {
 			return &f.Steps[at[0]]
 		}
-		return &Step{} // a button of another page: what it does is lost
+		return &Step{} // not a button of this form: discard the edit
 	}
 	switch words[0] {
 	case "add-condition":
@@ -255,7 +255,7 @@ func without[T any](all []T, i int) []T {
 	return slices.Delete(all, i, i+1)
 }
 
-// swap exchanges two places, where there are both, and returns where the first went.
+// swap swaps two elements, if both exist, and returns the new place of the first.
 func swap[T any](all []T, i, j int) int {
 	if i < 0 || j < 0 || i >= len(all) || j >= len(all) {
 		return i
@@ -264,7 +264,7 @@ func swap[T any](all []T, i, j int) int {
 	return j
 }
 
-// Draft is what the form asks of the action.
+// Draft returns the change that the form asks for.
 func (f Form) Draft() action.Draft {
 	conditions := make([]action.ConditionDraft, len(f.Conditions))
 	for i, c := range f.Conditions {

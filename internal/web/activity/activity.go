@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// offered are the choices, with the one that was made, which may be another.
+// offered returns the choices, including the current one, which may be another.
 func offered(all []Choice, made string) []Choice {
 	for _, c := range all {
 		if c.Value == made {
@@ -69,7 +69,7 @@ func (f Feed) name(id hookglass.EndpointID) string {
 	return string(id)
 }
 
-// title is what happened, in a word or two, and how its mark looks.
+// title returns a short title for a kind of activity, and the class of its mark.
 func title(t hookglass.ActivityType) (words, class string) {
 	switch t {
 	case hookglass.ActivityWebhookReceived:
@@ -84,7 +84,7 @@ func title(t hookglass.ActivityType) (words, class string) {
 	return string(t), "badge"
 }
 
-// tells is a line in a sentence. Everything in it may be a sender's.
+// tells describes a line in a sentence, which may contain a sender's text.
 func tells(a hookglass.Activity) string {
 	text := func(name string) string { return words(a.Data[name]) }
 	switch a.Type {
@@ -111,8 +111,7 @@ func tells(a hookglass.Activity) string {
 	return ""
 }
 
-// short is as much of a sender's text as tells one request from another. A line that fills the page hides those around
-// it.
+// short shortens a sender's text to enough to recognise a request, so that it does not crowd out other lines.
 func short(text string) string {
 	text, cut := show.Cut(text, 200)
 	if cut {
@@ -128,7 +127,7 @@ func attempts(n string) string {
 	return n + " attempts"
 }
 
-// words is a member of a line's data as text. Those that were stored come from JSON, others as they are.
+// words returns a member of a line's data as text. Stored lines have JSON values, new ones Go values.
 func words(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -141,7 +140,7 @@ func words(value any) string {
 	return fmt.Sprint(value)
 }
 
-// leads is where a line leads: its request, its alert, or its endpoint.
+// leads returns the link of a line: its request, its alert, or its endpoint.
 func leads(a hookglass.Activity) string {
 	base := "/endpoints/" + string(a.EndpointID)
 	if a.EventID != "" {
@@ -153,12 +152,12 @@ func leads(a hookglass.Activity) string {
 	return base
 }
 
-// mark tells a line from the others, so that the focus stays on it when newer ones come.
+// mark identifies a line, so that the focus stays on it when newer ones arrive.
 func mark(a hookglass.Activity) string {
 	return strings.ReplaceAll(string(a.Type), ".", "-") + "-" + strconv.FormatInt(a.OccurredAt.UnixMicro(), 36) + "-" + string(a.EventID)
 }
 
-// say is what is announced when it changes: the newest line.
+// say returns what is announced on a change: the newest line.
 func (f Feed) say() string {
 	if len(f.Lines) == 0 {
 		return "Nothing happened"

@@ -55,7 +55,7 @@ func (s State) say() string {
 	return text + ": " + string(s.Batch.State)
 }
 
-// title is the request of an item in a few words; empty where it was deleted.
+// title returns a short title of an item's request, or "" if it was deleted.
 func (s State) title(i hookglass.BatchItem) string {
 	e := s.Events[i.EventSeq]
 	if e == nil {

@@ -115,8 +115,8 @@ func (r Runs) underWay() bool {
 	return false
 }
 
-// key is the idempotency key of Run in the list: the same until the case or its last run is another, so that pressing
-// twice runs once.
+// key returns the idempotency key of Run in the list. It stays the same until the case or its last run changes, so that
+// a double click runs once.
 func key(c hookglass.ReplayCase) string {
 	last := "first"
 	if c.LastRun != nil {
@@ -125,7 +125,7 @@ func key(c hookglass.ReplayCase) string {
 	return fmt.Sprintf("web-%d-%s", c.LockVersion, last)
 }
 
-// Word is a state as people say it.
+// Word returns the name of a state for people.
 func Word(s hookglass.RunState) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 func tone(s hookglass.RunState) string {
@@ -140,7 +140,7 @@ func tone(s hookglass.RunState) string {
 	return "busy"
 }
 
-// Meaning says what a state means for who wonders.
+// Meaning explains a state.
 func Meaning(s hookglass.RunState) string {
 	switch s {
 	case hookglass.RunQueued:
@@ -231,7 +231,7 @@ func value(b []byte) string {
 		return "(none)"
 	}
 	var line bytes.Buffer
-	if json.Compact(&line, b) != nil { // how it was indented would be shown as pictures of line breaks
+	if json.Compact(&line, b) != nil { // line breaks of indentation would be shown as symbols
 		return show.Line(string(b))
 	}
 	return show.Line(line.String())

@@ -47,7 +47,7 @@ func FormOf(c hookglass.ReplayCase) Form {
 	return f
 }
 
-// Aim chooses the target.
+// Aim sets the target.
 func (f *Form) Aim(target string) {
 	if f.Tunnel = target == hookglass.TunnelTarget; !f.Tunnel {
 		f.URL = target
@@ -133,10 +133,10 @@ func pretty(text []byte) string {
 	return b.String()
 }
 
-// maxTaken is how long an answer may be that is taken over as what is wanted, in bytes.
+// maxTaken bounds an answer that is turned into assertions, in bytes.
 const maxTaken = 16 << 10
 
-// Take makes an answer what the form wants: its status, and its body where that is a JSON object.
+// Take sets the assertions from an answer: its status, and its body if that is a JSON object.
 func (f *Form) Take(r *hookglass.TargetResponse) {
 	f.StatusClass, f.StatusCode = "", strconv.Itoa(r.Status)
 	if text := bytes.TrimSpace(r.Body); len(text) > 0 && len(text) <= maxTaken && !r.Truncated && text[0] == '{' && notJSON(text) == "" {
@@ -144,7 +144,7 @@ func (f *Form) Take(r *hookglass.TargetResponse) {
 	}
 }
 
-// Judge holds the last answer against the form.
+// Judge checks the form's assertions against the last answer.
 func (c *Check) Judge(f Form) {
 	a, faults := f.Assertions()
 	switch {
