@@ -84,10 +84,13 @@ func setOf(nums []int64) map[int64]bool {
 // clientLife is how long the credential of a disconnected client is kept.
 const clientLife = 30 * 24 * time.Hour
 
-// PurgeTunnels deletes expired tickets and commands, clients that have not connected for long, and gaps that ended
-// before a time.
-func (tx *Tx) PurgeTunnels(settledBefore time.Time) error {
+// PurgeTunnels deletes expired tickets and commands, clients that have not connected for long, and gaps whose events
+// are gone: a session has been back for the retention of the account (of the installation, if the account has none)
+// and for rest.
+func (tx *Tx) PurgeTunnels(retention, rest time.Duration) error {
 	now := tx.Now.UnixMicro()
+	// The durations are subtracted one by one, because their sum could overflow.
+	settled := tx.Now.Add(-rest)
 	for _, s := range []struct {
 		text string
 		args []any
@@ -95,7 +98,9 @@ func (tx *Tx) PurgeTunnels(settledBefore time.Time) error {
 		{"DELETE FROM tunnel_tickets WHERE expires_at < $1", []any{now}},
 		{"DELETE FROM tunnel_commands WHERE expires_at < $1", []any{tx.Now.Add(-10 * time.Minute).UnixMicro()}},
 		{"DELETE FROM tunnel_clients WHERE created_at < $1 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions s WHERE s.client_id = tunnel_clients.id)", []any{tx.Now.Add(-clientLife).UnixMicro()}},
-		{"DELETE FROM tunnel_gaps WHERE state <> 'open' AND reconnected_at < $1", []any{settledBefore.UnixMicro()}},
+		{"DELETE FROM tunnel_gaps WHERE " + tx.dialect.picked("num", `SELECT g.num FROM tunnel_gaps g LEFT JOIN endpoints e ON e.num = g.endpoint LEFT JOIN accounts c ON c.id = e.account_id
+			WHERE g.state <> 'open' AND g.reconnected_at < CASE WHEN c.retention > 0 THEN cast($1 AS bigint) - c.retention ELSE cast($2 AS bigint) END`),
+			[]any{settled.UnixMicro(), settled.Add(-retention).UnixMicro()}},
 	} {
 		if _, err := tx.exec(s.text, s.args...); err != nil {
 			return err

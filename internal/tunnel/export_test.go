@@ -18,8 +18,8 @@ func (s *Service) SetBodies(b *fair.Bodies) { s.bodies = b }
 // Share lets two nodes use one embedded database, which no two programs can. It must be called before Run.
 func (s *Service) Share() { s.alone = false }
 
-// SettledBefore is since when a session must be back for a gap to be forgotten.
-func (s *Service) SettledBefore(now time.Time) time.Time { return s.settledBefore(now) }
+// GapRest is how long a gap is remembered beyond its events.
+const GapRest = gapRest
 
 // Received is how far the first subscription of a session is known to have received events.
 func (x *Session) Received() int64 {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/delivery"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
@@ -451,8 +452,40 @@ func TestTheLongestRetentionIsNoShortOne(t *testing.T) {
 		if len(m.Events) != 1 || string(m.Events[0].ID) != want[0] {
 			t.Errorf("missed are %v, want %v", m.Events, want)
 		}
-		if now := time.Now(); !s.SettledBefore(now).Before(now.Add(-math.MaxInt64)) {
-			t.Errorf("gaps are forgotten that ended before %v", s.SettledBefore(now))
+	})
+}
+
+// A gap is remembered for a week longer than the account keeps events, or the installation where it says nothing.
+func TestAGapIsForgottenBehindItsEvents(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		c.close(false)
+		b.capture(0, b.ep, 1)
+		b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{}).subscribe(b.ep)
+		const day = 24 * time.Hour
+		for _, step := range []struct {
+			account, installation, later time.Duration
+			left                         int
+		}{
+			{90 * day, 30 * day, 38 * day, 1},
+			{90 * day, time.Hour, 96 * day, 1},
+			{0, 30 * day, 36 * day, 1},
+			{0, math.MaxInt64, 1000 * day, 1}, // to which nothing can be added
+			{math.MaxInt64, time.Hour, 1000 * day, 1},
+			{time.Hour, 30 * day, 7*day + 50*time.Minute, 1},
+			{time.Hour, 30 * day, 7*day + 70*time.Minute, 0},
+		} {
+			_, err := b.accounts.SetAccount(t.Context(), b.owner.Account.ID, account.Change{Retention: &step.account})
+			must(t, err)
+			must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				tx.Now = tx.Now.Add(step.later)
+				return tx.PurgeTunnels(step.installation, tunnel.GapRest)
+			}))
+			if gaps := b.gaps(n, b.ep); len(gaps) != step.left {
+				t.Fatalf("%+v: %d gaps are left", step, len(gaps))
+			}
 		}
 	})
 }

@@ -26,7 +26,7 @@ func (s *Service) keep(ctx context.Context) {
 			s.settle(ctx)
 			if time.Since(purged) >= purgeEvery {
 				purged = time.Now()
-				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(s.settledBefore(tx.Now)) })
+				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(s.Retention, gapRest) })
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -42,10 +42,6 @@ func (s *Service) keep(ctx context.Context) {
 
 // gapRest is how long a gap is kept after its events are gone.
 const gapRest = 7 * 24 * time.Hour
-
-// settledBefore returns the time before which a session must have come back for its gap to be purged: the gap's events
-// are gone by then. The durations are subtracted one by one, because their sum could overflow.
-func (s *Service) settledBefore(now time.Time) time.Time { return now.Add(-s.Retention).Add(-gapRest) }
 
 func (s *Service) renew(ctx context.Context) error {
 	var held bool
