@@ -314,6 +314,46 @@ func TestAChannelThatTellsItselfEnds(t *testing.T) {
 	})
 }
 
+// Mail about an event may go to an inbox of this service and cause the next mail: the loop ends after three rounds.
+func TestMailThatComesBackEnds(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		addr, told := relay(t)
+		y.svc.Mailer = alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: new(net.Dialer).DialContext})
+		kind := hookglass.ChannelEmail
+		c, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("Mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
+		must(t, err)
+		y.run(y.svc)
+		tell := func(hops int) {
+			e := y.captureWith(hookglass.Headers{{Name: outbound.HopHeader, Value: fmt.Sprint(hops)}}, "mail")
+			y.update(func(tx *store.Tx) error {
+				return tx.Notify(c.Num, "", hookglass.Message{
+					ID: fmt.Sprint("msg_", hops), Type: hookglass.MessageAction, At: tx.Now, EndpointID: y.ep.ID, EventID: e.ID, Title: "Mail", Text: "It came.",
+				})
+			})
+		}
+		for n := 1; n <= 3; n++ {
+			tell(n - 1)
+			mail := ""
+			until(t, fmt.Sprint("mail ", n), func() bool {
+				y.pass(time.Second)
+				select {
+				case mail = <-told:
+				default:
+				}
+				return mail != ""
+			})
+			if !strings.Contains(mail, fmt.Sprintf("\n%s: %d\n", outbound.HopHeader, n)) {
+				t.Errorf("mail %d lacks its hops:\n%s", n, mail)
+			}
+		}
+		tell(3)
+		until(t, "the end", func() bool { y.pass(time.Second); return strings.Contains(y.channel(c.ID).LastError, "loop") })
+		if len(told) > 0 {
+			t.Errorf("mail 4: %s", <-told)
+		}
+	})
+}
+
 // A channel says how long it is to be left alone in seconds or by a date, and gets an hour at most.
 func TestAChannelIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

@@ -18,7 +18,7 @@ func ChatText(m hookglass.Message, most int) string { return chatText(m, most) }
 
 // Send sends one mail.
 func (m *Mailer) Send(ctx context.Context, to []string, msg hookglass.Message) error {
-	return m.send(ctx, to, msg)
+	return m.send(ctx, to, msg, 0)
 }
 
 // MailFailure says what went wrong with a mail.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
 
 	"hookglass"
+	"hookglass/internal/outbound"
 )
 
 // mailTimeout bounds a whole conversation with the relay.
@@ -46,13 +48,13 @@ func (p partly) Error() string {
 }
 
 // send sends a message to all recipients. When the relay refuses some for good, it sends to each of the others and
-// returns partly.
-func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) error {
+// returns partly. hops above 0 is sent as a header.
+func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, hops int) error {
 	client, err := m.client(m.relay.Dial)
 	if err != nil {
 		return err
 	}
-	mail, err := m.compose(to, msg)
+	mail, err := m.compose(to, msg, hops)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) e
 	}
 	each := make([]*gomail.Msg, len(to))
 	for i := range to {
-		if each[i], err = m.compose(to[i:i+1], msg); err != nil {
+		if each[i], err = m.compose(to[i:i+1], msg, hops); err != nil {
 			return err
 		}
 	}
@@ -83,7 +85,7 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message) e
 }
 
 // compose builds the mail for a message.
-func (m *Mailer) compose(to []string, msg hookglass.Message) (*gomail.Msg, error) {
+func (m *Mailer) compose(to []string, msg hookglass.Message, hops int) (*gomail.Msg, error) {
 	mail := gomail.NewMsg()
 	if err := mail.From(m.relay.From); err != nil {
 		return nil, errors.New("the sender's address can not be used")
@@ -99,6 +101,10 @@ func (m *Mailer) compose(to []string, msg hookglass.Message) (*gomail.Msg, error
 	mail.SetDateWithValue(msg.At)
 	mail.SetMessageIDWithValue(msg.ID + "@" + domainOf(m.relay.From))
 	mail.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation replies
+	// The recipient may be an inbox of this service.
+	if hops > 0 {
+		mail.SetGenHeader(outbound.HopHeader, strconv.Itoa(hops))
+	}
 	mail.SetBodyString(gomail.TypeTextPlain, mailText(msg))
 	return mail, nil
 }

@@ -254,12 +254,17 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	if err != nil {
 		return sent, err
 	}
+	hops, looped, err := s.hop(ctx, m)
+	if err != nil || looped != nil {
+		sent.Failure, sent.looped = looped, err == nil
+		return sent, err
+	}
 	if c.Kind == hookglass.ChannelEmail {
 		if s.Mailer == nil {
 			sent.Failure = &hookglass.Failure{Code: string(hookglass.CodeUnavailable), Message: noRelay}
 			return sent, nil
 		}
-		if err := s.Mailer.send(ctx, config.To, m); err != nil {
+		if err := s.Mailer.send(ctx, config.To, m, hops); err != nil {
 			sent.Failure = mailFailure(err)
 			sent.Delivered = errors.As(err, new(partly)) // a retry would send it twice to those who have it
 			if ctx.Err() != nil && !sent.Delivered {
@@ -274,9 +279,8 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	if err != nil {
 		return sent, err
 	}
-	if sent.Failure, err = s.hop(ctx, m, &r); err != nil || sent.Failure != nil {
-		sent.looped = err == nil
-		return sent, err
+	if hops > 0 {
+		r.headers = append(r.headers, hookglass.Header{Name: outbound.HopHeader, Value: strconv.Itoa(hops)})
 	}
 	res, err := s.Client.Do(ctx, outbound.Request{
 		Method: "POST", URL: r.url, Headers: r.headers, Body: r.body, Timeout: sendTimeout, MaxResponseBytes: 4 << 10,
@@ -298,11 +302,12 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	return sent, nil
 }
 
-// hop adds a hop header to a message about an event: a channel may lead back to the endpoint that captured it, and each
-// message would cause the next, for ever. It returns a failure after too many hops.
-func (s *Service) hop(ctx context.Context, m hookglass.Message, r *request) (looped *hookglass.Failure, err error) {
+// hop returns how many hops a message about an event has: one more than the event was captured with. A channel may lead
+// back to the endpoint that captured the event, and each message would cause the next, for ever; after too many hops it
+// returns a failure.
+func (s *Service) hop(ctx context.Context, m hookglass.Message) (hops int, looped *hookglass.Failure, err error) {
 	if m.EventID == "" {
-		return nil, nil
+		return 0, nil, nil
 	}
 	var headers hookglass.Headers
 	err = s.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
@@ -310,12 +315,11 @@ func (s *Service) hop(ctx context.Context, m hookglass.Message, r *request) (loo
 		return err
 	})
 	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) { // deleted meanwhile
-		return nil, err
+		return 0, nil, err
 	}
-	hops := outbound.Hops(headers)
+	hops = outbound.Hops(headers)
 	if hops >= outbound.MaxHops {
-		return &hookglass.Failure{Code: string(outbound.CodeLoopDetected), Message: "A message was not sent: its event was caused by messages of this service, which looks like a loop."}, nil
+		return 0, &hookglass.Failure{Code: string(outbound.CodeLoopDetected), Message: "A message was not sent: its event was caused by messages of this service, which looks like a loop."}, nil
 	}
-	r.headers = append(r.headers, hookglass.Header{Name: outbound.HopHeader, Value: strconv.Itoa(hops + 1)})
-	return nil, nil
+	return hops + 1, nil, nil
 }

@@ -85,6 +85,9 @@ func Build(o Order) (Request, error) {
 			Method: "POST", URL: o.TargetURL, Body: MailJSON(o.Event),
 			Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}},
 		}
+		for _, hops := range o.Event.Headers.Values(outbound.HopHeader) { // a notification about a mail may lead back to it
+			out.Headers = append(out.Headers, hookglass.Header{Name: outbound.HopHeader, Value: hops})
+		}
 	}
 	if o.Local {
 		out.URL = received(o.Event)

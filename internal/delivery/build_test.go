@@ -451,6 +451,18 @@ func TestMailIsPostedAsJSON(t *testing.T) {
 	}
 }
 
+// A notification by mail carries its hops, and forwarding that mail continues the count.
+func TestAForwardedMailKeepsItsHops(t *testing.T) {
+	for captured, want := range map[string]string{"": "1", "X-Service-Hops: 2\r\n": "3", "X-Service-Hops: 3\r\n": ""} {
+		e := event("EMAIL", captured, "Subject: hi\r\n\r\nhi\r\n")
+		e.Type = hookglass.EventEmail
+		got, failure := delivery.RenderForward(e, "https://example.com/", false)
+		if looped := failure != nil; looped != (want == "") || looped && failure.Code != "loop_detected" || !looped && got.Headers.Get("X-Service-Hops") != want {
+			t.Errorf("%q: %s %+v", captured, got.Headers.AppendWire(nil), failure)
+		}
+	}
+}
+
 // A mail without anything is posted as the same document, with empty lists rather than null.
 func TestAnEmptyMailIsPostedAsJSON(t *testing.T) {
 	o := order(event("EMAIL", "", ""))
