@@ -1,11 +1,13 @@
 package replay_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
 
@@ -81,5 +83,69 @@ func TestWhatHasEndedIsPurged(t *testing.T) {
 		if got := left(); len(got) != 2 || got[0] != queued.ID || got[1] != open.ID {
 			t.Errorf("after the case was deleted: %v", got)
 		}
+	})
+}
+
+// A bulk replay that nobody resumes has an end: when its events are gone it is canceled, and then goes as all that has
+// ended.
+func TestABulkReplayIsNotPausedForEver(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		hour := time.Hour
+		_, err := b.accounts.SetAccount(t.Context(), b.owner.Account.ID, account.Change{Retention: &hour})
+		must(t, err)
+		b.capture("POST", "", "x")
+		paused, running, done := b.newBatch(nil), b.newBatch(nil), b.newBatch(nil)
+		_, err = b.replays.Pause(t.Context(), b.who, string(b.ep.ID), paused.ID)
+		must(t, err)
+		b.work(done.ID)
+		for _, step := range []struct {
+			later time.Duration
+			want  hookglass.BatchState
+		}{{59 * time.Minute, hookglass.BatchPaused}, {61 * time.Minute, hookglass.BatchCanceled}} {
+			at := b.db.Now().Add(step.later)
+			must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				tx.Now = at
+				_, err := tx.CancelReplayBatches(30 * 24 * time.Hour)
+				return err
+			}))
+			got, items := b.readBatch(paused.ID)
+			if got.State != step.want || len(items) != 1 || items[0].State != hookglass.ItemPending {
+				t.Errorf("after %v: %+v %+v", step.later, got, items)
+			}
+			if canceled := got.State == hookglass.BatchCanceled; canceled != (got.FinishedAt.Sub(at).Abs() < time.Second) {
+				t.Errorf("%s at %v, ended at %v", got.State, at, got.FinishedAt)
+			}
+		}
+		for id, want := range map[string]hookglass.BatchState{running.ID: hookglass.BatchRunning, done.ID: hookglass.BatchCompleted} {
+			if got, _ := b.readBatch(id); got.State != want {
+				t.Errorf("%s is %s, want %s", id, got.State, want)
+			}
+		}
+
+		// Where the account says nothing the retention of the installation counts.
+		again := b.newBatch(nil)
+		_, err = b.replays.Pause(t.Context(), b.who, string(b.ep.ID), again.ID)
+		must(t, err)
+		_, err = b.accounts.SetAccount(t.Context(), b.owner.Account.ID, account.Change{Retention: new(time.Duration)})
+		must(t, err)
+		purge := func(retention time.Duration) {
+			t.Helper()
+			cfg := b.config()
+			cfg.Retention = retention
+			must(t, replay.New(b.db, cfg).Purge(t.Context()))
+		}
+		purge(math.MaxInt64)
+		if got, _ := b.readBatch(again.ID); got.State != hookglass.BatchPaused {
+			t.Errorf("where events are kept for ever it is %s", got.State)
+		}
+		purge(time.Microsecond)
+		purge(time.Microsecond)
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) error {
+			left, err := v.ReplayBatches(string(b.ep.ID), 0, 100)
+			if len(left) != 1 || left[0].ID != running.ID {
+				t.Errorf("when their time is over these are left: %+v", left)
+			}
+			return err
+		}))
 	})
 }

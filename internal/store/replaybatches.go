@@ -264,6 +264,17 @@ func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
 	return n, err
 }
 
+// CancelReplayBatches cancels some of the bulk replays that have been paused for longer than the retention of their
+// account (of the installation, if the account has none): none of their events is left. It reports whether there may
+// be more.
+func (tx *Tx) CancelReplayBatches(retention time.Duration) (more bool, err error) {
+	n, err := tx.exec("UPDATE replay_batches SET state = 'canceled', updated_at = $1, finished_at = $1 WHERE state = 'paused' AND "+tx.dialect.picked("num",
+		`SELECT b.num FROM replay_batches b JOIN endpoints e ON e.num = b.endpoint LEFT JOIN accounts c ON c.id = e.account_id
+		WHERE b.state = 'paused' AND b.finished_at IS NULL AND b.updated_at < cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END LIMIT $3`),
+		tx.Now.UnixMicro(), retention.Microseconds(), purgeBatches)
+	return n == purgeBatches, err
+}
+
 // Bounds of PurgeReplays: rows of each kind that one call deletes, and how long a run is kept at least, because its
 // idempotency key is valid while it exists.
 const (
