@@ -12,6 +12,9 @@ const (
 	ScopeTunnel Scope = "tunnel"
 )
 
+// Scopes lists all scopes.
+var Scopes = []Scope{ScopeRead, ScopeWrite, ScopeTunnel}
+
 // Principal is who asks. The store shows a principal only its own rows: those of others do not exist for it.
 //
 // Exactly one of these holds: System is set; Endpoint is set (the key of a temporary endpoint); Account is set, and
@@ -27,7 +30,7 @@ type Principal struct {
 }
 
 // System is the program itself: jobs, administration, reception.
-var System = Principal{System: true, Scopes: []Scope{ScopeRead, ScopeWrite, ScopeTunnel}}
+var System = Principal{System: true, Scopes: Scopes}
 
 // May answers insufficient_scope unless the principal has the scope.
 func (p Principal) May(s Scope) error {
@@ -51,7 +54,7 @@ func ParseScopes(names []string) ([]Scope, error) {
 	var scopes []Scope
 	for _, n := range names {
 		s := Scope(n)
-		if s != ScopeRead && s != ScopeWrite && s != ScopeTunnel {
+		if !slices.Contains(Scopes, s) {
 			return nil, Invalid("scopes", "may hold read, write and tunnel, not %q", n)
 		}
 		if !slices.Contains(scopes, s) {

@@ -27,7 +27,7 @@ const wrongCode = "a one-time code that is wrong, was used or has expired"
 func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal) (string, error) {
 	token, _, err := s.CreateToken(ctx, who, TokenRequest{
 		User: who.User, Account: who.Account, Level: hookglass.LevelAccount, Name: commandLine,
-		Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+		Scopes: hookglass.Scopes,
 	})
 	return token, err
 }
@@ -79,7 +79,7 @@ func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, 
 		return "", user, account, err
 	}
 	token, err = s.CommandLineToken(ctx, hookglass.Principal{
-		Account: account.ID, User: user.ID, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+		Account: account.ID, User: user.ID, Scopes: hookglass.Scopes,
 	})
 	return token, user, account, err
 }

@@ -172,7 +172,7 @@ func (s *Service) Resume(ctx context.Context, secret string) (hookglass.Principa
 		if len(accounts) == 0 {
 			return hookglass.NotFound("account")
 		}
-		who = hookglass.Principal{Account: accounts[0].ID, User: user.ID, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel}}
+		who = hookglass.Principal{Account: accounts[0].ID, User: user.ID, Scopes: hookglass.Scopes}
 		return nil
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

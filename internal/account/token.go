@@ -165,7 +165,7 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (hookglass.Pr
 	err := s.db.Glance(ctx, hookglass.System, func(v *store.View) error {
 		if hookglass.IsTunnelKey(bearer) {
 			id, err := v.EndpointByTunnelKey(hash, now)
-			who = hookglass.Principal{Endpoint: id, Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel}}
+			who = hookglass.Principal{Endpoint: id, Scopes: hookglass.Scopes}
 			return err
 		}
 		var err error

@@ -149,7 +149,7 @@ func (s *Server) devUser(ctx context.Context) (hookglass.User, error) {
 func (s *Server) devToken(ctx context.Context, user hookglass.User) (token string, who hookglass.Principal, err error) {
 	token, _, err = s.accounts.CreateToken(ctx, hookglass.System, account.TokenRequest{
 		User: user.ID, Level: hookglass.LevelAccount, Name: "hookglass dev",
-		Scopes: []hookglass.Scope{hookglass.ScopeRead, hookglass.ScopeWrite, hookglass.ScopeTunnel},
+		Scopes: hookglass.Scopes,
 	})
 	if err == nil {
 		who, err = s.accounts.Authenticate(ctx, token)
