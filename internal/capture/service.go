@@ -59,7 +59,12 @@ type Verifiers interface {
 
 // New returns the service.
 func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
-	return &Service{db: db, cfg: cfg, log: log, targets: newTargets(db, cfg.Verifiers), refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log}, keys: newKeyring(cfg.Keys, log), mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor}
+	return &Service{
+		db: db, cfg: cfg, log: log,
+		targets: newTargets(db, cfg.Verifiers), keys: newKeyring(cfg.Keys, log),
+		refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log},
+		mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor,
+	}
 }
 
 // Run stores the counts of refusals until ctx ends.
