@@ -27,13 +27,10 @@ const (
 	HeaderOriginal = "X-Service-Original-Request"
 )
 
-// maxOverrides bounds the headers that a caller sets, maxHeaderName and maxHeaderValue the bytes of each, and
-// maxTargetURL the target including an overridden query.
+// maxOverrides bounds the headers that a caller sets, and maxTargetURL the target including an overridden query.
 const (
-	maxOverrides   = 50
-	maxHeaderName  = 256
-	maxHeaderValue = 8 << 10
-	maxTargetURL   = 8 << 10
+	maxOverrides = 50
+	maxTargetURL = 8 << 10
 )
 
 // Order says what to deliver, where and how.
@@ -357,11 +354,7 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 			fault("query", "makes the target longer than 8 KiB")
 		}
 	}
-	if len(v.Headers) > maxOverrides {
-		fault("headers", "may name 50 headers at most")
-	} else {
-		v.applyHeaders(out, fault)
-	}
+	v.applyHeaders(out, fault)
 	if len(faults) > 0 {
 		return hookglass.InvalidFields(faults)
 	}
@@ -369,28 +362,12 @@ func (v Overrides) apply(out *provider.Outgoing) error {
 }
 
 func (v Overrides) applyHeaders(out *provider.Outgoing, fault func(field, message string)) {
-	names := make([]string, 0, len(v.Headers))
-	for name := range v.Headers {
-		names = append(names, name)
+	names, faults := outbound.Settable(v.Headers, maxOverrides)
+	for _, message := range faults {
+		fault("headers", message)
 	}
-	slices.Sort(names)
-	seen := map[string]bool{}
 	for _, name := range names {
-		value, lower := v.Headers[name], strings.ToLower(name)
-		if seen[lower] {
-			fault("headers", "names "+name+" twice, which is one header in any spelling")
-			continue
-		}
-		seen[lower] = true
-		if len(name) > maxHeaderName || !hookglass.IsToken(name) || value != nil && (len(*value) > maxHeaderValue || !hookglass.IsFieldValue(*value)) {
-			fault("headers", "holds one that can not be sent")
-			continue
-		}
-		if len(outbound.Sanitize(hookglass.Headers{{Name: name}})) == 0 || strings.HasPrefix(lower, "x-service-") {
-			fault("headers", "may not set "+name+", which is computed")
-			continue
-		}
-		out.Headers = set(out.Headers, name, value)
+		out.Headers = set(out.Headers, name, v.Headers[name])
 	}
 }
 
