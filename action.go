@@ -276,7 +276,7 @@ type ActionTotals struct {
 	Steps           map[StepType]map[StepStatus]int64
 	Failures        map[string]int64 // failed steps by code
 	ConditionFalse  int64            // steps that their condition skipped
-	TruncatedTraces int64            // runs of which a summary was cut
+	TruncatedTraces int64            // runs with a shortened summary
 	TimedSteps      int64
 	StepTime        time.Duration // of the timed steps together
 }

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxNoteLength bounds a note, in characters. What is longer belongs where work is tracked.
+// MaxNoteLength bounds a note, in characters. Longer text belongs in an issue tracker.
 const MaxNoteLength = 2000
 
 // Note normalizes a note on an event as it is stored: lines end with a line feed, and white space around it is
-// trimmed, so that a blank note is none. It answers validation_failed for what is not text or too long.
+// trimmed, so a blank note becomes empty. It answers validation_failed for a note that is not text or is too long.
 func Note(written string) (string, error) {
 	note := strings.TrimSpace(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(written))
 	switch {

@@ -141,7 +141,7 @@ func (s *Service) EachReported(ctx context.Context, who hookglass.Principal, ref
 	return s.db.EachReportedEvent(ctx, who, ref, q, s.exporting(ctx, who), fn)
 }
 
-// exporting returns a function that waits for room for what is read for a file.
+// exporting returns a function that waits for room for the events that an export reads.
 func (s *Service) exporting(ctx context.Context, who hookglass.Principal) store.Holding {
 	return func(bytes, largest int64) (give func(), err error) {
 		return s.room(ctx, who, bytes+(exportTimes-1)*largest, exportTime)

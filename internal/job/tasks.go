@@ -210,7 +210,7 @@ func (w *Tasks) reserve(due []store.TaskQueue) (places map[int64]int) {
 	return places
 }
 
-// note records which endpoints still have waiting tasks: those of which as many were claimed as there were places.
+// note records which endpoints may have more waiting tasks: those whose claimed tasks took all their places.
 func (w *Tasks) note(due []store.TaskQueue, places map[int64]int, claimed map[int64][]store.Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

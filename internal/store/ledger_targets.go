@@ -121,7 +121,7 @@ func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 		return nil, err
 	}
 	var rows []tally
-	// The plus sign keeps SQLite from an index by which it would read every delivery that the target ever had.
+	// The plus sign keeps SQLite from using an index with which it would read every delivery of the target.
 	for _, some := range []struct{ condition, target, nobody string }{
 		{"f.due_at IS NULL AND f.state <> 'delivered'", "+f.target", "sum(CASE WHEN f.state IN ('pending', 'sending') THEN 1 ELSE 0 END)"},
 		{"f.due_at IS NOT NULL", "f.target", "0"},

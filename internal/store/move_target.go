@@ -338,7 +338,7 @@ func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
 	}
 }
 
-// Unfinished reports whether a move into the database is not complete: then nobody may serve it.
+// Unfinished reports whether a move into the database is incomplete. Such a database must not be served.
 func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
 	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM moves WHERE state <> $1)", moveComplete).Scan(&unfinished)
 	return unfinished, classify(err)

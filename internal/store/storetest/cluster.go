@@ -28,8 +28,8 @@ var ErrNoPostgres = errors.New("storetest: PostgreSQL's initdb and postgres were
 // startLimit bounds how long a server may take until it accepts a connection, recovery after a kill included.
 const startLimit = 60 * time.Second
 
-// Cluster is one private PostgreSQL server with a data directory of its own, reachable through a unix
-// socket alone. It is as durable as the server's defaults make it: fsync and synchronous_commit are on.
+// Cluster is one private PostgreSQL server with its own data directory, reachable only through a unix socket. It keeps
+// the server's default durability: fsync and synchronous_commit are on.
 //
 // Its methods are for one goroutine, except for CreateDatabase.
 type Cluster struct {
@@ -46,17 +46,16 @@ type Cluster struct {
 	databases   atomic.Int64
 }
 
-// Start makes a cluster below dir and starts it; an empty dir means the fastest place there is: memory where
-// it is large enough, /tmp otherwise. The cluster goes with the process that started it, however that ends;
-// Stop ends it earlier. ErrNoPostgres is returned when the programs are missing.
+// Start creates a cluster below dir and starts it. An empty dir selects memory if it is large enough, else /tmp. The
+// cluster is removed when the process that started it ends, however that happens; Stop removes it earlier. Start
+// returns ErrNoPostgres if PostgreSQL's programs are missing.
 func Start(dir string) (*Cluster, error) {
-	// Little memory and little disk for the many that tests start.
+	// Tests start many clusters, so each uses little memory and disk.
 	return start(dir, "shared_buffers=64MB", "max_wal_size=256MB", "min_wal_size=32MB", "autovacuum_naptime=10s")
 }
 
-// StartStock is Start with PostgreSQL's own settings of memory, checkpoints and vacuum, as an installation comes, and
-// with a write-ahead log that has gone round once: a server that has run for a while writes into files that are there,
-// and a new one makes each of them first.
+// StartStock is Start with PostgreSQL's default settings for memory, checkpoints and vacuum, and with a write-ahead log
+// that has been filled once: a server that has run for a while reuses its log files, while a new one must create each.
 func StartStock(dir string) (*Cluster, error) {
 	c, err := start(dir)
 	if err != nil {
@@ -68,8 +67,7 @@ func StartStock(dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// goRound fills as many files of the write-ahead log as lie between two checkpoints, and has them kept for what is
-// written next.
+// goRound fills the files of the write-ahead log between two checkpoints, and makes the server keep them for reuse.
 func (c *Cluster) goRound() error {
 	db, err := sql.Open("pgx", c.dsn("postgres"))
 	if err != nil {
@@ -132,8 +130,8 @@ func (c *Cluster) create() error {
 	return c.Restart()
 }
 
-// startKeeper starts a shell that outlives this process by a moment: when the pipe that it reads closes, which
-// happens even if this process is killed, it stops the server and removes the directories.
+// startKeeper starts a shell that outlives this process by a moment. When the pipe that it reads closes, which happens
+// even if this process is killed, it stops the server and removes the directories.
 func (c *Cluster) startKeeper() error {
 	const script = `trap '' INT TERM HUP
 cat >/dev/null
@@ -215,8 +213,8 @@ func (c *Cluster) ready() error {
 // DSN addresses the cluster's maintenance database.
 func (c *Cluster) DSN() string { return c.dsn("postgres") }
 
-// CreateDatabase makes a database and returns its DSN. It is a copy of the database that template addresses,
-// which nothing may be connected to, or empty when template is "".
+// CreateDatabase creates a database and returns its DSN: a copy of the database at the DSN template, to which nothing
+// may be connected, or an empty one if template is "".
 func (c *Cluster) CreateDatabase(template string) (dsn string, err error) {
 	source := "template0"
 	if template != "" {
@@ -238,7 +236,7 @@ func (c *Cluster) CreateDatabase(template string) (dsn string, err error) {
 	return c.dsn(name), nil
 }
 
-// DropDatabase removes a database that CreateDatabase made, with whoever is still connected to it.
+// DropDatabase drops a database that CreateDatabase created, and disconnects its clients.
 func (c *Cluster) DropDatabase(dsn string) error {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -255,14 +253,14 @@ func (c *Cluster) DropDatabase(dsn string) error {
 	return nil
 }
 
-// Kill9 kills the postmaster and every process of it at once, as a power cut would end them, and returns when
-// they are gone. What the operating system has been handed stays written.
+// Kill9 kills the postmaster and all its processes at once, as a power cut would, and returns when they are gone. Data
+// that the operating system was given stays written.
 func (c *Cluster) Kill9() error {
 	if !c.running() {
 		return errors.New("storetest: the server is not running")
 	}
 	pid := c.server.Process.Pid
-	// Stopped first, so that it starts no process that the list of children would miss.
+	// Stop it first, so that it starts no process that the list of children would miss.
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("storetest: stop postmaster: %w", err)
 	}
@@ -279,8 +277,7 @@ func (c *Cluster) Kill9() error {
 	return c.awaitGone(children)
 }
 
-// Freeze stops every process of the server in its tracks: connections stay, and nothing on them is answered. Thaw
-// wakes them.
+// Freeze suspends every process of the server: connections stay open, and nothing answers. Thaw resumes them.
 func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
 // Thaw ends Freeze.
@@ -291,7 +288,7 @@ func (c *Cluster) signalAll(sig syscall.Signal) error {
 		return errors.New("storetest: the server is not running")
 	}
 	pid := c.server.Process.Pid
-	// The postmaster first, so that while the others are stopped it starts none that the list would miss.
+	// Stop the postmaster first, so that it starts no process that the list of children would miss.
 	if err := syscall.Kill(pid, sig); err != nil {
 		return fmt.Errorf("storetest: signal postmaster: %w", err)
 	}
@@ -307,8 +304,8 @@ func (c *Cluster) signalAll(sig syscall.Signal) error {
 	return nil
 }
 
-// awaitGone returns when none of the processes lives; a server started before that would refuse the data
-// directory, because they still hold its shared memory.
+// awaitGone returns when all of the processes have ended. A server started earlier would refuse the data directory,
+// because they still hold its shared memory.
 func (c *Cluster) awaitGone(pids []int) error {
 	deadline := time.After(startLimit)
 	retry := time.NewTicker(2 * time.Millisecond)
@@ -339,7 +336,7 @@ func (c *Cluster) Shutdown() error {
 	}
 }
 
-// Stop ends the server and removes everything of the cluster.
+// Stop ends the server and removes all files of the cluster.
 func (c *Cluster) Stop() error {
 	err := c.Shutdown()
 	if c.keeper != nil {
@@ -368,8 +365,8 @@ func (c *Cluster) dsn(database string) string {
 	return "postgres:///" + database + "?" + q.Encode()
 }
 
-// command prepares one of PostgreSQL's programs: as the unprivileged user that it insists on, out of reach of
-// a terminal's Ctrl-C, and in a directory that this user may enter.
+// command prepares one of PostgreSQL's programs: as the unprivileged user that it requires, out of reach of a
+// terminal's Ctrl-C, and in a directory that this user may enter.
 func (c *Cluster) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.bin, program), args...)
 	cmd.Dir = c.dir
@@ -378,7 +375,7 @@ func (c *Cluster) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// logTail is the end of the server's log, for an error.
+// logTail returns the end of the server's log, for an error.
 func (c *Cluster) logTail() string {
 	const tail = 4 << 10
 	b, err := os.ReadFile(filepath.Join(c.dir, "log"))
@@ -395,7 +392,7 @@ func binaries() (string, error) {
 		dirs = append(dirs, dir)
 	}
 	if path, err := exec.LookPath("initdb"); err == nil {
-		// Distributions link initdb into the path, but not always what it starts.
+		// Distributions link initdb into the path, but not always the postgres that it starts.
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			dirs = append(dirs, filepath.Dir(path))
 		}
@@ -410,7 +407,7 @@ func binaries() (string, error) {
 	return "", ErrNoPostgres
 }
 
-// debianVersion is 15 for /usr/lib/postgresql/15/bin.
+// debianVersion returns 15 for /usr/lib/postgresql/15/bin.
 func debianVersion(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin))) // 0 sorts last
 	return n
@@ -421,7 +418,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// serverCredential is the user to run the server as when this process is root, whom PostgreSQL refuses.
+// serverCredential returns the user to run the server as if this process is root, which PostgreSQL refuses.
 func serverCredential() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -440,8 +437,8 @@ func serverCredential() (*syscall.Credential, error) {
 	return nil, errors.New("storetest: PostgreSQL refuses to run as root, and there is neither a user postgres nor a user nobody")
 }
 
-// fastDir is where a cluster that has to last only for a test lies: in memory, so that the fsync that stays on
-// costs nothing, where that has room for a few databases and their log.
+// fastDir returns the directory for a cluster that lives only for a test: in memory, where fsync costs nothing, if
+// there is room for a few databases and their log.
 func fastDir() string {
 	const memory, room = "/dev/shm", 2 << 30
 	var fs syscall.Statfs_t
@@ -472,14 +469,14 @@ func childrenOf(pid int) ([]int, error) {
 	return children, nil
 }
 
-// alive reports whether a process runs; one that ended and waits for its parent does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	state, _, ok := procStat(pid)
 	return ok && state != 'Z' && state != 'X'
 }
 
-// procStat reads a process's state and parent from proc(5); the fields follow the name, which may hold anything but
-// ends at the last ')'.
+// procStat reads a process's state and parent from proc(5). These fields follow the name, which may hold any character
+// and ends at the last ')'.
 func procStat(pid int) (state byte, parent int, ok bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

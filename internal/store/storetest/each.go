@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// migrated copies a database that is migrated once for all tests of the process.
+// migrated returns a copy of a database that is migrated once for all tests of the process.
 var migrated = Template(func(dsn string) error {
 	db, err := store.Open(context.Background(), store.Config{URL: dsn})
 	if err != nil {
@@ -54,7 +54,7 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 func SQLite(tb testing.TB) *store.DB {
 	tb.Helper()
 	dir := tb.TempDir()
-	if strings.Contains(dir, "#") { // the seed of a fuzz target names it, and no database may be there
+	if strings.Contains(dir, "#") { // from the name of a fuzz seed; a database path may not contain it
 		var err error
 		if dir, err = os.MkdirTemp("", "storetest"); err != nil {
 			tb.Fatal(err)

@@ -1,9 +1,9 @@
-// Package storetest gives tests a PostgreSQL of their own. It starts a private, throw-away cluster from the
-// server programs that are installed, so that no test depends on a server somebody runs, and hides how such a
-// cluster is made, where it lies, as whom it runs and how it goes away: with the process, whatever ends it.
+// Package storetest gives tests their own PostgreSQL. It starts a private, throw-away cluster from the installed server
+// programs, so that no test depends on a running server. It hides how the cluster is created, where it is stored, as
+// which user it runs and how it is removed: with the process, however that ends.
 //
-// The cluster of a test process is started by the first test that asks and shared by all of them; each test
-// gets a database of its own. Postgres and Template may be called from any goroutine that may fail its test.
+// The first test that asks starts the cluster of its test process, and all tests share it; each gets its own database.
+// Postgres and Template may be called from any goroutine that may fail its test.
 package storetest
 
 import (
@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// shared is the cluster of this test process; a variable, because a process's tests meet nowhere else.
+// shared is the cluster of this test process. It is global because a process's tests share nothing else.
 var shared struct {
 	once    sync.Once
 	cluster *Cluster
 	err     error
 }
 
-// Main runs a package's tests and removes the cluster that they shared. A package without it leaves that to
-// the end of its process, a moment later.
+// Main runs a package's tests and removes the cluster that they shared. Without it, the cluster is removed a moment
+// after the process ends.
 //
 //	func TestMain(m *testing.M) { storetest.Main(m) }
 func Main(m *testing.M) {
@@ -43,9 +43,9 @@ func Postgres(tb testing.TB) string {
 	return database(tb, sharedCluster(tb), "")
 }
 
-// Template returns a function that gives each test a copy of one database, which migrate fills the first time
-// that a copy is asked for. A copy costs a few dozen milliseconds, whatever the migration costs. migrate must
-// have closed its connections when it returns. Like Postgres, the function skips or fails without PostgreSQL.
+// Template returns a function that gives each test a copy of one database, which migrate fills before the first copy. A
+// copy costs a few dozen milliseconds, whatever the migration costs. migrate must have closed its connections when it
+// returns. Like Postgres, the function skips or fails the test without PostgreSQL.
 //
 //	var migrated = storetest.Template(func(dsn string) error { ... })
 //
@@ -110,8 +110,8 @@ func database(tb testing.TB, c *Cluster, template string) string {
 	return dsn
 }
 
-// missing ends a test that got no cluster. Only missing programs may skip it, and not in CI, where a skipped
-// test would pass for a passed one.
+// missing ends a test that got no cluster. It skips the test only if programs are missing, and not in CI, where a
+// skipped test would count as passed.
 func missing(tb testing.TB, err error) {
 	tb.Helper()
 	if errors.Is(err, ErrNoPostgres) && os.Getenv("CI") != "true" {
