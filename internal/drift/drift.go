@@ -329,8 +329,8 @@ func (in inference) types() (all []Type) {
 	return all
 }
 
-// NoType names the type of events that have none.
-const NoType = "-"
+// noType names the type of events that have none.
+const noType = "-"
 
 // One returns the schema of an event type; provider may be empty if only one provider has events of it. It answers
 // not_found, and validation_failed if the provider must be named.
@@ -339,7 +339,7 @@ func (s *Service) One(ctx context.Context, who hookglass.Principal, ref, eventTy
 	if err != nil {
 		return all, Type{}, err
 	}
-	if eventType == NoType {
+	if eventType == noType {
 		eventType = ""
 	}
 	var found []Type

@@ -23,7 +23,7 @@ func (all Types) Source() string {
 // Name returns the name of the event type.
 func (t Type) Name() string {
 	if t.EventType == "" {
-		return NoType
+		return noType
 	}
 	return t.EventType
 }

@@ -113,11 +113,11 @@ func (m *machine) take(e *hookglass.Event, load func() error) error {
 		}
 		switch {
 		case !v.held():
-			m.near(p, e, v, "")
+			near(p, e, v, "")
 		case p.State == hookglass.FlowStepWaiting:
-			m.near(p, e, v, "It came before the turn of this step.")
+			near(p, e, v, "It came before the turn of this step.")
 		case e.ReceivedAt.After(p.Until):
-			m.near(p, e, v, fmt.Sprintf("It came %s too late.", rounded(e.ReceivedAt.Sub(p.Until))))
+			near(p, e, v, fmt.Sprintf("It came %s too late.", rounded(e.ReceivedAt.Sub(p.Until))))
 		default:
 			taken = true
 			m.match(i, e, v)
@@ -400,7 +400,7 @@ func (m *machine) values() func(key, name string) (string, bool) {
 }
 
 // near keeps the nearest miss of a step: the first of the events that met the largest share of conditions.
-func (m *machine) near(p *hookglass.FlowStepProgress, e *hookglass.Event, v verdict, reason string) {
+func near(p *hookglass.FlowStepProgress, e *hookglass.Event, v verdict, reason string) {
 	if n := p.NearMiss; v.met == 0 || n != nil && n.Held*v.total >= v.met*n.Total {
 		return
 	}

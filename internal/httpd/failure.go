@@ -20,8 +20,8 @@ const (
 	defaultRetry = 5 * time.Second
 )
 
-// Status returns the HTTP status of a code (spec, "Errors"; decisions, section 3).
-func Status(code hookglass.Code) int {
+// statusOf returns the HTTP status of a code (spec, "Errors"; decisions, section 3).
+func statusOf(code hookglass.Code) int {
 	switch code {
 	case hookglass.CodeInvalidJSON:
 		return http.StatusBadRequest
@@ -80,7 +80,7 @@ func Fail(ctx context.Context, err error) *Failure {
 		r.log.WarnContext(ctx, "a request could not be served", "error", err, "request", r.ID)
 	}
 	f := &Failure{
-		Status: Status(e.Code), Header: make(http.Header),
+		Status: statusOf(e.Code), Header: make(http.Header),
 		Body: api.Error{Error: string(e.Code), Message: e.Message}, extra: e.Extra,
 	}
 	for _, d := range e.Details {
