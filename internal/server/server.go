@@ -38,6 +38,7 @@ import (
 	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
+	"hookglass/internal/seal"
 	"hookglass/internal/share"
 	"hookglass/internal/smtpd"
 	"hookglass/internal/store"
@@ -342,10 +343,7 @@ func (s *Server) drain() {
 
 // open opens the database, waiting for PostgreSQL to answer, and then admits requests.
 func (s *Server) open(ctx context.Context, background func(string, func(context.Context) error)) error {
-	if err := s.openDatabase(ctx); err != nil {
-		return err
-	}
-	keys, err := s.cfg.openKeys(ctx, s.db)
+	keys, err := s.openDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -369,18 +367,45 @@ func (s *Server) open(ctx context.Context, background func(string, func(context.
 	return nil
 }
 
-// openDatabase opens the database once it answers, migrates its schema, and requeues the work that a dead process held.
-func (s *Server) openDatabase(ctx context.Context) (err error) {
-	if s.db, err = s.awaitDatabase(ctx); err != nil {
-		return err
+// openDatabase opens the database once it answers.
+func (s *Server) openDatabase(ctx context.Context) (*seal.Keys, error) {
+	cfg := store.Config{
+		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
+		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup, Reserve: true,
 	}
-	if err := s.db.Migrate(ctx); err != nil {
-		return err
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		db, keys, err := s.openReady(ctx, cfg)
+		if err == nil {
+			s.db = db
+			return keys, nil
+		}
+		if !hookglass.Is(err, hookglass.CodeUnavailable) && !errors.As(err, new(*store.NotWritable)) {
+			return nil, err
+		}
+		s.log.Warn("waiting for the database", "error", remedied(err), "retry_in", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
 	}
-	if err := filled(ctx, s.db); err != nil {
-		return err
+}
+
+// openReady opens a database that takes writes, migrates its schema, requeues the work that a dead process held, and
+// opens the keyset. Each of these steps may need another connection, which PostgreSQL may refuse.
+func (s *Server) openReady(ctx context.Context, cfg store.Config) (db *store.DB, keys *seal.Keys, err error) {
+	if db, err = openWritable(ctx, cfg); err != nil {
+		return nil, nil, err
 	}
-	return s.db.EndLeases(ctx)
+	for _, step := range []func(context.Context) error{
+		db.Migrate, func(ctx context.Context) error { return filled(ctx, db) }, db.EndLeases,
+		func(ctx context.Context) (err error) { keys, err = s.cfg.openKeys(ctx, db); return err },
+	} {
+		if err := step(ctx); err != nil {
+			return nil, nil, errors.Join(err, db.Close())
+		}
+	}
+	return db, keys, nil
 }
 
 // openWritable waits until the database takes writes: a standby after its promotion, a read-only setting once it is
@@ -394,25 +419,6 @@ func openWritable(ctx context.Context, cfg store.Config) (*store.DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
-}
-
-func (s *Server) awaitDatabase(ctx context.Context) (*store.DB, error) {
-	cfg := store.Config{
-		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
-		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup, Reserve: true,
-	}
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		db, err := openWritable(ctx, cfg)
-		if err == nil || !hookglass.Is(err, hookglass.CodeUnavailable) && !errors.As(err, new(*store.NotWritable)) {
-			return db, err
-		}
-		s.log.Warn("waiting for the database", "error", remedied(err), "retry_in", wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }
 
 // root serves what must answer without a database, and everything else through the gate. It is not an http.ServeMux,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 )
 
@@ -39,7 +40,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 			return err
 		}
 	}
-	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) })
+	return notConnected(db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) { return p.Up(ctx) }))
 }
 
 // ErrForeign says that a database holds tables of another program.
@@ -108,9 +109,18 @@ func (db *DB) MigrateTo(ctx context.Context, version int64) error {
 			return err
 		}
 	}
-	return db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
+	return notConnected(db.migrate(ctx, func(ctx context.Context, p *goose.Provider) ([]*goose.MigrationResult, error) {
 		return p.UpTo(ctx, version)
-	})
+	}))
+}
+
+// notConnected gives err the code unavailable where a connection was wanted and not given. What else stands in the way
+// of a migration a second try would not mend.
+func notConnected(err error) error {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return classify(err)
+	}
+	return err
 }
 
 func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provider) ([]*goose.MigrationResult, error)) error {
@@ -171,7 +181,7 @@ func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	}
 	have, need, err = provider.GetVersions(ctx)
 	if err != nil {
-		return 0, 0, fmt.Errorf("store: schema version: %w", err)
+		return 0, 0, fmt.Errorf("store: schema version: %w", notConnected(err))
 	}
 	return have, need, nil
 }
