@@ -69,6 +69,15 @@ func (s *Service) Round(ctx context.Context, now func() time.Time) error {
 	return err
 }
 
+// Renew keeps the leases of what it holds, and saves how far it has read.
+func (s *Service) Renew(ctx context.Context) error { return s.renew(ctx) }
+
+// Leases sets how long a lease lasts and how often leases are renewed. It must be called before Run.
+func (s *Service) Leases(last, renewed time.Duration) { s.lease, s.renewEvery = last, renewed }
+
+// Holds is how many flows it holds.
+func (s *Service) Holds() int { return len(s.all()) }
+
 // Find looks for a pattern in a text.
 func Find(text, in string, within time.Duration) (found string, ok, late bool, err error) {
 	p, err := newPattern(text)

@@ -31,7 +31,7 @@ type Service struct {
 	log *slog.Logger
 	now func() time.Time
 
-	lateFor time.Duration // the constant; shorter in tests
+	lateFor, lease, renewEvery time.Duration // the constants; shorter in tests
 
 	mu   sync.Mutex
 	held map[int64]*held // flows that this node leases
@@ -43,7 +43,7 @@ type Service struct {
 
 // New returns the service.
 func New(db *store.DB, log *slog.Logger) *Service {
-	return &Service{db: db, log: log, now: db.Now, lateFor: lateFor, held: map[int64]*held{}, seen: -1}
+	return &Service{db: db, log: log, now: db.Now, lateFor: lateFor, lease: lease, renewEvery: renewEvery, held: map[int64]*held{}, seen: -1}
 }
 
 // maxKey bounds an Idempotency-Key, in characters, as for runs of replay cases.

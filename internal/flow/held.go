@@ -56,7 +56,7 @@ func (s *Service) claim(ctx context.Context, wake func()) error {
 	}
 	var claimed []store.HeldFlow
 	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		claimed, err = tx.ClaimFlows(claimAtOnce, lease)
+		claimed, err = tx.ClaimFlows(claimAtOnce, s.lease)
 		return err
 	})
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Service) renew(ctx context.Context) error {
 	}
 	var still []int64
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		still, err = tx.ExtendFlows(rows, lease)
+		still, err = tx.ExtendFlows(rows, s.lease)
 		return err
 	})
 	if err != nil {

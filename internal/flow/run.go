@@ -53,7 +53,7 @@ func (s *Service) Run(ctx context.Context) error {
 		default:
 		}
 	}
-	look, renew, purge := time.NewTicker(lookEvery), time.NewTicker(renewEvery), time.NewTicker(purgeEvery)
+	look, renew, purge := time.NewTicker(lookEvery), time.NewTicker(s.renewEvery), time.NewTicker(purgeEvery)
 	defer look.Stop()
 	defer renew.Stop()
 	defer purge.Stop()
