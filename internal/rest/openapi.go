@@ -214,6 +214,26 @@ func (t *table) complete() {
 				t.exemplify(r.Content)
 			}
 		}
+		nameDeleted(op)
+	}
+}
+
+// nameDeleted has the example of a deletion name what the example of its path does.
+func nameDeleted(op *huma.Operation) {
+	if op.Method != http.MethodDelete || op.Responses["200"] == nil {
+		return
+	}
+	var named any
+	for _, p := range op.Parameters {
+		if p.In == "path" && strings.HasSuffix(op.Path, "{"+p.Name+"}") {
+			named = p.Example
+		}
+	}
+	for _, m := range op.Responses["200"].Content {
+		answer, _ := m.Example.(map[string]any)
+		if gone, ok := answer["data"].(map[string]any); ok && gone["id"] != nil {
+			gone["id"] = named
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type described struct {
 		Name, In, Description string
 		Required              bool
 		Schema                map[string]any
+		Example               any
 	}
 	RequestBody *struct {
 		Content map[string]struct{ Schema, Example any }
@@ -349,6 +350,33 @@ func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
 }
 
 // An example of a body can be sent as it stands.
+// The example of a deletion is of what its path names: a number, or an id with its own prefix.
+func TestTheExampleOfADeletionNamesWhatWasDeleted(t *testing.T) {
+	named := map[string]any{}
+	open(t, storetest.SQLite(t)).describe().each(func(method, path string, op described) {
+		if method != http.MethodDelete {
+			return
+		}
+		content, _ := op.Responses["200"]["content"].(map[string]any)
+		media, _ := content["application/json"].(map[string]any)
+		answer, _ := media["example"].(map[string]any)
+		data, _ := answer["data"].(map[string]any)
+		if id, ok := data["id"]; ok {
+			named[op.OperationID] = id
+			for _, p := range op.Parameters {
+				if strings.HasSuffix(path, "{"+p.Name+"}") && p.Example != id {
+					t.Errorf("%s: %v was deleted, and %v is named", path, id, p.Example)
+				}
+			}
+		}
+	})
+	for id, want := range map[string]any{"delete-tag": 4.0, "delete-request": "req_0dfk3v6m8t7h1s9xq2b4c5n6wz", "delete-action-secret": "asec_0dfk3v6m8t7h1s9xq2b4c5n6wz"} {
+		if named[id] != want {
+			t.Errorf("%s: %v, want %v", id, named[id], want)
+		}
+	}
+}
+
 func TestExamplesOfBodiesWork(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	s.describe().each(func(method, path string, op described) {
