@@ -2,6 +2,9 @@ package coding_test
 
 import (
 	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
 	"strings"
 	"testing"
 
@@ -49,6 +52,28 @@ func TestAFilenameIsTheLastElementOfAPath(t *testing.T) {
 	}
 }
 
+// RFC 822 has control characters in fields, as some clients write them into names of files: no part is passed over for
+// it, nor what follows, and contents stay as they are.
+func TestAControlCharacterInAHeadEndsNoParts(t *testing.T) {
+	for _, control := range []string{"\x00", "\x01", "\x0b", "\x1b", "\x7f", "\r"} {
+		head := "Content-Disposition: form-data; name=\"a\"; filename=\"a" + control + "b.txt\"\r\nX-" + control + "Note: " + control + "\r\nContent-Type: text/plain\r\n"
+		content := "one" + control + "!\n--x\r\nX: " + control + "\r\n\r\n" // behind a bare newline is no delimiter
+		form := "preamble" + control + "\r\n--x \t\r\n" + head + "\r\n" + content + "\r\n--x\r\nContent-Disposition: form-data; name=b\r\n\r\n" + control + "\r\n--x--\r\n" + control
+		got := partsOf(form, formType)
+		if len(got) != 2 || got[0].Name != "a" || got[0].Filename != "a b.txt" || got[0].ContentType != "text/plain" || string(got[0].Content) != content ||
+			got[1].Name != "b" || string(got[1].Content) != control {
+			t.Errorf("%q: %q", control, got)
+		}
+		unix := strings.ReplaceAll("--x\r\n"+head, "\r\n", "\n") + "\nv\n--x--\n"
+		if got := partsOf(unix, formType); len(got) != 1 || got[0].Filename != "a b.txt" || string(got[0].Content) != "v" {
+			t.Errorf("%q with newlines: %q", control, got)
+		}
+	}
+	if got := partsOf("--x\r\nContent-Disposition: form-data; name=a\r\n\r\nv\r\n--x\r\nno field\r\n\r\nv\r\n--x--\r\n", formType); len(got) != 1 {
+		t.Errorf("of a head that is none: %q", got)
+	}
+}
+
 func TestPartsAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 2 * coding.MaxParts {
@@ -62,6 +87,7 @@ func TestPartsAreBounded(t *testing.T) {
 func FuzzParts(f *testing.F) {
 	f.Add("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nv\r\n--x--\r\n", formType)
 	f.Add("--x\r\nbroken", formType)
+	f.Add("--x\nA:\x01\n\n\n--x \r\nA: b\r\n\r\n\x02\n--x\n\x03\n\n--x\n\n", formType)
 	f.Fuzz(func(t *testing.T, body, contentType string) {
 		size := 0
 		for _, p := range partsOf(body, contentType) {
@@ -69,6 +95,20 @@ func FuzzParts(f *testing.F) {
 		}
 		if size > len(body) {
 			t.Errorf("the parts have %d bytes of %d", size, len(body))
+		}
+		_, params, err := mime.ParseMediaType(contentType)
+		if err != nil {
+			return
+		}
+		plain := multipart.NewReader(strings.NewReader(body), params["boundary"])
+		for i, p := range partsOf(body, contentType) { // as those who read no control characters have them, and more
+			part, err := plain.NextRawPart()
+			if err != nil {
+				return
+			}
+			if content, err := io.ReadAll(part); err != nil || string(content) != string(p.Content) {
+				t.Fatalf("part %d is %q, and was sent as %q, %v", i, p.Content, content, err)
+			}
 		}
 	})
 }
