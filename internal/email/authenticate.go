@@ -130,7 +130,7 @@ func checkSPF(ctx context.Context, q *inquiry, env Envelope) SPF {
 		s.Reason = "no_domain"
 		return s
 	}
-	result, err := spf.CheckHostWithSender(client.AsSlice(), env.HELO, sender, spf.WithContext(ctx), spf.WithResolver(q))
+	result, err := spf.CheckHostWithSender(client.AsSlice(), env.HELO, sender, spf.WithContext(ctx), spf.WithResolver(spfRecords{q}))
 	s.Result = Result(result)
 	s.Reason = spfReason(s.Result, err)
 	return s
