@@ -150,6 +150,10 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 // readQuery parses a flag that takes a search. A search may begin with a minus, which excludes something. It refuses a
 // word that looks like the next flag after a forgotten search.
 func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
+	if target.Kind() == reflect.Pointer { // of a search that may be left out
+		target.Set(reflect.New(target.Type().Elem()))
+		target = target.Elem()
+	}
 	next := ctx.Scan.Peek()
 	if text, plain := next.Value.(string); plain && next.Type == kong.UntypedToken && len(text) > 2 && text[0] == '-' && text[1] != '-' {
 		ctx.Scan.Pop()

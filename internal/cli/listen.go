@@ -36,7 +36,7 @@ type ListenCmd struct {
 	Route    []string `sep:"none" placeholder:"EVENT=URL" help:"Send events of this type elsewhere, for example invoice.*=localhost:3000/invoices; may be repeated, the first that matches counts."`
 	Events   []string `placeholder:"EVENT,…" help:"Only events of these types; * stands for any text."`
 	Provider string   `placeholder:"NAME" help:"Only events of this provider."`
-	When     string   `placeholder:"QUERY" help:"Only events that this search means, such as 'body./type:invoice.* -method:GET'."`
+	When     string   `type:"query" placeholder:"QUERY" help:"Only events that this search means, such as 'body./type:invoice.* -method:GET'."`
 	Header   []string `sep:"none" placeholder:"'N: V'" help:"Add this field to each request, in the place of one of the same name; may be repeated."`
 	Recover  string   `enum:"all,ask,recent,none," default:"" help:"What is delivered of what was missed before: all, recent (120 minutes) or none, or ask. (default: ask on a terminal, else recent)"`
 	Output   string   `enum:"tui,compact,json,quiet," default:"" help:"tui, compact, json or quiet. (default: tui on a terminal, else compact)"`

@@ -413,6 +413,7 @@ func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	} {
 		fails(t, 2, "--help", append([]string{"listen"}, args...)...)
 	}
+	fails(t, 2, "may not ask for status", "listen", "3000", "--when", "-tag:x")
 	for text, says := range map[string]string{
 		"endpoints:\n  - endpont: x\n":                           `line 2: there is no key "endpont" here`,
 		"endpoints:\n  - endpoint: x\n    upstream: 3000\n":      "line 3: a mapping belongs here, not a number",

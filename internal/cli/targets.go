@@ -129,7 +129,7 @@ type TargetsCreateCmd struct {
 	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300; default 30."`
 	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
 	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
-	When    *string     `placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
+	When    *string     `type:"query" placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
 }
 
 // Run implements the command.
@@ -180,7 +180,7 @@ type TargetsUpdateCmd struct {
 	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
 	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5."`
 	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
-	When    *string     `placeholder:"QUERY" help:"Send only what this search means; empty for all."`
+	When    *string     `type:"query" placeholder:"QUERY" help:"Send only what this search means; empty for all."`
 	Enable  bool        `xor:"on" help:"Send what comes from now on."`
 	Disable bool        `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
 }

@@ -66,6 +66,10 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 			t.Errorf("%s: %+v", show[1], r)
 		}
 	}
+	if changed := object(t, "", "targets", "update", id, "-e", ep, "--when", "-event:invoice.*"); member(t, changed, "data", "when") != "-event:invoice.*" {
+		t.Errorf("of a condition that begins with a minus: %v", changed)
+	}
+	fails(t, 2, "--when", "targets", "update", id, "-e", ep, "--when", "--json")
 	fails(t, 1, "tag", "targets", "update", id, "-e", ep, "--when", "tag:x")
 	if changed := object(t, "", "targets", "update", id, "-e", ep, "--when", ""); member(t, changed, "data", "when") != nil {
 		t.Errorf("no condition: %v", changed)
