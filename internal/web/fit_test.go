@@ -186,6 +186,29 @@ func TestAValueWithoutANameSaysSo(t *testing.T) {
 	s.signedIn().want(200, "GET", s.page("/requests/"+string(event)), nil).holds(t, "<em>no name</em>")
 }
 
+// Who goes from page to page finds each where the one before was, as wide as it.
+func TestPagesAreAsWideAsEachOther(t *testing.T) {
+	s := newWorkshop(t)
+	event := s.hook(json(`{}`))
+	pages := []string{
+		"/endpoints", "/activity", "/flows", "/flows/new", "/channels", "/tags", "/secrets", "/setup", "/account", "/account/tokens",
+		s.below("/requests/" + string(event) + "/share"), s.below("/cases"), s.below("/actions"), s.below("/actions/new"), s.below("/alerts"), s.below("/tunnel"), s.below("/metrics"),
+		s.below("/settings"), s.below("/schemas"), s.below("/retries"), s.below("/ledger"),
+	}
+	for _, width := range []int64{1440, 1024, 768, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		wide := map[string]float64{}
+		for _, page := range pages {
+			c.open(s.url + page)
+			wide[page] = eval[float64](c, `document.querySelector("main .page").getBoundingClientRect().width`)
+			if wide[page] != wide[pages[0]] {
+				t.Errorf("at %d pixels %s is %v pixels wide, and %s %v", width, page, wide[page], pages[0], wide[pages[0]])
+			}
+		}
+	}
+}
+
 // A phone shows of names what it has room for, and of a table that scrolls no row that is high for what is out of sight.
 func TestAPhoneHasRoomForNamesAndTables(t *testing.T) {
 	s := newSite(t)
@@ -220,6 +243,26 @@ func TestFieldsOfALineStayBesideEachOther(t *testing.T) {
 	c.until(`document.querySelector("#name-fault:not([hidden])")`)
 	if apart := eval[float64](c, `Math.abs(document.querySelector("[name=name]").getBoundingClientRect().top - document.querySelector("[name=failure_policy]").getBoundingClientRect().top)`); apart > 1 {
 		t.Errorf("the fields are %v pixels apart", apart)
+	}
+}
+
+// What a field of a step is called takes one line, so that fields of a line begin together.
+func TestFieldsOfAStepBeginTogether(t *testing.T) {
+	s := newWorkshop(t)
+	at := s.page("/actions/" + s.makeTricky().ID)
+	for _, width := range []int64{1440, 1024, 768} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(at)
+		c.until(`document.querySelector(".step .field input")`)
+		if apart := eval[float64](c, `(() => {
+			return Math.max(...[...document.querySelectorAll(".step")].map((step) => {
+				const tops = [...step.querySelector(".columns").querySelectorAll("input, select")].map((field) => field.getBoundingClientRect().top);
+				return Math.max(...tops) - Math.min(...tops);
+			}));
+		})()`); apart > 1 {
+			t.Errorf("at %d pixels the fields of a step are %v pixels apart", width, apart)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func ListPage(m ListModel) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page wide\"><header class=\"page-head with-action\"><h1>Flows</h1><p class=\"lead\">A flow says which webhooks and mails are expected, in which order and how soon, and whether they came.</p><div class=\"head-action\"><a class=\"button primary\" href=\"/flows/new\">New flow</a></div></header>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page\"><header class=\"page-head with-action\"><h1>Flows</h1><p class=\"lead\">A flow says which webhooks and mails are expected, in which order and how soon, and whether they came.</p><div class=\"head-action\"><a class=\"button primary\" href=\"/flows/new\">New flow</a></div></header>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -546,7 +546,7 @@ func Page(m Model) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"page wide\"><header class=\"page-head with-action\"><a class=\"crumb\" href=\"/flows\">Flows</a><h1>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"page\"><header class=\"page-head with-action\"><a class=\"crumb\" href=\"/flows\">Flows</a><h1>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
