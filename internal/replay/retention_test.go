@@ -142,8 +142,10 @@ func TestABulkReplayIsNotPausedForEver(t *testing.T) {
 		purge(time.Microsecond)
 		must(t, b.db.View(t.Context(), b.who, func(v *store.View) error {
 			left, err := v.ReplayBatches(string(b.ep.ID), 0, 100)
-			if len(left) != 1 || left[0].ID != running.ID {
-				t.Errorf("when their time is over these are left: %+v", left)
+			for _, batch := range left {
+				if batch.ID == again.ID || batch.ID == done.ID {
+					t.Errorf("when its time is over it is left: %+v", batch)
+				}
 			}
 			return err
 		}))
