@@ -35,8 +35,9 @@ type host struct {
 	extensions []string
 	answers    map[string]string // by the beginning of a command, "." being the end of a mail; "" hangs up, "hang" says nothing
 	greeting   string
-	deaf       int // hangs up after so many bytes of a mail
-	stuck      int // reads no more after so many, and hangs up when the test ends
+	deaf       int    // hangs up after so many bytes of a mail
+	stuck      int    // reads no more after so many, and hangs up when the test ends
+	silent     func() // is called when it says nothing more
 
 	mu       sync.Mutex
 	commands []string
@@ -88,6 +89,7 @@ func (h *host) serve(conn net.Conn) {
 		case "":
 			return false
 		case "hang":
+			h.silence()
 			io.Copy(io.Discard, in)
 			return false
 		}
@@ -142,6 +144,7 @@ func (h *host) serve(conn net.Conn) {
 			n := len(h.mail)
 			h.mu.Unlock()
 			if h.stuck > 0 && n > h.stuck {
+				h.silence()
 				<-h.ended
 				return
 			}
@@ -159,6 +162,12 @@ func (h *host) serve(conn net.Conn) {
 		if !say(end) {
 			return
 		}
+	}
+}
+
+func (h *host) silence() {
+	if h.silent != nil {
+		h.silent()
 	}
 }
 
@@ -249,10 +258,11 @@ func TestWhatRelaysMakeOfAMail(t *testing.T) {
 		status  hookglass.ReleaseStatus
 		code    int
 		failure string
-		message string // of the relay
+		message string        // of the relay
+		limit   time.Duration // 0: the caller gives up as soon as the relay is silent, however long it took until then
 	}{
 		"a refused greeting":            {host: &host{greeting: "554 not you"}, status: "failed", code: 554, failure: "relay_refused"},
-		"no greeting":                   {host: &host{greeting: "hang"}, status: "failed", failure: "relay_unreachable"},
+		"no greeting":                   {host: &host{greeting: "hang"}, limit: 200 * time.Millisecond, status: "failed", failure: "relay_unreachable"},
 		"no SMTP":                       {host: &host{greeting: "HTTP/1.1 400 Bad Request"}, status: "failed", failure: "relay_unreachable"},
 		"a refused sender":              {host: &host{answers: map[string]string{"MAIL": "451 4.7.1 later"}}, status: "failed", code: 451, failure: "relay_refused", message: "4.7.1 later"},
 		"a refused recipient":           {host: &host{answers: map[string]string{"RCPT": "550-5.1.1 nobody\r\n550 5.1.1 here"}}, status: "failed", code: 550, failure: "recipient_refused", message: "5.1.1 nobody 5.1.1 here"},
@@ -264,7 +274,7 @@ func TestWhatRelaysMakeOfAMail(t *testing.T) {
 		"silence at the recipient":      {host: &host{answers: map[string]string{"RCPT": "hang"}}, status: "failed", failure: "relay_disconnected"},
 		"an end in the middle":          {host: &host{deaf: 100_000}, mail: long, status: "failed", failure: "relay_disconnected"},
 		"silence in the middle":         {host: &host{stuck: 100_000}, mail: long, status: "failed", failure: "relay_disconnected"},
-		"silence before the mail":       {host: &host{answers: map[string]string{"DATA": "hang"}}, status: "failed", failure: "relay_disconnected"},
+		"silence before the mail":       {host: &host{answers: map[string]string{"DATA": "hang"}}, limit: 2 * time.Second, status: "failed", failure: "relay_disconnected"},
 		"an end instead of an answer":   {host: &host{answers: map[string]string{".": ""}}, status: "unknown", failure: "relay_no_answer"},
 		"silence instead of an answer":  {host: &host{answers: map[string]string{".": "hang"}}, status: "unknown", failure: "relay_no_answer"},
 		"nonsense instead of an answer": {host: &host{answers: map[string]string{".": "what?"}}, status: "unknown", failure: "relay_no_answer"},
@@ -276,9 +286,14 @@ func TestWhatRelaysMakeOfAMail(t *testing.T) {
 		"no room":                       {host: &host{extensions: []string{"SIZE 10"}}, status: "failed", failure: "message_too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mailer := c.host.listen(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
+			if c.host.silent = cancel; c.limit > 0 {
+				c.host.silent = nil
+				ctx, cancel = context.WithTimeout(t.Context(), c.limit)
+				defer cancel()
+			}
+			mailer := c.host.listen(t)
 			to, mail := c.to, c.mail
 			if to == "" {
 				to = "dev@example.org"
