@@ -55,11 +55,11 @@ func TestKill9WhileActionsRun(t *testing.T) {
 			before := h.at("/on")
 			asked = append(asked, n.event(asks.endpoint))
 			n.event(forwards.endpoint)
-			eventually(t, 10*time.Second, "the targets hold both requests", func() bool { return h.at("/ask/"+asked[len(asked)-1]) > 0 && h.at("/on") > before })
+			eventually(t, patience, "the targets hold both requests", func() bool { return h.at("/ask/"+asked[len(asked)-1]) > 0 && h.at("/on") > before })
 			n.kill()
 			killed = time.Now()
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 		}
 		h.let()
 		event := n.event(forwards.endpoint)

@@ -20,7 +20,7 @@ func TestAnswersThatComeWhilePostgreSQLIsDownAreKept(t *testing.T) {
 	l := n.endpoint()
 	n.acting(l.endpoint, fmt.Sprintf(`[{"step_type":"http_request","name":"Ask","config":{"url":"%s/ask","timeout_seconds":20}}]`, h.URL))
 	run := n.runCase(l.endpoint, n.event(l.endpoint), h.URL+"/case")
-	eventually(t, 10*time.Second, "the target holds both requests", func() bool { return h.at("/ask") == 1 && h.at("/case") == 1 })
+	eventually(t, patience, "the target holds both requests", func() bool { return h.at("/ask") == 1 && h.at("/case") == 1 })
 	if err := c.Kill9(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +29,8 @@ func TestAnswersThatComeWhilePostgreSQLIsDownAreKept(t *testing.T) {
 	if err := c.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	n.ready(10 * time.Second)
-	eventually(t, 20*time.Second, "both are known to have succeeded", func() bool {
+	n.ready(patience)
+	eventually(t, patience, "both are known to have succeeded", func() bool {
 		runs := n.actionRuns(l.endpoint)
 		return len(runs) == 1 && runs[0].Status == "completed" && n.runState(l.endpoint, run) == "passed"
 	})

@@ -106,7 +106,7 @@ func TestClocksAnHourApartHarmNothing(t *testing.T) {
 				n := s.node("--outbound-allow", "127.0.0.0/8")
 				n.binary, n.env = binary, []string{skewVariable + "=" + skew}
 				n.start()
-				n.ready(30 * time.Second)
+				n.ready(patience)
 				nodes = append(nodes, n)
 			}
 			clocks(t, s, nodes)
@@ -129,7 +129,7 @@ func TestAClockThatJumpsHarmsNothing(t *testing.T) {
 	n := s.node("--outbound-allow", "127.0.0.0/8")
 	n.binary, n.env = skewable(t), []string{skewVariable + "=" + clock}
 	n.start()
-	n.ready(30 * time.Second)
+	n.ready(patience)
 	l := n.endpoint()
 	target := n.forwardTo(l.endpoint, newFlaky(t).URL)
 	n.acting(l.endpoint, fmt.Sprintf(`[{"step_type":"forward","name":"On","config":{"url":"%s/"}}]`, newFlaky(t).URL))
@@ -193,7 +193,7 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 		if c == nil {
 			t.Fatalf("node %d does not take a ticket of node %d", n.n, other.n)
 		}
-		eventually(t, 10*time.Second, "the subscription", func() bool { return c.saw("confirm_subscription") })
+		eventually(t, patience, "the subscription", func() bool { return c.saw("confirm_subscription") })
 		sockets = append(sockets, c)
 	})
 	connected := time.Now()

@@ -41,7 +41,7 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 	onEach(t, func(t *testing.T, s *site) {
 		n := s.serve()
 		l := n.endpoint()
-		fastest := 10 * time.Second
+		fastest := patience
 		rounds := pick(3, 20)
 		for range rounds {
 			under := load{to: []*node{n}, ledger: l, conns: 16, rate: pick(800, 1500)}.start()
@@ -49,7 +49,7 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 			n.kill()
 			under.stop()
 			n.start()
-			fastest = min(fastest, n.ready(10*time.Second))
+			fastest = min(fastest, n.ready(patience))
 			if r := l.check(t, n); t.Failed() {
 				t.Fatal(r)
 			}
@@ -82,7 +82,7 @@ func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 			took := time.Since(began)
 			under.stop()
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 			r := l.check(t, n)
 			if r.unsure > 0 {
 				t.Errorf("%d requests were stored, and their senders not answered", r.unsure)
@@ -128,7 +128,7 @@ func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
 	}
 	n.start()
 	n.terminal.Close()
-	n.ready(30 * time.Second)
+	n.ready(patience)
 	person.Close()
 	if code := n.exit(30 * time.Second); code != 0 {
 		t.Errorf("exit code %d when the terminal was closed", code)
@@ -173,9 +173,9 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 	if status, _ := answer(idle); status != http.StatusOK {
 		t.Fatal(status)
 	}
-	eventually(t, 5*time.Second, "the delayed one is stored", func() bool { return n.eventCount(delayed.endpoint) == 1 })
+	eventually(t, patience, "the delayed one is stored", func() bool { return n.eventCount(delayed.endpoint) == 1 })
 	n.signal(syscall.SIGTERM)
-	eventually(t, 5*time.Second, "nothing new is taken", func() bool {
+	eventually(t, patience, "nothing new is taken", func() bool {
 		_, _, err := n.get("/healthz")
 		return err != nil
 	})
@@ -192,7 +192,7 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	n.start()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	if a, b := n.eventCount(l.endpoint), n.eventCount(delayed.endpoint); a != 2 || b != 1 {
 		t.Errorf("%d and %d events are stored, want 2 and 1", a, b)
 	}
@@ -258,7 +258,7 @@ func TestRollingRestartFailsNobody(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 		}
 	}
 	<-time.After(300 * time.Millisecond)

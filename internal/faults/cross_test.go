@@ -162,7 +162,7 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 		if socket == nil {
 			t.Fatalf("node %d did not take the ticket of node %d", on.n, from.n)
 		}
-		eventually(t, 20*time.Second, "the subscription", func() bool { return socket.saw("confirm_subscription") })
+		eventually(t, patience, "the subscription", func() bool { return socket.saw("confirm_subscription") })
 		text, err := beside.tool("wait_for_request", `{"endpoint_id":"`+l.endpoint+`","timeout_seconds":1}`)
 		now := afterWait.FindStringSubmatch(text)
 		if err != nil || now == nil {
@@ -180,7 +180,7 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 			if tries > 1 {
 				next = from.event(l.endpoint)
 			}
-			took = min(took, eventually(t, 20*time.Second, "a capture is seen on a socket and a stream of other nodes", func() bool { return socket.saw(next) && len(stream.seen()) == tries }))
+			took = min(took, eventually(t, patience, "a capture is seen on a socket and a stream of other nodes", func() bool { return socket.saw(next) && len(stream.seen()) == tries }))
 		}
 		if took > time.Second {
 			t.Errorf("captured on node %d, seen on the others after %v", from.n, took)
@@ -191,7 +191,7 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 		if err := smtp.SendMail(smtps[i], nil, "a@example.org", []string{address}, []byte("Subject: hello\r\n\r\nbody\r\n")); err != nil {
 			t.Error(err)
 		}
-		eventually(t, 20*time.Second, "a mail is seen on a stream of another node", func() bool { return len(letters.seen()) == 1 })
+		eventually(t, patience, "a mail is seen on a stream of another node", func() bool { return len(letters.seen()) == 1 })
 		t.Logf("captured on node %d, seen on the others after %v", from.n, took)
 	}
 

@@ -18,7 +18,7 @@ func TestDestroyAllDuringCapture(t *testing.T) {
 		for range pick(2, 20) {
 			had := l.count(http.StatusOK)
 			under := load{to: []*node{n}, ledger: l, conns: 8, rate: 400}.start()
-			eventually(t, 10*time.Second, "the first captures", func() bool { return l.count(http.StatusOK) > had })
+			eventually(t, patience, "the first captures", func() bool { return l.count(http.StatusOK) > had })
 			<-time.After(between(200*time.Millisecond, 400*time.Millisecond))
 			called := time.Now()
 			var answer struct {

@@ -49,9 +49,9 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 500}.start()
 	fill(t, ballast)
-	eventually(t, 20*time.Second, "the disk is full", func() bool { return l.last(http.StatusServiceUnavailable) })
+	eventually(t, patience, "the disk is full", func() bool { return l.last(http.StatusServiceUnavailable) })
 	// What is in the log is copied into the database and its room is used again, until that has none either.
-	eventually(t, 20*time.Second, "nothing is stored any more", func() bool {
+	eventually(t, patience, "nothing is stored any more", func() bool {
 		fill(t, ballast)
 		stored := l.count(http.StatusOK)
 		<-time.After(300 * time.Millisecond)
@@ -60,7 +60,7 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	full := time.Now()
 	<-time.After(pick(time.Second, 15*time.Second))
 	// A failed capture leaves a little room in the log, and each look writes to it until there is none.
-	eventually(t, 20*time.Second, "readyz says that the disk is full", func() bool {
+	eventually(t, patience, "readyz says that the disk is full", func() bool {
 		status, _, err := n.get("/readyz")
 		return err == nil && status == http.StatusServiceUnavailable
 	})
@@ -77,11 +77,11 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	freed := time.Now()
-	eventually(t, 5*time.Second, "captures again after space was freed", func() bool { return l.last(http.StatusOK) })
+	eventually(t, patience, "captures again after space was freed", func() bool { return l.last(http.StatusOK) })
 	recovered := time.Since(freed)
 	<-time.After(1200 * time.Millisecond)
 	under.stop()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	for _, a := range l.all() {
 		if a.begun.After(full) && a.ended.Before(freeing) && a.status != http.StatusServiceUnavailable {
 			t.Errorf("on a full disk request %d was answered %d", a.number, a.status)
@@ -96,7 +96,7 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	l.check(t, n)
 	n.kill()
 	n.start()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	t.Logf("%d acknowledged before it was full; captures %v after space was freed; after a kill: %v", beforeRoom, recovered, l.check(t, n))
 }
 
@@ -131,7 +131,7 @@ func TestAFullDiskLeavesRoomToDelete(t *testing.T) {
 		info, err := os.Stat(reserve)
 		return err == nil && info.Size() == 16<<20
 	}
-	eventually(t, 20*time.Second, "a reserve is held", whole)
+	eventually(t, patience, "a reserve is held", whole)
 	one, two, three := n.endpoint(), n.endpoint(), n.endpoint()
 	for _, l := range []*ledger{one, two, three} {
 		load{to: []*node{n}, ledger: l, conns: 4, rate: 1000}.during(300 * time.Millisecond)
@@ -164,15 +164,15 @@ func TestAFullDiskLeavesRoomToDelete(t *testing.T) {
 	n.kill()
 	fill(t, ballast)
 	n.start()
-	eventually(t, 10*time.Second, "a server on a full disk runs", func() bool {
+	eventually(t, patience, "a server on a full disk runs", func() bool {
 		status, _, err := n.call(n.token, http.MethodPatch, "/endpoints/"+two.endpoint, `{"endpoint": {"name": "Again"}}`)
 		return err == nil && status == http.StatusOK
 	})
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the reserve is whole again", whole)
-	n.ready(10 * time.Second)
+	eventually(t, patience, "the reserve is whole again", whole)
+	n.ready(patience)
 	n.event(one.endpoint)
 	if status, body, err := n.get("/metrics"); err != nil || !strings.Contains(string(body), "\nhookglass_disk_reserve 1\n") {
 		t.Errorf("metrics with room: %d %v do not say so", status, err)
@@ -252,7 +252,7 @@ func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.start()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	if b := l.check(t, n); b.acked == 0 || b.acked != b.stored {
 		t.Errorf("after restores that failed: %v", b)
 	}
@@ -260,7 +260,7 @@ func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 	n.command(nil, "", restore...)
 	n.token = from.token
 	n.start()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	if b := saved.check(t, n); b.acked == 0 || b.acked != b.stored {
 		t.Errorf("after the restore: %v", b)
 	}
@@ -288,7 +288,7 @@ func TestReadOnlyDiskIs503UntilItIsWritable(t *testing.T) {
 	}
 	remount(t, dir, 0)
 	n.start()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	after := l.check(t, n)
 	if before.acked == 0 || after.acked != before.acked {
 		t.Errorf("before %v, after %v", before, after)
@@ -298,7 +298,7 @@ func TestReadOnlyDiskIs503UntilItIsWritable(t *testing.T) {
 func remount(t *testing.T, dir string, flags uintptr) {
 	t.Helper()
 	// A file that is open for writing keeps the whole from becoming read-only for a moment longer.
-	eventually(t, 5*time.Second, "remount", func() bool {
+	eventually(t, patience, "remount", func() bool {
 		err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "")
 		if err != nil && !errors.Is(err, syscall.EBUSY) {
 			t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestAServerFollowsItsEndpointsFile(t *testing.T) {
@@ -41,7 +40,7 @@ func TestAServerFollowsItsEndpointsFile(t *testing.T) {
 
 		write(file, good)
 		n.start()
-		n.ready(30 * time.Second)
+		n.ready(patience)
 		has := func(endpoint, what string) func() bool {
 			return func() bool {
 				status, body, err := n.call(n.token, http.MethodGet, "/endpoints/"+endpoint, "")
@@ -52,19 +51,19 @@ func TestAServerFollowsItsEndpointsFile(t *testing.T) {
 			t.Error("a server is ready before its file is applied")
 		}
 		write(file, good+"- {custom_id: two}\n")
-		eventually(t, 20*time.Second, "what was added is there", has("two", `"two"`))
+		eventually(t, patience, "what was added is there", has("two", `"two"`))
 		write(file, good+"- {custom_id: Two}\n")
-		eventually(t, 20*time.Second, "the fault is told", func() bool { return strings.Contains(n.log(), "endpoints.yaml:4: endpoints.1.custom_id") })
+		eventually(t, patience, "the fault is told", func() bool { return strings.Contains(n.log(), "endpoints.yaml:4: endpoints.1.custom_id") })
 		if !has("two", `"two"`)() {
 			t.Error("a file that is not valid changed something")
 		}
 		write(file, strings.Replace(good, "One", "Uno", 1))
-		eventually(t, 20*time.Second, "what was removed is gone", has("two", ""))
-		eventually(t, 20*time.Second, "what was changed is", has("one", `"Uno"`))
+		eventually(t, patience, "what was removed is gone", has("two", ""))
+		eventually(t, patience, "what was changed is", has("one", `"Uno"`))
 
 		write(secret, "whsec_second")
 		n.signal(syscall.SIGHUP)
-		eventually(t, 20*time.Second, "the new secret is taken", func() bool { return strings.Contains(n.log(), "op=update kind=signature_config") })
+		eventually(t, patience, "the new secret is taken", func() bool { return strings.Contains(n.log(), "op=update kind=signature_config") })
 		if strings.Contains(n.log(), "whsec") {
 			t.Error("a secret is in the log")
 		}
@@ -78,10 +77,10 @@ func TestAServerFollowsItsEndpointsFile(t *testing.T) {
 				return err == nil && strings.Contains(string(text), "hookglass_endpoints_file_applied "+want+"\n")
 			}
 		}
-		eventually(t, 20*time.Second, "that the file is away is told", func() bool { return strings.Contains(n.log(), "no such file") && applied("0")() })
+		eventually(t, patience, "that the file is away is told", func() bool { return strings.Contains(n.log(), "no such file") && applied("0")() })
 		if err := os.Rename(file+".away", file); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 20*time.Second, "the file that came back unchanged is applied", applied("1"))
+		eventually(t, patience, "the file that came back unchanged is applied", applied("1"))
 	})
 }

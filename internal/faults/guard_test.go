@@ -194,7 +194,7 @@ func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 		var batch struct{ Data struct{ ID string } }
 		n.api(http.MethodPost, "/endpoints/"+l.endpoint+"/replay_batches", fmt.Sprintf(`{"target_url":"http://127.0.0.1:%d/","rate":1}`, c.port), &batch)
 		n.api(http.MethodPost, "/endpoints/"+l.endpoint+"/replay_batches/"+batch.Data.ID+"/pause", "", nil)
-		eventually(t, 5*time.Second, "what was under way has ended", func() bool {
+		eventually(t, patience, "what was under way has ended", func() bool {
 			before := c.hits.Load()
 			<-time.After(300 * time.Millisecond)
 			return c.hits.Load() == before
@@ -212,7 +212,7 @@ func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 		n.kill()
 		n.flags = nil
 		n.start()
-		n.ready(10 * time.Second)
+		n.ready(patience)
 		before := c.hits.Load()
 		event := n.event(l.endpoint)
 		for i, id := range cases {

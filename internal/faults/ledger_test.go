@@ -61,7 +61,7 @@ func (l *ledger) all() []answer {
 // since waits until so many requests that were begun after a moment have been answered.
 func (l *ledger) since(t *testing.T, moment time.Time, n int) {
 	t.Helper()
-	eventually(t, 20*time.Second, "requests that were begun later", func() bool {
+	eventually(t, patience, "requests that were begun later", func() bool {
 		later := 0
 		for _, a := range l.all() {
 			if a.begun.After(moment) && a.status != 0 {

@@ -142,7 +142,7 @@ func TestThePasswordOfTheDatabaseIsNotLogged(t *testing.T) {
 		s := &site{t: t, dir: t.TempDir(), dsn: address}
 		n := s.node("--log-level", "debug")
 		if err := n.tryStart(); err == nil {
-			eventually(t, 10*time.Second, "it says that it waits, or why it ends", func() bool {
+			eventually(t, patience, "it says that it waits, or why it ends", func() bool {
 				return strings.Contains(n.log(), "waiting for the database") || strings.Contains(n.log(), "hookglass: ")
 			})
 		}
@@ -182,7 +182,7 @@ func TestWhatSendersWriteDoesNotBreakTheLog(t *testing.T) {
 			quiet = s.node("--log-format", format)
 			quiet.n = loud.n
 			quiet.start()
-			quiet.ready(10 * time.Second)
+			quiet.ready(patience)
 			before := strings.Count(quiet.log(), "\n")
 			for range pick(20, 2000) {
 				for _, request := range odd {

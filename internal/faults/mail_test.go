@@ -123,7 +123,7 @@ func TestKill9LosesNoMail(t *testing.T) {
 			close(quit)
 			senders.Wait()
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 		}
 		acked, unsure := p.counts()
 		if acked == 0 {

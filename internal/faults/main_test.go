@@ -51,6 +51,10 @@ func pick[T any](short, whole T) T {
 	return short
 }
 
+// patience is for what comes on the way to what a test is about. A busy machine takes its time; only what never comes
+// takes so long.
+const patience = 30 * time.Second
+
 // eventually asks until it is answered true, and fails the test when that takes longer than limit. It returns how
 // long it took.
 func eventually(t *testing.T, limit time.Duration, what string, ask func() bool) time.Duration {

@@ -53,7 +53,7 @@ func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T)
 	furnish(t, n, odd)
 	load{to: []*node{n}, ledger: l, conns: 16, rate: 2000}.during(pick(3*time.Second, 20*time.Second))
 	awkward(t, n, odd)
-	eventually(t, 10*time.Second, "the action has run", func() bool {
+	eventually(t, patience, "the action has run", func() bool {
 		_, body, err := n.call(n.token, http.MethodGet, "/endpoints/"+odd+"/requests?tag=put", "")
 		return err == nil && bytes.Count(body, []byte(`"id":"req_`)) == 4
 	})
@@ -138,7 +138,7 @@ func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T)
 	there := target.node(append(keys, "--outbound-allow", "127.0.0.0/8")...)
 	there.addr = n.addr
 	there.start()
-	there.ready(30 * time.Second)
+	there.ready(patience)
 	after := ask(t, there, asked)
 	for i, question := range asked {
 		if !bytes.Equal(before[i], after[i]) {

@@ -131,7 +131,7 @@ func (s *site) serve(flags ...string) *node {
 	s.t.Helper()
 	n := s.node(flags...)
 	n.start()
-	n.ready(30 * time.Second)
+	n.ready(patience)
 	return n
 }
 

@@ -43,7 +43,7 @@ func TestTwoNodesShowTheSameEventsInTheSameOrder(t *testing.T) {
 		want[i] = e.ID
 	}
 	for name, f := range map[string]*following{"a": onA, "b": onB} {
-		eventually(t, 20*time.Second, "the whole stream of node "+name, func() bool { return len(f.seen()) >= len(want) })
+		eventually(t, patience, "the whole stream of node "+name, func() bool { return len(f.seen()) >= len(want) })
 		for i, id := range f.seen() {
 			if i >= len(want) || id != want[i] {
 				t.Errorf("the stream of node %s has %d events and the list %d; number %d is %s in the stream (number %d of the list)",
@@ -84,10 +84,10 @@ func TestANodeThatIsKilledTakesNothingAcknowledgedAlong(t *testing.T) {
 		if afterKill == 0 {
 			t.Error("the other node captured nothing after the kill")
 		}
-		eventually(t, 20*time.Second, "the stream of the other node", func() bool { return len(onB.seen()) >= r.stored-len(before) })
+		eventually(t, patience, "the stream of the other node", func() bool { return len(onB.seen()) >= r.stored-len(before) })
 		t.Logf("%v; %d on the other node after the kill", r, afterKill)
 		a.start()
-		a.ready(10 * time.Second)
+		a.ready(patience)
 	}
 }
 

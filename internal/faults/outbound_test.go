@@ -174,11 +174,11 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 			before := h.at("/forward")
 			runs = append(runs, n.runCase(l.endpoint, source, fmt.Sprintf("%s/case/%d", h.URL, i)))
 			events = append(events, n.event(l.endpoint))
-			eventually(t, 10*time.Second, "the targets hold both requests", func() bool { return h.at(fmt.Sprintf("/case/%d", i)) > 0 && h.at("/forward") > before })
+			eventually(t, patience, "the targets hold both requests", func() bool { return h.at(fmt.Sprintf("/case/%d", i)) > 0 && h.at("/forward") > before })
 			n.kill()
 			killed = time.Now()
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 		}
 		h.let()
 		took := eventually(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
@@ -233,7 +233,7 @@ func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 			runs = append(runs, n.runCase(l.endpoint, source, h.URL+paths[i]))
 			events = append(events, n.event(l.endpoint))
 		}
-		eventually(t, 10*time.Second, "the targets hold all requests", func() bool {
+		eventually(t, patience, "the targets hold all requests", func() bool {
 			for _, p := range paths {
 				if h.at(p) == 0 {
 					return false
@@ -272,6 +272,6 @@ func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 		}
 		t.Logf("runs %v, each with one hit; %d forwards in %d requests, the last arrived %v after the kill; all ended after %v", ended, each, h.at("/forward")-before, arrived, time.Since(killed))
 		a.start()
-		a.ready(10 * time.Second)
+		a.ready(patience)
 	}
 }

@@ -34,7 +34,7 @@ func TestKill9OfPostgreSQLLosesNothingAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := time.Now()
-		eventually(t, 10*time.Second, "captures again after PostgreSQL came back", func() bool {
+		eventually(t, patience, "captures again after PostgreSQL came back", func() bool {
 			answers := l.all()
 			last := answers[len(answers)-1]
 			return last.status == http.StatusOK && last.begun.After(up)
@@ -167,7 +167,7 @@ func TestPostgreSQLDownAtStartIsWaitedFor(t *testing.T) {
 	if err := c.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	took := n.ready(10 * time.Second)
+	took := n.ready(patience)
 	load{to: []*node{n}, ledger: l, conns: 2, rate: 50}.during(300 * time.Millisecond)
 	r := l.check(t, n)
 	if r.acked == 0 || r.acked != r.stored {
@@ -208,7 +208,7 @@ func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
 
 	run(`alter system set fsync = off`)
 	run(`select pg_reload_conf()`)
-	eventually(t, 5*time.Second, "fsync off", func() bool {
+	eventually(t, patience, "fsync off", func() bool {
 		var v string
 		return admin.QueryRow(`show fsync`).Scan(&v) == nil && v == "off"
 	})

@@ -41,7 +41,7 @@ func TestAStreamWhoseAnnouncementsAreCutOffMissesNothing(t *testing.T) {
 	}
 	checkRefusals(t, l.all(), 8*time.Second, http.StatusOK)
 	r := l.check(t, a)
-	took := eventually(t, 20*time.Second, "the whole stream", func() bool { return len(onB.seen()) >= r.stored })
+	took := eventually(t, patience, "the whole stream", func() bool { return len(onB.seen()) >= r.stored })
 	t.Logf("%d connections cut off; the stream was whole %v after the load: %v", cut, took, r)
 }
 

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // relay is a mail server that has whole mails and answers them once it may.
@@ -138,11 +137,11 @@ func TestKill9WhileTheRelayHoldsAMail(t *testing.T) {
 			asked.Go(func() {
 				n.call(n.token, http.MethodPost, path, `{"to":["dev@example.com"]}`) // which nobody answers
 			})
-			eventually(t, 20*time.Second, "the relay has the mail", func() bool { return r.had.Load() == i+1 })
+			eventually(t, patience, "the relay has the mail", func() bool { return r.had.Load() == i+1 })
 			n.kill()
 			asked.Wait()
 			n.start()
-			n.ready(30 * time.Second)
+			n.ready(patience)
 		}
 		n.api(http.MethodGet, path, "", &list)
 		for _, release := range list.Data {

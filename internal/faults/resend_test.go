@@ -68,7 +68,7 @@ func TestKill9WhileFailedDeliveriesAreSentAgain(t *testing.T) {
 			n.kill()
 			<-called
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 			var again struct{ Data struct{ Resent int } }
 			n.api(http.MethodPost, path, "", &again)
 			eventually(t, takeover+targetTimeout, "all have arrived", func() bool {

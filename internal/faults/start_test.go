@@ -20,7 +20,7 @@ func TestNodesThatStartTogetherOnAnEmptyDatabase(t *testing.T) {
 			n.start()
 		}
 		for _, n := range nodes {
-			n.ready(20 * time.Second)
+			n.ready(patience)
 		}
 		made := newSite(t, s.dir, s.dsn)
 		for _, n := range nodes {
@@ -45,7 +45,7 @@ func TestKill9DuringTheFirstStart(t *testing.T) {
 			n.kill()
 		}
 		n.start()
-		took := n.ready(15 * time.Second)
+		took := n.ready(patience)
 		made := newSite(t, s.dir, s.dsn)
 		n.token = made.token
 		l := n.endpoint()

@@ -61,10 +61,10 @@ func TestAFailedSyncIs503(t *testing.T) {
 	n := newSite(t, t.TempDir(), "").serve()
 	l := n.endpoint()
 	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 200}.start()
-	eventually(t, 20*time.Second, "captures", func() bool { return l.last(http.StatusOK) })
+	eventually(t, patience, "captures", func() bool { return l.last(http.StatusOK) })
 
 	mend := n.spoil("error=EIO")
-	eventually(t, 20*time.Second, "the sync fails", func() bool { return l.last(http.StatusServiceUnavailable) })
+	eventually(t, patience, "the sync fails", func() bool { return l.last(http.StatusServiceUnavailable) })
 	broken := time.Now()
 	<-time.After(pick(time.Second, 10*time.Second))
 	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
@@ -72,7 +72,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 	}
 	mended := time.Now()
 	mend()
-	eventually(t, 5*time.Second, "captures again", func() bool { return l.last(http.StatusOK) })
+	eventually(t, patience, "captures again", func() bool { return l.last(http.StatusOK) })
 	took := time.Since(mended)
 	<-time.After(300 * time.Millisecond)
 	under.stop()
@@ -91,7 +91,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 	r := l.check(t, n)
 	n.kill()
 	n.start()
-	n.ready(10 * time.Second)
+	n.ready(patience)
 	t.Logf("%v; captures %v after syncs did; after a kill: %v", r, took, l.check(t, n))
 }
 
@@ -101,9 +101,9 @@ func TestADiskThatHangsIs503InTime(t *testing.T) {
 	l := n.endpoint()
 	const rate = 50
 	under := load{to: []*node{n}, ledger: l, conns: 10 * rate, rate: rate}.start()
-	eventually(t, 20*time.Second, "captures", func() bool { return l.last(http.StatusOK) })
+	eventually(t, patience, "captures", func() bool { return l.last(http.StatusOK) })
 	mend := n.spoil("delay_enter=" + pick("14s", "20s"))
-	eventually(t, 20*time.Second, "a refusal", func() bool { return l.last(http.StatusServiceUnavailable) })
+	eventually(t, patience, "a refusal", func() bool { return l.last(http.StatusServiceUnavailable) })
 	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
 		t.Errorf("healthz while the disk hangs: %d %s %v", status, body, err)
 	}

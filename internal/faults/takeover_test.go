@@ -39,7 +39,7 @@ func TestWhatAKilledNodeHadInHandEndsElsewhere(t *testing.T) {
 	}
 	var batch struct{ Data struct{ ID, State string } }
 	a.api(http.MethodPost, "/endpoints/"+asks.endpoint+"/replay_batches", fmt.Sprintf(`{"target_url":"%s/batch","rate":100}`, h.URL), &batch)
-	eventually(t, 10*time.Second, "the targets hold requests of every kind", func() bool { return h.at("/ask") == each && h.at("/on") == each && h.at("/batch") > 0 })
+	eventually(t, patience, "the targets hold requests of every kind", func() bool { return h.at("/ask") == each && h.at("/on") == each && h.at("/batch") > 0 })
 	b := s.serve("--outbound-allow", "127.0.0.0/8")
 	a.api(http.MethodDelete, "/endpoints/"+erased.endpoint+"/requests/destroy_all", "", nil)
 	a.kill()

@@ -47,7 +47,7 @@ func (n *node) listen(endpoint, to string) *listener {
 			n.t.Logf("the end of what the listener printed:\n%s", tail(said, 3000))
 		}
 	})
-	eventually(n.t, 20*time.Second, "the listener is connected", func() bool {
+	eventually(n.t, patience, "the listener is connected", func() bool {
 		text, err := os.ReadFile(l.log)
 		return err == nil && strings.Contains(string(text), "connected;")
 	})
@@ -156,7 +156,7 @@ func TestTheTunnelLosesNothing(t *testing.T) {
 		client := n.listen(l.endpoint, h.URL)
 		blows := map[string]func(){
 			"kill -9 of the client": func() { client.kill(); client.start() },
-			"kill -9 of the server": func() { n.kill(); n.start(); n.ready(10 * time.Second) },
+			"kill -9 of the server": func() { n.kill(); n.start(); n.ready(patience) },
 			"the client is frozen": func() {
 				client.signal(syscall.SIGSTOP)
 				<-time.After(between(time.Second, pick(2*time.Second, 20*time.Second)))
@@ -167,7 +167,7 @@ func TestTheTunnelLosesNothing(t *testing.T) {
 				<-time.After(between(time.Second, pick(2*time.Second, 15*time.Second)))
 				n.signal(syscall.SIGCONT)
 			},
-			"both are killed at once": func() { client.kill(); n.kill(); n.start(); client.start(); n.ready(10 * time.Second) },
+			"both are killed at once": func() { client.kill(); n.kill(); n.start(); client.start(); n.ready(patience) },
 		}
 		var names []string
 		for name := range blows {
