@@ -85,20 +85,25 @@ func drip(c net.Conn, stop <-chan struct{}, text string) {
 
 // Row 66: hostile targets end by their timeout, and fifty at once cost no more than one may.
 func TestFiftyHostileTargetsCostLittle(t *testing.T) {
-	// Where others have the processors, garbage is collected late. Then another process may try.
 	cost := fiftyHostileTargets(t)
-	for again := 0; again < 2 && cost > hostileLimit; again++ {
-		cost = fiftyHostileTargets(t)
+	if cost <= hostileLimit {
+		return
 	}
-	if cost > hostileLimit {
-		t.Errorf("50 hostile targets took %.1f MiB at best, the limit is %d MiB", float64(cost)/(1<<20), hostileLimit>>20)
+	// Where others have the processors, garbage is collected late. Then what is held tells, and that the rest has a bound.
+	held := min(fiftyHostileTargets(t, "GOGC=10"), fiftyHostileTargets(t, "GOGC=10"))
+	if held > hostileLimit || cost > 4*hostileLimit {
+		t.Errorf("50 hostile targets took %.1f MiB, and %.1f MiB at best where garbage is collected at once; the limit is %d MiB",
+			float64(cost)/(1<<20), float64(held)/(1<<20), hostileLimit>>20)
 	}
 }
 
 // fiftyHostileTargets is what they cost a process that is new, in bytes above what it had before.
-func fiftyHostileTargets(t *testing.T) (cost int64) {
+func fiftyHostileTargets(t *testing.T, env ...string) (cost int64) {
 	t.Helper()
-	n := newSite(t, t.TempDir(), "").serve("--outbound-allow", "127.0.0.0/8")
+	n := newSite(t, t.TempDir(), "").node("--outbound-allow", "127.0.0.0/8")
+	n.env = env
+	n.start()
+	n.ready(patience)
 	stop := make(chan struct{})
 	defer close(stop)
 	var reached atomic.Int64
@@ -148,9 +153,9 @@ func fiftyHostileTargets(t *testing.T) (cost int64) {
 	for _, e := range endpoints {
 		n.event(e)
 	}
-	eventually(t, 20*time.Second, "all targets have a request", func() bool { return reached.Load() >= 50 })
+	eventually(t, patience, "all targets have a request", func() bool { return reached.Load() >= 50 })
 	for i, target := range targets {
-		limit := targetTimeout + time.Second + 3*time.Second // to be begun and written down
+		limit := targetTimeout + patience // to be begun and written down
 		eventually(t, limit, kinds[i]+" has ended", func() bool {
 			for _, state := range n.deliveryStates(endpoints[i/5], target) {
 				if state == "failed" || state == "delivered" {
