@@ -158,7 +158,7 @@ func TestANoteIsWrittenBesideTheRequest(t *testing.T) {
 	page = b.want(200, "GET", path, nil)
 	page.holds(t, "one\n&lt;b&gt;two&lt;/b&gt;", ">note</span>")
 	page.lacks(t, "Add a note")
-	b.want(409, "POST", path+"/note", url.Values{"seen": {empty}, "note": {"mine"}}).holds(t, "Somebody changed this note meanwhile.")
+	b.want(409, "POST", path+"/note", url.Values{"seen": {empty}, "note": {"mine"}}).holds(t, "Somebody else changed this note.")
 	b.want(303, "POST", path+"/note", url.Values{"note": {" "}})
 	b.want(200, "GET", path, nil).lacks(t, ">note</span>")
 	s.visitor().want(401, "POST", path+"/note", url.Values{"note": {"mine"}})
@@ -188,7 +188,7 @@ func TestANoteIsWrittenBesideTheRequest(t *testing.T) {
 	note("again theirs")
 	c.until(lists(event) + `.querySelector(".badge[title='again theirs']") !== null`)
 	eval[bool](c, `(`+noted+`.querySelector("button").click(), true)`)
-	c.until(noted + `.querySelector(".fault").textContent.startsWith("Somebody changed this note")`)
+	c.until(noted + `.querySelector(".fault").textContent.startsWith("Somebody else changed this note")`)
 	if got := eval[string](c, noted+`.querySelector("textarea").value`); got != "half" {
 		t.Errorf("what was written is %q", got)
 	}
@@ -234,7 +234,7 @@ func TestTheRequestThatIsOpenShowsWhatOthersMakeOfIt(t *testing.T) {
 	}
 	eval[bool](c, `(document.querySelector("#replay-form").close(), document.querySelector("[data-mark=tagged] button").focus(), true)`)
 	tag("second")
-	c.until(tags + `.textContent.includes("second") && document.activeElement.ariaLabel === "Take off the tag urgent" || document.activeElement.ariaLabel === "Take off the tag second"`)
+	c.until(tags + `.textContent.includes("second") && document.activeElement.ariaLabel === "Remove the tag urgent" || document.activeElement.ariaLabel === "Remove the tag second"`)
 	must(s.captures.Ignore(t.Context(), s.who, endpoint, string(old), "noise"))
 	c.until(ignored + `.checkVisibility() && ` + ignored + `.textContent.includes("noise")`)
 	if n := eval[int](c, `document.querySelectorAll("[data-ignore]").length`); n != 1 {

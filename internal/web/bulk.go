@@ -31,7 +31,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 		return hookglass.Errorf(hookglass.CodeValidationFailed, "Select 1 to 1,000 requests first.")
 	}
 	if do != "delete" && do != "export" && !v.signedIn() {
-		return hookglass.Errorf(hookglass.CodeForbidden, "Sign in and keep this endpoint to do that.")
+		return hookglass.Errorf(hookglass.CodeForbidden, "Sign in and keep this endpoint first.")
 	}
 	switch do {
 	case "export":
@@ -62,7 +62,7 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case last == "" && do != "delete":
-		return hookglass.Errorf(hookglass.CodeNotFound, "None of the selected requests is there any more.")
+		return hookglass.Errorf(hookglass.CodeNotFound, "None of the selected requests exists any more. Reload the page.")
 	case do == "replay":
 		redirect(w, r, inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("/requests/"+last, "tab", "replays"))
 		return nil
@@ -121,14 +121,14 @@ func (a *app) exportPicked(w http.ResponseWriter, r *http.Request, v visitor, e 
 // exportMail gives one mail as its sender sent it.
 func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, ids []string) error {
 	if len(ids) != 1 {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "An eml file holds one mail; choose mbox for several.")
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "An eml file holds one mail. Choose mbox for several.")
 	}
 	event, err := a.held(r.Context(), v, e, ids[0], 1)
 	if err != nil {
 		return err
 	}
 	if event.Type != hookglass.EventEmail {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "An eml file holds a mail, and this is a webhook.")
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "Webhooks cannot be exported as eml. Choose another format.")
 	}
 	download(w, "message/rfc822", string(event.ID)+".eml")
 	_, err = w.Write(event.Body)

@@ -106,7 +106,7 @@ func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
 		t.Error("what was opened is closed, or the focus is lost")
 	}
 	target(nil, id+"/delete")
-	c.untilIn(10*time.Second, shown+`.textContent.includes("Delivered nowhere") && !document.querySelector("#tab-deliveries .count")`)
+	c.untilIn(10*time.Second, shown+`.textContent.includes("No deliveries yet") && !document.querySelector("#tab-deliveries .count")`)
 	c.silent()
 }
 
@@ -138,12 +138,12 @@ func TestASearchThatGoesOnSaysWhatItFound(t *testing.T) {
 		t.Helper()
 		c.open(s.page("?q=path:/none"))
 		c.until(isLive)
-		eval[any](c, `(document.querySelector("#none").textContent = "Nothing matches among the newest requests.",
+		eval[any](c, `(document.querySelector("#none").textContent = "No matches among the newest requests.",
 			document.querySelector("#rows").innerHTML = '<li class="more"><a href="#" data-more="`+s.page("/rows")+query+`">Load more</a></li>',
 			document.querySelector("#rows a").click())`)
 	}
 	goOn("?q=path:/none")
-	c.until(`document.querySelector("#none").checkVisibility() && document.querySelector("#none").textContent === "Nothing matches yet."`)
+	c.until(`document.querySelector("#none").checkVisibility() && document.querySelector("#none").textContent === "No requests match yet."`)
 	goOn("")
 	c.until(`document.querySelector("#rows a.row") && !document.querySelector("#none").checkVisibility()`)
 	c.silent()
@@ -381,7 +381,7 @@ func TestAFloodWaitsWhereTheListIsReadBelow(t *testing.T) {
 	for range 2100 {
 		s.hook(json(`{}`))
 	}
-	c.untilIn(time.Minute, `document.querySelector("#live").textContent === "Paused" && said.includes("Paused: new requests wait")`)
+	c.untilIn(time.Minute, `document.querySelector("#live").textContent === "Paused" && said.includes("Paused. New requests wait")`)
 	for range 500 {
 		s.hook(json(`{}`))
 	}
@@ -434,12 +434,12 @@ func TestSeveralRequestsAreTaggedComparedAndDeleted(t *testing.T) {
 	gone := hookglass.NewEventID(hookglass.EventWebhook, time.Now())
 	to := b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"replay"}, "target_url": {"https://app.example.com/"}, "id": {string(first), string(gone)}}).Header.Get("Location")
 	b.want(200, "GET", to, nil).holds(t, "https://app.example.com/")
-	b.want(404, "POST", s.page("/bulk"), url.Values{"do": {"tag"}, "tag": {"noise"}, "id": {string(gone)}}).holds(t, "None of the selected requests is there any more.")
+	b.want(404, "POST", s.page("/bulk"), url.Values{"do": {"tag"}, "tag": {"noise"}, "id": {string(gone)}}).holds(t, "None of the selected requests exists any more. Reload the page.")
 	b.want(303, "POST", s.page("/bulk"), url.Values{"do": {"delete"}, "id": {string(gone)}})
 	b.want(303, "POST", s.page("/bulk"), do("delete"))
 	b.want(200, "GET", batch, nil).holds(t, string(first), "deleted")
 	b.want(404, "GET", s.page("/requests/"+string(first)), nil)
-	b.want(404, "GET", s.page("/requests/"+string(first)+"/share"), nil).holds(t, "Back to the requests", `href="/endpoints/`+string(s.endpoint.ID)+`"`)
+	b.want(404, "GET", s.page("/requests/"+string(first)+"/share"), nil).holds(t, "Back to requests", `href="/endpoints/`+string(s.endpoint.ID)+`"`)
 	b.want(422, "POST", s.page("/bulk"), url.Values{"do": {"delete"}})
 }
 
@@ -743,7 +743,7 @@ func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	page.holds(t, "Revoke this link?")
 	b.want(303, "POST", revoke, url.Values{})
 	b.want(200, "GET", s.page("/requests/"+string(event)+"/share?done=unshared"), nil).holds(t, "The link was revoked.")
-	stranger.want(404, "GET", link, nil).holds(t, "it has expired, was revoked, or the request was deleted")
+	stranger.want(404, "GET", link, nil).holds(t, "it expired, was revoked, or the request was deleted")
 	b.want(422, "POST", s.page("/requests/"+string(event)+"/share"), url.Values{"expires": {"8760h"}})
 }
 
@@ -1065,12 +1065,12 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 
 	typed := url.Values{"do": {"try"}, "when": {"header.x-id:<abc>", "header.x-id:abc"}, "status": {"400", "207"}, "headers": {"", ""}, "body": {"", ""}, "delay_ms": {"0", "0"}, "seen": {"of long ago"}}
 	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "A rule would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
-	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "A rule would answer 0 of the last 1 request.", "the default answer")
+	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "Rules would answer 0 of the last 1 request.", "the default response")
 	page = b.want(422, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {"tag:a"}, "status": {"200"}})
 	page.holds(t, "The condition may not ask for status, tag")
 	page.lacks(t, "would answer")
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is answered 207", "would answer")
-	b.want(200, "POST", "/endpoints/"+string(s.create("Empty", hookglass.KindWebhook).ID)+"/response_rules", url.Values{"do": {"try"}}).holds(t, "Nothing came yet.")
+	b.want(200, "POST", "/endpoints/"+string(s.create("Empty", hookglass.KindWebhook).ID)+"/response_rules", url.Values{"do": {"try"}}).holds(t, "No requests yet.")
 	delete(typed, "do")
 	typed["when"][0] = "path:/a"
 	typed.Del("seen")
@@ -1086,7 +1086,7 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	if strings.Contains(page.body, "swordfish") {
 		t.Error("a secret is shown")
 	}
-	b.want(422, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}}).holds(t, "has a secret here already")
+	b.want(422, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}}).holds(t, "already has a secret here")
 	config := regexp.MustCompile(`action="([^"]+/signatures/\d+)/delete"`).FindStringSubmatch(page.body)[1]
 	for _, do := range []string{"toggle", "rejudge", "secret", "delete"} {
 		b.want(303, "POST", config+"/"+do, url.Values{"secret": {"another"}})

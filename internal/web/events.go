@@ -83,7 +83,7 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience ti
 	}
 	filter, err := query.Filter{Q: l.Query}.Parse(a.DB.Now())
 	if faults := faultsOf(err); faults != nil {
-		l.Fault = "The query can not be read " + faults[0].Message + "."
+		l.Fault = "The query cannot be read " + faults[0].Message + "."
 		return l, nil
 	}
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 			}
 			m.Title = event.Method + " " + m.Detail.Title() + " · " + e.Name
 		case hookglass.Is(err, hookglass.CodeNotFound):
-			m.Gone, status = "This request does not exist, or was deleted.", http.StatusNotFound
+			m.Gone, status = "This request does not exist or was deleted.", http.StatusNotFound
 		default:
 			return err
 		}
@@ -197,7 +197,7 @@ func (a *app) panel(w http.ResponseWriter, r *http.Request) error {
 	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
 	event, err := a.reported(r.Context(), v, e, r.PathValue("event"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {
-		return render(w, r, http.StatusNotFound, inspector.Missing("This request does not exist, or was deleted.", l.Path("")))
+		return render(w, r, http.StatusNotFound, inspector.Missing("This request does not exist or was deleted.", l.Path("")))
 	}
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func TestTimesAreMovedWhenARequestIsReplayed(t *testing.T) {
 	c.until(isLive)
 	c.click("[data-replay]")
 	c.until(`document.getElementById("replay-form").open`)
-	c.clickText("Show what would move")
+	c.clickText("Preview changes")
 	c.until(`document.getElementById("time-changes").innerText.includes("/created")`)
 	c.picture("times-1440")
 	if row := eval[string](c, `document.getElementById("time-changes").innerText`); !strings.Contains(row, fmt.Sprint(at.Unix())) {
@@ -144,7 +144,7 @@ func TestASearchIsExportedInAFormatOfChoice(t *testing.T) {
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.open(s.page("?q=wanted"))
-	c.until(`document.querySelector(".exports summary").textContent.trim() === "Export what this search finds"`)
+	c.until(`document.querySelector(".exports summary").textContent.trim() === "Export search results"`)
 	c.picture("export-1440")
 	address := eval[string](c, `(() => { const f = document.querySelector(".exports form"); f.querySelector("select").value = "csv"; return f.action + "?" + new URLSearchParams(new FormData(f)); })()`)
 	b := s.signedIn()

@@ -67,7 +67,7 @@ func releasing(t *testing.T, entries ...string) (s *site, r *relay, page string)
 func TestAMailIsReleasedByAForm(t *testing.T) {
 	s, r, page := releasing(t, "dev@example.com", "@team.example")
 	b := s.signedIn()
-	b.want(200, "GET", page, nil).holds(t, "Release…", "Not released yet", "@team.example", `action="`+strings.TrimPrefix(page, s.url)+`/release"`)
+	b.want(200, "GET", page, nil).holds(t, "Release…", "No releases yet", "@team.example", `action="`+strings.TrimPrefix(page, s.url)+`/release"`)
 	send := func(status int, to string) answer {
 		t.Helper()
 		return b.want(status, "POST", page+"/release", url.Values{"to": {to}})

@@ -65,7 +65,7 @@ func (a *app) registerRequests() {
 func (a *app) owner(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	v, e, err := a.open(r)
 	if err == nil && !v.signedIn() {
-		err = hookglass.Errorf(hookglass.CodeForbidden, "Sign in and keep this endpoint to do that.")
+		err = hookglass.Errorf(hookglass.CodeForbidden, "Sign in and keep this endpoint first.")
 	}
 	return v, e, err
 }
@@ -99,7 +99,7 @@ func (a *app) note(r *http.Request, who hookglass.Principal, ref, id string) err
 		return err
 	}
 	if stale(r.PostFormValue("seen"), inspector.NoteMark(stored)) {
-		return hookglass.Errorf(hookglass.CodeConflict, "Somebody changed this note meanwhile. Copy what you wrote, load the page again and write on.")
+		return hookglass.Errorf(hookglass.CodeConflict, "Somebody else changed this note. Copy your text, reload the page and edit the new note.")
 	}
 	return a.Captures.SetNote(r.Context(), who, ref, id, r.PostFormValue("note"))
 }

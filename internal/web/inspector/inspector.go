@@ -38,7 +38,7 @@ type Model struct {
 }
 
 // nothing is said of a search that has looked at all requests.
-const nothing = "Nothing matches yet."
+const nothing = "No requests match yet."
 
 // Mailbox is how mail reaches an email endpoint.
 type Mailbox struct {
@@ -323,25 +323,25 @@ func verdict(e *hookglass.Event) string {
 	case hookglass.SignatureFailed:
 		switch e.SignatureReason {
 		case "missing_signature":
-			return "The request carries no signature where the configured provider puts it."
+			return "The request has no signature where the configured provider puts one."
 		case "signature_mismatch":
-			return "The signature does not match the body with any of the configured secrets."
+			return "The signature does not match this body with any configured secret."
 		case "timestamp_out_of_tolerance":
-			return "The signature is right, but its timestamp is too far from the time of reception."
+			return "The signature is correct, but its timestamp is too far from the time the request arrived."
 		case "missing_timestamp", "malformed_timestamp":
-			return "The timestamp that is part of the signed content is missing or can not be read."
+			return "The signed timestamp is missing or cannot be read."
 		case "missing_id":
-			return "The message id that is part of the signed content is missing."
+			return "The signed message id is missing."
 		case "malformed_signature", "no_supported_scheme":
-			return "The signature does not have a form that the provider uses for genuine deliveries."
+			return "The signature is not in a format that this provider uses."
 		case "body_hash_mismatch":
-			return "The signature is right, but the body is not the one that it vouches for."
+			return "The signature is correct, but it was made for a different body."
 		case "unusable_secret":
-			return "The configured secret can not be used as a key of this provider."
+			return "The configured secret is not a valid key for this provider."
 		}
 		return "The signature could not be verified."
 	}
-	return "Nothing was checked: no signature is configured for this sender."
+	return "Not checked: no secret is configured for this sender."
 }
 
 // first is the tab to begin with.

@@ -584,7 +584,7 @@ function pause(on) {
   if (on) held = [];
   state(live.dataset.state === "paused" ? "live" : live.dataset.state);
   pausing();
-  say(on ? "Paused: new requests wait" : "Live");
+  say(on ? "Paused. New requests wait until you resume" : "Live");
 }
 live?.addEventListener("click", () => pause(held === null));
 fresh?.addEventListener("click", () => {
@@ -693,12 +693,12 @@ function follow(address) {
       // The browser of a temporary endpoint has nothing to sign in to it with.
       if (event.data === "signed out" && !root.hasAttribute("data-temporary")) {
         state("out");
-        trouble("You are signed out. What is shown here stays as it is until you sign in again, as in another window.");
+        trouble("You are signed out. This page stays as it is until you sign in again, for example in another tab.");
         later();
         return;
       }
       state("ended");
-      trouble("This page is no longer live: the endpoint was deleted, or you were signed out. Reload it to see which.");
+      trouble("This page is no longer live: the endpoint was deleted or you were signed out. Reload the page.");
     });
     source.addEventListener("error", () => {
       if (!ended()) state("retry");
@@ -726,7 +726,7 @@ function follow(address) {
 const places = { shown: 2, hidden: 3 };
 const pauses = { shown: 1000, hidden: 5000 }; // milliseconds
 
-// roomy says that a tab that is shown needs no place: HTTP/2 has one connection for all, or tabs can not agree.
+// roomy says that a tab that is shown needs no place: HTTP/2 has one connection for all, or tabs cannot agree.
 function roomy() {
   return !navigator.locks || /^h[23]/.test(performance.getEntriesByType("navigation")[0]?.nextHopProtocol ?? "");
 }
@@ -773,9 +773,9 @@ root.addEventListener("submit", async (event) => {
 // ---- Forms of the detail: sent without leaving the page, which then shows what became of it
 
 async function refusal(answer) {
-  if (answer.status === 401 && !root.hasAttribute("data-temporary")) return "You are signed out. Sign in again, as in another window, and send it once more.";
+  if (answer.status === 401 && !root.hasAttribute("data-temporary")) return "You are signed out. Sign in again, for example in another tab, then try again.";
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return page.querySelector("[data-problem]")?.textContent.trim() || "That did not work.";
+  return page.querySelector("[data-problem]")?.textContent.trim() || "Something went wrong. Try again.";
 }
 
 // Where the keyboard stops in the detail, in order. A menu closes with its form, so its button stands for what is in it.

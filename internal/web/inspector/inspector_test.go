@@ -54,10 +54,10 @@ func TestOfALongAnswerThePageSaysThatItIsTheBeginning(t *testing.T) {
 		says     string
 	}{
 		{16 << 10, true, ""},
-		{16<<10 + 1, true, "This is the beginning; " + show.Bytes(16<<10+1) + " are kept."},
-		{64 << 10, true, "This is the beginning; " + show.Bytes(64<<10) + " are kept."},
-		{64 << 10, false, "The answer was longer."},
-		{3, false, "The answer was longer."},
+		{16<<10 + 1, true, "Only the beginning is shown; " + show.Bytes(16<<10+1) + " are stored."},
+		{64 << 10, true, "Only the beginning is shown; " + show.Bytes(64<<10) + " are stored."},
+		{64 << 10, false, "The response was longer and is cut off here."},
+		{3, false, "The response was longer and is cut off here."},
 	} {
 		d := inspector.NewDetail(inspector.List{Endpoint: "ep_x", Now: time.Now(), Place: func(int64) string { return "p" }}, &hookglass.Event{Payload: &hookglass.Payload{}})
 		d.First, d.Reports = inspector.TabDeliveries, []*hookglass.DeliveryReport{{StatusCode: 200, Evidence: &hookglass.DeliveryEvidence{Body: bytes.Repeat([]byte("x"), c.size), Complete: c.complete}}}
@@ -65,7 +65,7 @@ func TestOfALongAnswerThePageSaysThatItIsTheBeginning(t *testing.T) {
 		if err := inspector.Panel(d).Render(t.Context(), &page); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(page.String(), c.says) || c.says == "" && strings.Contains(page.String(), "This is the beginning") {
+		if !strings.Contains(page.String(), c.says) || c.says == "" && strings.Contains(page.String(), "Only the beginning") {
 			t.Errorf("of %d bytes, complete %v, it does not say %q", c.size, c.complete, c.says)
 		}
 	}
@@ -240,9 +240,9 @@ func TestAPageIsTextWhateverCame(t *testing.T) {
 
 func TestASignatureIsExplained(t *testing.T) {
 	for reason, want := range map[string]string{
-		"missing_signature": "carries no signature", "signature_mismatch": "does not match", "timestamp_out_of_tolerance": "too far", "missing_timestamp": "timestamp",
+		"missing_signature": "has no signature", "signature_mismatch": "does not match", "timestamp_out_of_tolerance": "too far", "missing_timestamp": "timestamp",
 		"malformed_timestamp": "timestamp", "missing_id": "message id", "malformed_signature": "form", "no_supported_scheme": "form",
-		"body_hash_mismatch": "vouches", "unusable_secret": "can not be used", "new_reason": "could not be verified",
+		"body_hash_mismatch": "different body", "unusable_secret": "not a valid key", "new_reason": "could not be verified",
 	} {
 		e := &hookglass.Event{Method: "POST", Type: hookglass.EventWebhook, SignatureStatus: hookglass.SignatureFailed, SignatureReason: reason}
 		if page := render(t, e); !strings.Contains(page, want) || !strings.Contains(page, "<code>"+reason+"</code>") {

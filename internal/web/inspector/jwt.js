@@ -29,11 +29,11 @@ function show(token) {
     const now = Date.now() - Number(document.documentElement.dataset.ahead); // the server's, of which the times are told
     for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
       const at = new Date(claims[name] * 1000);
-      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString().replace("T", " ").replace("Z", " UTC")}${name === "exp" && at < now ? ", which is past" : ""}`).className = "small";
+      if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString().replace("T", " ").replace("Z", " UTC")}${name === "exp" && at < now ? " (expired)" : ""}`).className = "small";
     }
     add("p", "Decoded in this browser. The signature was not verified.").className = "small";
   } catch {
-    add("p", "This token can not be decoded.");
+    add("p", "This token cannot be decoded.");
   }
   const close = add("button", "Close");
   close.type = "button";

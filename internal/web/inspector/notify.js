@@ -29,9 +29,9 @@ function show() {
   button.setAttribute("aria-pressed", on);
   button.textContent = blocked ? "Blocked by the browser" : on ? "Notifying" : "Notify me";
   button.title = blocked
-    ? "The browser's settings do not allow this site to notify you"
+    ? "Your browser blocks notifications from this site"
     : on
-      ? "New requests are notified of while this page is in the background. Press to stop"
+      ? "New requests notify you while this page is in the background. Click to stop"
       : "Notify me of new requests while this page is in the background";
 }
 
@@ -40,7 +40,7 @@ async function press() {
   on = !on && Notification.permission === "granted";
   remember(on);
   show();
-  const said = on ? "You are notified of new requests" : Notification.permission === "denied" ? button.title : "You are not notified any more";
+  const said = on ? "Notifications are on" : Notification.permission === "denied" ? button.title : "Notifications are off";
   document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: said }));
 }
 

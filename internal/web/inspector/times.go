@@ -18,7 +18,7 @@ type TimesModel struct {
 // say is what becomes of the times and the signature.
 func (m TimesModel) say() string {
 	if m.Signature == hookglass.SignatureResign {
-		return "These would move, and the signature would be made anew."
+		return "These timestamps would change, and the request would be signed again."
 	}
-	return "These would move."
+	return "These timestamps would change."
 }

@@ -106,12 +106,12 @@ detail.addEventListener("keydown", (event) => {
 function go(to) {
   let node = children(tree())[0];
   for (const part of to.split("/").slice(1)) {
-    if (!node?.matches("details")) return say("This place is beyond what is shown");
+    if (!node?.matches("details")) return say("This part of the body is not shown here");
     node.open = true;
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
     node = node.dataset.n === "[" ? children(node)[Number(name)] : children(node).find((c) => c.dataset.k === name);
   }
-  if (!node) return say("This place is beyond what is shown");
+  if (!node) return say("This part of the body is not shown here");
   choose(node, { focus: true });
 }
 
