@@ -44,7 +44,7 @@ func TestACommandLineIsApprovedByItsUser(t *testing.T) {
 func TestACommandLineElsewhereGetsACode(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
-	b.want(200, "GET", "/auth/cli", nil).holds(t, ">Approve</button>", "You will get a code")
+	b.want(200, "GET", "/auth/cli", nil).holds(t, ">Approve</button>", "You get a code")
 	page := b.want(200, "POST", "/auth/cli", url.Values{})
 	code := regexp.MustCompile(`<code id="cli-code">([A-Z2-7]{4}-[A-Z2-7]{4}-[A-Z2-7]{4})</code>`).FindStringSubmatch(page.body)
 	if code == nil {

@@ -114,7 +114,7 @@ func TestAMethodThatAPageDoesNotHaveIsToldFromAPageThatIsNotThere(t *testing.T) 
 	b.want(404, "POST", "/nothing", url.Values{})
 	// A form that came back with what is wrong leaves its address in the browser, which may open it anew.
 	for path, page := range map[string]string{"/tags/7": "/tags", "/secrets/1/asec_1": "/secrets", "/endpoints/ep_1/actions/act_1/rerun": "/endpoints/ep_1/actions/act_1", "/sign-out": "/"} {
-		b.want(405, "GET", path, nil).holds(t, "takes what a form sends", `<a class="button" href="`+page+`">`)
+		b.want(405, "GET", path, nil).holds(t, "only accepts submitted forms", `<a class="button" href="`+page+`">`)
 	}
 }
 
@@ -304,14 +304,14 @@ func TestSamplesOfMail(t *testing.T) {
 		}, []string{"any password", "alice@example.com", "login("}},
 		"at all": {web.SMTP{Address: "[::]:25"}, []string{"by SMTP at <code>port 25</code>", "swaks --server &#39;127.0.0.1:25&#39;", "MAIL_HOST=127.0.0.1\n"}, nil},
 		"who may sign in": {web.SMTP{Address: "127.0.0.1:2525", SignIn: true}, []string{
-			"any password may send to anybody", "--auth-user &#39;LOCAL@mail.test&#39; --auth-password any --to &#39;alice@example.com&#39;", "auth: { user: &#34;LOCAL@mail.test&#34;, pass: &#34;any&#34; }",
+			"any password can send to any recipient", "--auth-user &#39;LOCAL@mail.test&#39; --auth-password any --to &#39;alice@example.com&#39;", "auth: { user: &#34;LOCAL@mail.test&#34;, pass: &#34;any&#34; }",
 			"server.login(&#34;LOCAL@mail.test&#34;, &#34;any&#34;)", "smtp.PlainAuth(&#34;&#34;, &#34;LOCAL@mail.test&#34;, &#34;any&#34;, &#34;127.0.0.1&#34;)", "MAIL_USERNAME=LOCAL@mail.test", "authentication: :plain", "EMAIL_HOST_USER",
 		}, []string{"--tls", "starttls", "USE_TLS"}},
 		"who may sign in by TLS": {web.SMTP{Address: "127.0.0.1:2525", SignIn: true, TLS: true}, []string{
 			"swaks --server &#39;127.0.0.1:2525&#39; --tls --auth-user", "as server:\n    server.starttls()\n    server.login(", "EMAIL_USE_TLS = True",
 		}, nil},
 		"at an address with TLS": {web.SMTP{Address: "127.0.0.1:2525", TLS: true}, []string{"swaks --server &#39;127.0.0.1:2525&#39; --to"}, []string{"starttls", "USE_TLS"}},
-		"nowhere":                {web.SMTP{}, []string{"SMTP is off at this server; it takes mail by HTTP:", "/mail/ep_"}, []string{"swaks", "any password"}},
+		"nowhere":                {web.SMTP{}, []string{"SMTP is off on this server. Send mail over HTTP instead:", "/mail/ep_"}, []string{"swaks", "any password"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSiteWith(t, func(d *web.Deps) { d.SMTP = tt.smtp })
@@ -334,7 +334,7 @@ func TestSamplesOfMail(t *testing.T) {
 func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
-	b.want(200, "GET", "/endpoints", nil).holds(t, ">Endpoints</h1>", s.url+"/hooks/"+string(s.endpoint.ID), ">Create</button>", "0 requests")
+	b.want(200, "GET", "/endpoints", nil).holds(t, ">Endpoints</h1>", s.url+"/hooks/"+string(s.endpoint.ID), ">Create endpoint</button>", "0 requests")
 
 	a := b.want(422, "POST", "/endpoints", url.Values{"name": {" "}, "kind": {"email"}})
 	a.holds(t, "The name must have 1 to 200 characters.", `aria-invalid="true"`)
@@ -343,8 +343,8 @@ func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	}
 	a = b.want(303, "POST", "/endpoints", url.Values{"name": {"Orders"}, "kind": {"email"}})
 	orders := a.Header.Get("Location")
-	b.want(200, "GET", orders, nil).holds(t, ">Orders</h1>", "@mail.test", "Send a mail to the address above.", "by SMTP at <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
-	if tunnel := b.want(200, "GET", orders+"/tunnel", nil); strings.Contains(tunnel.body, "Who answers the sender") {
+	b.want(200, "GET", orders, nil).holds(t, ">Orders</h1>", "@mail.test", "Send mail to the address above.", "by SMTP at <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
+	if tunnel := b.want(200, "GET", orders+"/tunnel", nil); strings.Contains(tunnel.body, "Response to senders") {
 		t.Error("the page of a mailbox leads to a setting that it does not have")
 	}
 
@@ -380,7 +380,7 @@ func TestARequestIsShownWholeAndInOrder(t *testing.T) {
 
 	forged := s.hook(s.github("issues", "d2", `{"action":"opened"}`, "another secret"))
 	b.want(200, "GET", s.page("/requests/"+string(forged)), nil).
-		holds(t, "bad signature", "failed", "signature_mismatch", "does not match the body with any of the configured secrets")
+		holds(t, "bad signature", "failed", "signature_mismatch", "does not match this body with any configured secret")
 
 	form := s.hook(sent{target: "/a%2Fb?x=1&x=2&empty=&%3Cb%3E", body: "command=%2Fweather&text=a+b", headers: hookglass.Headers{{Name: "Content-Type", Value: "application/x-www-form-urlencoded"}}})
 	b.want(200, "GET", s.page("/requests/"+string(form)), nil).
@@ -389,7 +389,7 @@ func TestARequestIsShownWholeAndInOrder(t *testing.T) {
 	binary := s.hook(sent{method: "PUT", body: "\x89PNG\r\n\x1a\n\x00\xff"})
 	b.want(200, "GET", s.page("/requests/"+string(binary)), nil).holds(t, "89 50 4e 47 0d 0a 1a 0a  00 ff", "PUT")
 
-	b.want(404, "GET", s.page("/requests/req_0000000000000000000000000a"), nil).holds(t, "This request does not exist, or was deleted.", "Requests")
+	b.want(404, "GET", s.page("/requests/req_0000000000000000000000000a"), nil).holds(t, "This request does not exist or was deleted.", "Requests")
 	b.want(404, "GET", s.page("/requests/nonsense/panel"), nil)
 }
 
@@ -429,7 +429,7 @@ func TestTheQueryLanguageFindsRequests(t *testing.T) {
 	}
 	a.holds(t, `value="body./id:in_1 method:POST"`, `?q=body.%2Fid%3Ain_1+method%3APOST"`)
 	a = b.want(200, "GET", s.page("?q=status:teapot"), nil)
-	a.holds(t, "The query can not be read at character", `aria-invalid="true"`, `value="status:teapot"`)
+	a.holds(t, "The query cannot be read at character", `aria-invalid="true"`, `value="status:teapot"`)
 	// One that is too long is refused whole: a field that takes no more would search for its beginning.
 	long := "body./" + strings.Repeat("a", 1000) + ":1"
 	a = b.want(200, "GET", s.page("?q="+long), nil)
@@ -437,8 +437,8 @@ func TestTheQueryLanguageFindsRequests(t *testing.T) {
 	if regexp.MustCompile(`<input[^>]*id="q"[^>]*maxlength`).MatchString(a.body) {
 		t.Error("the field cuts what is pasted")
 	}
-	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "Nothing matches yet.", "in all")
-	b.want(200, "GET", s.page(""), nil).lacks(t, "in all")
+	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "No requests match yet.", "in total")
+	b.want(200, "GET", s.page(""), nil).lacks(t, "in total")
 }
 
 func TestTheBodyIsADownloadOfTheBytesSent(t *testing.T) {
@@ -537,7 +537,7 @@ func TestATemporaryEndpointIsOpenedByItsKey(t *testing.T) {
 	b := s.visitor()
 	mine := "/endpoints/" + string(e.ID)
 	asked := b.want(303, "GET", mine, nil).Header.Get("Location")
-	b.want(200, "GET", asked, nil).holds(t, "Open one by its key", `action="/temporary/key"`, " open", `value="`+mine+`"`)
+	b.want(200, "GET", asked, nil).holds(t, "Open an endpoint by its key", `action="/temporary/key"`, " open", `value="`+mine+`"`)
 	for _, wrong := range []string{"", "tk_wrong", "tk_" + strings.Repeat("0", 26), s.url} {
 		b.want(401, "POST", "/temporary/key", url.Values{"key": {wrong}, "next": {mine}}).holds(t, "No temporary endpoint has this key", `value="`+mine+`"`)
 	}
@@ -675,7 +675,7 @@ func TestALargeBodyIsShownAtOnce(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second || len(a.body) > 2<<20 {
 		t.Errorf("%d bytes of page for %d bytes of body, in %v", len(a.body), len(big), took)
 	}
-	a.holds(t, "This is the beginning of 10.", "Download the whole body")
+	a.holds(t, "This is the beginning of 10.", "Download the full body")
 }
 
 // Who would be given another endpoint in place of theirs would have lost it.

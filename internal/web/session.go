@@ -24,7 +24,7 @@ const (
 )
 
 // errSignIn is for whoever has to sign in first.
-var errSignIn = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to go on.")
+var errSignIn = hookglass.Errorf(hookglass.CodeUnauthorized, "Sign in to continue.")
 
 // visitor is who views the app: a signed-in user, the browser of a temporary endpoint, or anyone.
 type visitor struct {
@@ -303,7 +303,7 @@ func (a *app) openTemporary(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	key, next := strings.TrimSpace(r.PostFormValue("key")), onSite(r.PostFormValue("next"))
-	wrong := signin.Model{Next: next, KeyProblem: "No temporary endpoint has this key. They live for 24 hours."}
+	wrong := signin.Model{Next: next, KeyProblem: "No temporary endpoint has this key. Temporary endpoints expire after 24 hours."}
 	if !hookglass.IsTunnelKey(key) {
 		return a.renderSignIn(w, r, http.StatusUnauthorized, wrong)
 	}

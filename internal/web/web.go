@@ -161,9 +161,9 @@ func (a *app) unknown(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	if r.Method == http.MethodGet {
-		return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address takes what a form sends. There is nothing to look at.")
+		return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address only accepts submitted forms.")
 	}
-	return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This page does not answer to this method.")
+	return hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This page does not support this method.")
 }
 
 // above returns the nearest page whose URL is a prefix of the path.

@@ -47,68 +47,68 @@ func Page(m Model) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page\"><header class=\"page-head\"><h1>Setup</h1><p class=\"lead\">Lines to paste. Put a token of yours in the place of <code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page\"><header class=\"page-head\"><h1>Setup</h1><p class=\"lead\">Commands and configuration to copy. Replace <code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(token)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/setup/setup.templ`, Line: 14, Col: 86}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/setup/setup.templ`, Line: 14, Col: 77}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</code>: <a href=\"/account/tokens\">create a token</a>.</p></header><section class=\"card stack\" aria-labelledby=\"send-title\"><h2 id=\"send-title\">Send something</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</code> with a token of yours: <a href=\"/account/tokens\">create a token</a>.</p></header><section class=\"card stack\" aria-labelledby=\"send-title\"><h2 id=\"send-title\">Send a request</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if m.Webhook != "" {
-				templ_7745c5c3_Err = snippet("send", "To the endpoint "+show.Line(m.Endpoint.Name)+", as any sender would", show.Curl(m.Webhook)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = snippet("send", "To the endpoint "+show.Line(m.Endpoint.Name), show.Curl(m.Webhook)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"empty\">There is no webhook endpoint yet: <a href=\"/endpoints#create\">create an endpoint</a>.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"empty\">No webhook endpoints yet. <a href=\"/endpoints#create\">Create an endpoint</a></p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</section><section class=\"card stack\" aria-labelledby=\"cli-title\"><h2 id=\"cli-title\">Command line</h2><p class=\"small\">The program is the same as the server's: <code>hookglass</code>. Where it is built from source, <code>make build</code> leaves it in <code>./bin</code>.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</section><section class=\"card stack\" aria-labelledby=\"cli-title\"><h2 id=\"cli-title\">Command line</h2><p class=\"small\">The command line is the same program as the server, <code>hookglass</code>. Built from source, it is in <code>./bin</code>.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("install", "Put it on your path", "install -m 755 bin/hookglass ~/.local/bin/").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("install", "Install it", "install -m 755 bin/hookglass ~/.local/bin/").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("login", "Sign in: a browser opens, and you approve", m.login()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("login", "Sign in through your browser", m.login()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("listen", "Receive on port 3000 of your machine, exact to the byte", m.listen()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("listen", "Receive requests on port 3000 of your machine", m.listen()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("trigger", "See what else there is", "hookglass --help").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("trigger", "List all commands", "hookglass --help").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</section><section class=\"card stack\" aria-labelledby=\"mcp-title\"><h2 id=\"mcp-title\">Agents (MCP)</h2><p class=\"small\">The interface is at <code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</section><section class=\"card stack\" aria-labelledby=\"mcp-title\"><h2 id=\"mcp-title\">Agents (MCP)</h2><p class=\"small\">The MCP server is at <code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(m.MCP)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/setup/setup.templ`, Line: 34, Col: 54}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/setup/setup.templ`, Line: 34, Col: 55}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</code>. A token with the scope read looks; write also creates, replays and deletes. Secrets are never told.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</code>. A token with the scope read can look; with write it can also create, replay and delete. Secrets are never returned.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -116,7 +116,7 @@ func Page(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("desktop", "Claude Desktop, in claude_desktop_config.json: it starts the program, which passes messages on", m.local()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("desktop", "Claude Desktop, in claude_desktop_config.json", m.local()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -128,7 +128,7 @@ func Page(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("codex", "Codex, in ~/.codex/config.toml; the token is in the environment as HOOKGLASS_TOKEN", m.codex()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("codex", "Codex, in ~/.codex/config.toml, with the token in the environment as HOOKGLASS_TOKEN", m.codex()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -136,20 +136,20 @@ func Page(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("mcp", "Others that speak HTTP", m.remote()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("mcp", "Other clients, over HTTP", m.remote()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"small\">Others that start a program take the command <code>hookglass mcp</code>: it has the server and the token of <code>hookglass login</code>.</p></section><section class=\"card stack\" aria-labelledby=\"api-title\"><h2 id=\"api-title\">API</h2><p class=\"small\">Described at <a href=\"/docs\">/docs</a>, and for programs at <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a>.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"small\">For other clients that start a program, use <code>hookglass mcp</code>. It uses the server and the token of <code>hookglass login</code>.</p></section><section class=\"card stack\" aria-labelledby=\"api-title\"><h2 id=\"api-title\">API</h2><p class=\"small\">Read the reference at <a href=\"/docs\">/docs</a>, or get the OpenAPI description at <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a>.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = snippet("endpoints", "Your endpoints", m.verify()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet("endpoints", "List your endpoints", m.verify()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if m.Endpoint.ID != "" {
-				templ_7745c5c3_Err = snippet("requests", "What "+show.Line(m.Endpoint.Name)+" has caught", m.requests()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = snippet("requests", "List the requests of "+show.Line(m.Endpoint.Name), m.requests()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -157,7 +157,7 @@ func Page(m Model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = snippet("stream", "The same as it arrives", m.stream()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = snippet("stream", "Stream them as they arrive", m.stream()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -62,7 +62,7 @@ func Page(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if m.Temporary {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"hero\" aria-labelledby=\"hero-title\"><h1 id=\"hero-title\">See every webhook<br>exactly as it was sent.</h1><p>Get a URL, point any sender at it, and watch requests arrive: headers, body, signature, answer. No account needed.</p><form method=\"post\" action=\"/temporary\"><button type=\"submit\" class=\"primary big\">Create a temporary endpoint</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"hero\" aria-labelledby=\"hero-title\"><h1 id=\"hero-title\">See every webhook<br>exactly as it was sent.</h1><p>Get a URL, point any webhook at it and watch requests arrive: headers, body, signature and response. No account needed.</p><form method=\"post\" action=\"/temporary\"><button type=\"submit\" class=\"primary big\">Create a temporary endpoint</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -80,12 +80,12 @@ func Page(m Model) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\">Go on with the endpoint of this browser</a></p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\">Continue with this browser's endpoint</a></p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"small\">It lives for 24 hours, and what it caught is only seen from this browser.</p><details class=\"by-key\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"small\">It expires after 24 hours. Only this browser can see what it caught.</p><details class=\"by-key\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -95,7 +95,7 @@ func Page(m Model) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "><summary>Open one by its key</summary><form method=\"post\" action=\"/temporary/key\" class=\"stack\"><input type=\"hidden\" name=\"next\" value=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "><summary>Open an endpoint by its key</summary><form method=\"post\" action=\"/temporary/key\" class=\"stack\"><input type=\"hidden\" name=\"next\" value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -108,7 +108,7 @@ func Page(m Model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\"> <label class=\"field\"><span>Key <span class=\"small\">tk_…, as hookglass listen or the API told it</span></span> <input name=\"key\" required autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\"> <label class=\"field\"><span>Key <span class=\"small\">tk_…, from hookglass listen or the API</span></span> <input name=\"key\" required autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -129,7 +129,7 @@ func Page(m Model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if m.Mine != "" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<p class=\"small\">It takes the place of the endpoint that this browser has now.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<p class=\"small\">This replaces the endpoint that this browser has now.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -254,7 +254,7 @@ func Page(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if m.Empty {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<p class=\"small\">Nobody has an account here yet. Who runs this server creates the first one:</p><pre class=\"block\" tabindex=\"0\"><code>hookglass admin user create --email you@example.com --password-stdin</code></pre>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<p class=\"small\">There are no accounts yet. Create the first one on the server:</p><pre class=\"block\" tabindex=\"0\"><code>hookglass admin user create --email you@example.com --password-stdin</code></pre>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -398,14 +398,14 @@ func UpPage(m UpModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</label> <button type=\"submit\" class=\"primary\">Create account</button></form><p class=\"small\">Have one already? <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</label> <button type=\"submit\" class=\"primary\">Create account</button></form><p class=\"small\">Already have an account? <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var15 templ.SafeURL
 			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL("/sign-in?next=" + url.QueryEscape(m.Next)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/signin/signin.templ`, Line: 102, Col: 106}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/signin/signin.templ`, Line: 102, Col: 113}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 			if templ_7745c5c3_Err != nil {
