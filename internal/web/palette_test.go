@@ -43,7 +43,7 @@ func TestThePaletteFindsAnyEndpoint(t *testing.T) {
 	// The first 50 of the page's own, and what of the server's 50 is not among them.
 	c.until(`document.querySelectorAll("#palette-list li").length === 50`)
 	c.press("x")
-	c.until(`document.querySelector("#palette-none").textContent === "Nothing has these words." && !document.querySelector("#palette-none").hidden`)
+	c.until(`document.querySelector("#palette-none").textContent === "No results." && !document.querySelector("#palette-none").hidden`)
 	c.silent()
 }
 

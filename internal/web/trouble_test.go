@@ -17,7 +17,7 @@ func TestAPageSaysWhyItStaysAsItIs(t *testing.T) {
 	c.open(s.url + "/activity")
 	const trouble = `document.querySelector("#trouble")`
 	s.away.Store(true)
-	c.untilIn(time.Minute, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("The server can not be asked.")`)
+	c.untilIn(time.Minute, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("The server cannot be reached.")`)
 	s.away.Store(false)
 	c.untilIn(time.Minute, `!`+trouble+`.checkVisibility()`)
 	other := c.tab()
@@ -66,7 +66,7 @@ func TestAFormThatStaysSaysHowItGoesOnOnceSignedOut(t *testing.T) {
 	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
 	other.until(`location.pathname === "/sign-in"`)
 	c.click("#replay-form [type=submit]")
-	c.until(`document.querySelector("#replay-form .fault").textContent.startsWith("You are signed out. Sign in again, as in another window")`)
+	c.until(`document.querySelector("#replay-form .fault").textContent.startsWith("You are signed out. Sign in again, for example in another tab")`)
 	other.open(s.link())
 	c.click("#replay-form [type=submit]")
 	c.until(`!document.querySelector("#replay-form").open && document.querySelector("#part-replays .outcome")`)
@@ -89,7 +89,7 @@ func TestAStepThatCanNotBeAddedIsNotLeftOutInSilence(t *testing.T) {
 // What a form held is not lost with the session that it was opened in.
 func TestAFormThatIsSentSignedOutSaysHowItGoesOn(t *testing.T) {
 	s := newSite(t)
-	const how = "reload this page: the browser sends the form once more"
+	const how = "then reload this page. The browser then submits the form again"
 	s.visitor().want(http.StatusUnauthorized, "POST", "/flows/new", url.Values{"name": {"typed"}}).holds(t, how, `target="_blank"`, "/sign-in?next=%2Fflows%2Fnew")
 	s.visitor().want(http.StatusUnauthorized, "GET", "/auth/link/none", nil).lacks(t, how)
 }

@@ -40,8 +40,8 @@ const tell = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble
 
 // stale says why a part stays as it is; of a failure that is over at once, as where the server starts again, it says nothing.
 function stale(status, failures) {
-  if (status === 401) tell("You are signed out. What is shown here stays as it is until you sign in again, as in another window.");
-  else if (failures > 1 && navigator.onLine) tell("The server can not be asked. What is shown here stays, and goes on by itself once it answers.");
+  if (status === 401) tell("You are signed out. This page stays as it is until you sign in again, for example in another tab.");
+  else if (failures > 1 && navigator.onLine) tell("The server cannot be reached. This page stays as it is and updates once the server is back.");
 }
 
 async function keep(part) {
@@ -57,7 +57,7 @@ async function keep(part) {
     try {
       const answer = await fetch(part.dataset.fresh, { headers: { Accept: "text/html" } });
       status = answer.status;
-      if (status === 404) return tell("What is shown here was deleted meanwhile.");
+      if (status === 404) return tell("What this page shows was deleted.");
       if (!answer.ok) throw new Error(status);
       const text = await answer.text();
       if (failures > 0) tell("");

@@ -222,7 +222,7 @@ function offer(text) {
   }));
   const none = document.getElementById("palette-none");
   none.hidden = found.length > 0;
-  none.textContent = "Nothing has these words.";
+  none.textContent = "No results.";
   pick(0);
 }
 
@@ -247,7 +247,7 @@ async function ask(text) {
     offer(text);
     if (at > 0) pick(at);
   } catch {
-    if (turn === asking) none.textContent = "Nothing here has these words, and the server could not be asked.";
+    if (turn === asking) none.textContent = "No results here, and the server could not be reached.";
   }
 }
 
@@ -275,7 +275,7 @@ palette?.addEventListener("input", (event) => {
   forget();
   offer(text);
   if (!palette.dataset.ask || !text.trim()) return;
-  document.getElementById("palette-none").textContent = "Looking…";
+  document.getElementById("palette-none").textContent = "Searching…";
   soon = setTimeout(ask, 150, text.trim());
 });
 palette?.addEventListener("keydown", (event) => {

@@ -125,7 +125,7 @@ func Page(f Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</head><body><a class=\"skip\" href=\"#main\">Skip to content</a><header class=\"bar\"><a class=\"brand\" href=\"/\" aria-label=\"hookglass, to the start\"><img src=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</head><body><a class=\"skip\" href=\"#main\">Skip to content</a><header class=\"bar\"><a class=\"brand\" href=\"/\" aria-label=\"hookglass home\"><img src=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -214,7 +214,7 @@ func Page(f Frame) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if f.User != "" || len(f.Scripts) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<button type=\"button\" class=\"ghost only-js only-wide\" data-palette aria-keyshortcuts=\"Control+K\" title=\"Commands (Ctrl-K)\">Commands <kbd aria-hidden=\"true\">Ctrl K</kbd></button> <button type=\"button\" class=\"ghost only-js only-wide keys-button\" data-keys aria-keyshortcuts=\"?\" aria-label=\"Keys\" title=\"Keyboard shortcuts (?)\"><kbd aria-hidden=\"true\">?</kbd></button> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<button type=\"button\" class=\"ghost only-js only-wide\" data-palette aria-keyshortcuts=\"Control+K\" title=\"Commands (Ctrl-K)\">Commands <kbd aria-hidden=\"true\">Ctrl K</kbd></button> <button type=\"button\" class=\"ghost only-js only-wide keys-button\" data-keys aria-keyshortcuts=\"?\" aria-label=\"Keyboard shortcuts\" title=\"Keyboard shortcuts (?)\"><kbd aria-hidden=\"true\">?</kbd></button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -288,7 +288,7 @@ func Page(f Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<div class=\"notes\"><p class=\"offline\" id=\"offline\" hidden>You are offline. What is shown here stays; the rest goes on by itself once you are back.</p><p class=\"offline\" id=\"trouble\" hidden></p></div><main id=\"main\" tabindex=\"-1\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<div class=\"notes\"><p class=\"offline\" id=\"offline\" hidden>You are offline. This page stays as it is and updates once you are back online.</p><p class=\"offline\" id=\"trouble\" hidden></p></div><main id=\"main\" tabindex=\"-1\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -444,7 +444,7 @@ func palette(f Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "><input type=\"text\" role=\"combobox\" aria-label=\"Find a page or command\" aria-controls=\"palette-list\" aria-expanded=\"true\" aria-autocomplete=\"list\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"Find a page or command\"><ul id=\"palette-list\" role=\"listbox\" tabindex=\"-1\" aria-label=\"Pages and commands\"></ul><p class=\"small\" id=\"palette-none\" hidden>Nothing has these words.</p></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "><input type=\"text\" role=\"combobox\" aria-label=\"Find a page or command\" aria-controls=\"palette-list\" aria-expanded=\"true\" aria-autocomplete=\"list\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"Find a page or command\"><ul id=\"palette-list\" role=\"listbox\" tabindex=\"-1\" aria-label=\"Pages and commands\"></ul><p class=\"small\" id=\"palette-none\" hidden>No results.</p></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -941,11 +941,11 @@ func keys(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = key("live or paused", "l").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = key("pause or resume", "l").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = key("select, for several at once", "x").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = key("select the request", "x").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -990,7 +990,7 @@ func keys(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = key("this list", "?").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = key("these shortcuts", "?").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1322,7 +1322,7 @@ func Stale(stale bool, at string) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if stale {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "<p class=\"problem-note\" role=\"alert\">This was changed in the meantime, as in another window, so nothing was saved. What you typed stands below: Save puts it in the place of <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "<p class=\"problem-note\" role=\"alert\">This was changed while you were editing, perhaps in another tab, so nothing was saved. Your input is below. Save again to replace <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
