@@ -39,7 +39,7 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	b.want(303, "POST", target, url.Values{"when": {"event:a -path:/b&c"}})
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, "<code>event:a -path:/b&amp;c</code>", `?q=event%3Aa+-path%3A%2Fb%26c"`)
 	b.want(303, "POST", target, url.Values{"when": {""}})
-	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "Requests that meet it")
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "Matching requests")
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, `value="12"`)
 	b.want(303, "POST", target, url.Values{"rate_limit": {""}, "rate_period": {"second"}})
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, `value="12"`)
@@ -107,7 +107,7 @@ func TestANewSignatureConfigIsOfTheEndpointsProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := s.signedIn()
-	const stripes, chosen = `<option value="stripe" selected>`, `<option value="">choose…</option>`
+	const stripes, chosen = `<option value="stripe" selected>`, `<option value="">Choose…</option>`
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, stripes, chosen)
 
 	// One that has its secret is not asked for again: the next is who else sends here, or has to be chosen.
@@ -287,7 +287,7 @@ func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
 		seen := b.want(200, "GET", form.page, nil).found(t, form.seen)
 		b.want(303, "POST", form.address, typed("first", seen))
 		refused := b.want(409, "POST", form.address, typed("second", seen))
-		refused.holds(t, "changed in the meantime", "second")
+		refused.holds(t, "changed while you were editing", "second")
 		b.want(200, "GET", form.page, nil).holds(t, "first")
 		now := refused.found(t, form.seen)
 		b.want(303, "POST", form.address, typed("second", now))

@@ -68,7 +68,7 @@ func TestWhatFailedAtATargetIsSentAgainByAForm(t *testing.T) {
 	if to := a.Header.Get("Location"); to != s.path("/settings?done=resent&at=forwarding#forwarding") || !pending(11) {
 		t.Errorf("on to %s", to)
 	}
-	b.want(200, "GET", s.page("/settings?done=resent&at=forwarding"), nil).holds(t, "In line to be sent again.", summary+"11<", "1 delivery waits")
+	b.want(200, "GET", s.page("/settings?done=resent&at=forwarding"), nil).holds(t, "Queued to be sent again.", summary+"11<", "1 delivery is waiting")
 
 	b.want(200, "GET", s.page("/requests/"+string(events[3])+"?tab=deliveries"), nil).holds(t, s.path(one(3)), `aria-label="Send again to Staging"`)
 	a = b.want(303, "POST", s.page(one(3)), url.Values{"at": {"request"}})
@@ -89,7 +89,7 @@ func TestWhatFailedAtATargetIsSentAgainByAForm(t *testing.T) {
 	b.want(303, "POST", s.page("/targets/"+target), url.Values{"paused": {"true"}})
 	page = b.want(200, "GET", s.page("/settings"), nil)
 	page.holds(t, "12 deliveries wait until it is resumed.")
-	page.lacks(t, "the last goes")
+	page.lacks(t, "the last is sent")
 	b.want(404, "POST", s.page("/targets/x/resend"), nil)
 	b.want(404, "POST", s.page("/targets/99/deliveries/"+string(events[0])+"/resend"), nil)
 	s.visitor().want(401, "POST", s.page(all), nil)

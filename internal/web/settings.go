@@ -265,7 +265,7 @@ func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, err = a.Endpoints.CreateSignatureConfig(r.Context(), v.who, string(e.ID), d, false)
 	if hookglass.Is(err, hookglass.CodeSignatureConfigExists) {
-		err = hookglass.Invalid("provider", "has a secret here already; replace it above")
+		err = hookglass.Invalid("provider", "already has a secret here; replace it above")
 	}
 	return a.settle(w, r, err, "created", "signatures", func(m *settings.Model) { m.Config = form })
 }

@@ -38,8 +38,8 @@ func newRule() Rule { return Rule{Answer: AnswerOf(nil)} }
 
 // answeredBy says in words what answers where no rule does.
 var answeredBy = map[capture.AnsweredBy]string{
-	capture.ByResponse: "the response above", capture.ByDefault: "the default answer", capture.ByHandshake: "a handshake",
-	capture.ByScript: "the script of answers", capture.ByTunnel: "the connected machine",
+	capture.ByResponse: "the response above", capture.ByDefault: "the default response", capture.ByHandshake: "the handshake",
+	capture.ByScript: "the response script", capture.ByTunnel: "the connected machine",
 }
 
 // triedVerdict is what a try came to, in a sentence or two.
@@ -50,9 +50,9 @@ func triedVerdict(t *capture.TriedRules) string {
 			ruled++
 		}
 	}
-	verdict := fmt.Sprintf("A rule would answer %d of the last %s.", ruled, show.Plural(int64(len(t.Events)), "request"))
+	verdict := fmt.Sprintf("Rules would answer %d of the last %s.", ruled, show.Plural(int64(len(t.Events)), "request"))
 	if !t.Complete {
-		verdict += " The time for it ended before more were looked at."
+		verdict += " Time ran out before older requests were tried."
 	}
 	return verdict
 }

@@ -118,18 +118,18 @@ func (t Target) failed() string {
 
 // waiting says how many deliveries wait and until when; the time itself follows where there is one.
 func (t Target) waiting() string {
-	text := itoa(int64(t.Backlog.Pending)) + " deliveries wait"
+	text := itoa(int64(t.Backlog.Pending)) + " deliveries are waiting"
 	switch t.Backlog.Pending {
 	case 1:
-		text = "1 delivery waits"
+		text = "1 delivery is waiting"
 	case hookglass.MostPending:
-		text = itoa(hookglass.MostPending) + " or more deliveries wait"
+		text = itoa(hookglass.MostPending) + " or more deliveries are waiting"
 	}
 	switch {
 	case !t.Backlog.Until.IsZero():
-		return text + "; if each arrives, the last goes at the earliest at"
+		return text + "; the last is sent at the earliest at"
 	case t.Enabled:
-		return text + " until it is resumed."
+		return text + " for the target to be resumed."
 	}
 	return text + "."
 }
