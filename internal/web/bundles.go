@@ -40,7 +40,7 @@ func (a *app) renderBundle(w http.ResponseWriter, r *http.Request, status int) e
 		m.Replaced, m.Signed, m.Unsigned = b.Replaced, b.Events[0].Signature, b.Events[0].Unsigned
 	case errors.As(err, &refused) && refused.Code != hookglass.CodeInternal && refused.Code != hookglass.CodeNotFound:
 		if m.Fault = refused.Message; len(refused.Details) > 0 {
-			m.Fault = "A place " + refused.Details[0].Message + "."
+			m.Fault = "A path " + refused.Details[0].Message + "."
 		}
 		status = http.StatusUnprocessableEntity
 	default:

@@ -384,7 +384,7 @@ func (a *app) runCase(w http.ResponseWriter, r *http.Request) error {
 			return again
 		}
 		return a.renderCase(w, r, http.StatusConflict, v, e, cases.Model{
-			Case: &c, Form: cases.FormOf(c), Problem: "The case was changed since this Run was shown, so it was not run. Look at it as it is now, and press Run again.",
+			Case: &c, Form: cases.FormOf(c), Problem: "This case changed after the page was loaded, so it was not run. Check the current version, then click Run again.",
 		})
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func (a *app) compare(w http.ResponseWriter, r *http.Request) error {
 				return nil, err
 			}
 			if len(page.Events) == 0 {
-				return nil, hookglass.Errorf(hookglass.CodeNotFound, "There is no request before this one to compare it with.")
+				return nil, hookglass.Errorf(hookglass.CodeNotFound, "There is no earlier request to compare this one with.")
 			}
 			other = string(page.Events[0].ID)
 		}

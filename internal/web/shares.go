@@ -51,7 +51,7 @@ func (a *app) createShare(w http.ResponseWriter, r *http.Request) error {
 	}
 	secret, _, err := a.Shares.Create(r.Context(), v.who, string(e.ID), r.PathValue("event"), life)
 	if faults := faultsOf(err); faults != nil {
-		return a.renderShares(w, r, http.StatusUnprocessableEntity, "", "The life of a link "+faults[0].Message+".")
+		return a.renderShares(w, r, http.StatusUnprocessableEntity, "", "The lifetime of the link "+faults[0].Message+".")
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (a *app) shared(w http.ResponseWriter, r *http.Request) error {
 	mayZip(r) // the link's holder may see everything on the page
 	event, link, err := a.Shares.Open(holding(r.Context(), hookglass.System), r.PathValue("secret"))
 	if hookglass.Is(err, hookglass.CodeNotFound) {
-		return hookglass.Errorf(hookglass.CodeNotFound, "This link leads to nothing any more: it has expired, was revoked, or the request was deleted.")
+		return hookglass.Errorf(hookglass.CodeNotFound, "This link no longer works: it expired, was revoked, or the request was deleted.")
 	}
 	if err != nil {
 		return err

@@ -144,19 +144,19 @@ func tone(s hookglass.RunState) string {
 func Meaning(s hookglass.RunState) string {
 	switch s {
 	case hookglass.RunQueued:
-		return "It waits for its turn."
+		return "Waiting for its turn."
 	case hookglass.RunRunning:
-		return "It is under way."
+		return "In progress."
 	case hookglass.RunPassed:
-		return "The answer is what the case wants."
+		return "The response meets all assertions."
 	case hookglass.RunAssertionFailed:
-		return "The target answered, but not as the case wants."
+		return "The target responded, but an assertion failed."
 	case hookglass.RunTransportFailed:
-		return "The target could not be reached; it has received nothing."
+		return "The target could not be reached and received nothing."
 	case hookglass.RunBlocked:
 		return "Nothing was sent."
 	case hookglass.RunUnknown:
-		return "Whether the target received the request can not be told, so it is not sent again by itself."
+		return "It is not known whether the target received the request, so it is not retried automatically."
 	}
 	return ""
 }

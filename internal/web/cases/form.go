@@ -151,14 +151,14 @@ func (c *Check) Judge(f Form) {
 	case len(faults) > 0:
 		c.Fault = sentence(faults[0])
 	case a.StatusClass == "" && a.StatusCode == 0 && a.JSONSubset == nil:
-		c.Fault = "Nothing is asserted yet: name a status or a part of the JSON."
+		c.Fault = "No assertions yet. Set a status or JSON that the response must contain."
 	case c.Response != nil:
 		c.Results, c.Passed = replay.Judge(a, c.Response)
 	}
 }
 
 var words = map[string]string{
-	"name": "The name", "description": "The description", "target_url": "The target URL", "source_id": "The request", "assertions": "What is asserted",
+	"name": "The name", "description": "The description", "target_url": "The target URL", "source_id": "The request", "assertions": "The list of assertions",
 	"assertions.status.class": "The status class", "assertions.status.code": "The status code", "assertions.json_subset": "The JSON",
 	"options.identity_mode": "The identity", "options.signature_mode": "The signature",
 }
@@ -169,7 +169,7 @@ func sentence(f hookglass.FieldError) string {
 	if name == "" {
 		name = field
 	}
-	return name + " " + strings.ReplaceAll(f.Message, "json_subset", "JSON that the answer must contain") + "."
+	return name + " " + strings.ReplaceAll(f.Message, "json_subset", "JSON that the response must contain") + "."
 }
 
 // fault says what is wrong with a field.

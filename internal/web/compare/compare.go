@@ -66,7 +66,7 @@ func form(b hookglass.BodyChanges) string {
 // place is where a body differs.
 func place(c hookglass.Change) string {
 	if c.Path == "" {
-		return "the whole"
+		return "whole body"
 	}
 	return show.Line(c.Path)
 }

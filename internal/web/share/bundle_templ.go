@@ -74,7 +74,7 @@ func BundlePage(m BundleModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</a><h1>Share bundle</h1><p class=\"lead\">A file with this request in which personal data and secrets are replaced by invented ones of the same form. Where its sender is known it is signed anew with a published test secret, so verification code still passes.</p></header><section class=\"card bundle-report\" aria-labelledby=\"report-title\"><h2 id=\"report-title\">What would be replaced</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</a><h1>Share bundle</h1><p class=\"lead\">A file with this request in which personal data and secrets are replaced by made-up values of the same form. If the sender is known, it is signed again with a published test secret, so that verification code still passes.</p></header><section class=\"card bundle-report\" aria-labelledby=\"report-title\"><h2 id=\"report-title\">Replacements</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -115,12 +115,12 @@ func BundlePage(m BundleModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(m.Replaced) == 0 {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"empty\">Nothing was recognised. Name below what is personal here.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"empty\">No personal data was recognised. Name any below.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<table class=\"list left\"><thead><tr><th scope=\"col\">Where</th><th scope=\"col\">As</th><th scope=\"col\">Times</th></tr></thead> <tbody>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<table class=\"list left\"><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">Kind</th><th scope=\"col\">Count</th></tr></thead> <tbody>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -174,12 +174,12 @@ func BundlePage(m BundleModel) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, " <p class=\"small note\">Look at the file before you send it: what only you know to be personal stays.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, " <p class=\"small note\">Check the file before you share it: data that only you know to be personal is still in it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</section><section class=\"card\" aria-labelledby=\"choose-title\"><h2 id=\"choose-title\">Choose</h2><form method=\"get\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</section><section class=\"card\" aria-labelledby=\"choose-title\"><h2 id=\"choose-title\">Options</h2><form method=\"get\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -192,7 +192,7 @@ func BundlePage(m BundleModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\" class=\"stack\" id=\"bundle-form\"><label class=\"field\"><span>Replace too <span class=\"small\">one a line: /data/email, header:X-Name, query:name</span></span> <textarea name=\"pointers\" rows=\"3\" spellcheck=\"false\" autocomplete=\"off\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\" class=\"stack\" id=\"bundle-form\"><label class=\"field\"><span>Also replace <span class=\"small\">one per line: /data/email, header:X-Name, query:name</span></span> <textarea name=\"pointers\" rows=\"3\" spellcheck=\"false\" autocomplete=\"off\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -205,7 +205,7 @@ func BundlePage(m BundleModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "</textarea></label> <label class=\"field\"><span>Keep <span class=\"small\">one a line: places likewise, or kinds such as ip</span></span> <textarea name=\"keep\" rows=\"2\" spellcheck=\"false\" autocomplete=\"off\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "</textarea></label> <label class=\"field\"><span>Keep <span class=\"small\">one per line: paths as above, or kinds such as ip</span></span> <textarea name=\"keep\" rows=\"2\" spellcheck=\"false\" autocomplete=\"off\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

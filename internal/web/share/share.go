@@ -37,9 +37,9 @@ type BundleModel struct {
 
 func (m BundleModel) signed() string {
 	if m.Signed == nil {
-		return "It is not signed: " + m.Unsigned + "."
+		return "Not signed: " + m.Unsigned + "."
 	}
-	return "It is signed for " + m.Signed.Provider + " with the published secret " + m.Signed.Secret + "."
+	return "Signed for " + m.Signed.Provider + " with the published secret " + m.Signed.Secret + "."
 }
 
 // SharedModel is what a stranger sees.
