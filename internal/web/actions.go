@@ -248,7 +248,7 @@ func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, 
 	if err != nil {
 		faults := faultsOf(err)
 		if len(faults) == 1 && faults[0].Field == "query" {
-			m.Form.Faults = []actions.Fault{{Field: "q", Label: "Query", Text: "The query can not be read " + faults[0].Message + "."}}
+			m.Form.Faults = []actions.Fault{{Field: "q", Label: "Query", Text: "The query cannot be read " + faults[0].Message + "."}}
 			return a.renderAction(w, r, http.StatusUnprocessableEntity, v, e, m)
 		}
 		return a.refuseAction(w, r, v, e, m, err)

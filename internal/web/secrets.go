@@ -127,7 +127,7 @@ func retypeSecret(d action.SecretDraft, faults []hookglass.FieldError) []hookgla
 	if d.Value == nil || slices.ContainsFunc(faults, func(f hookglass.FieldError) bool { return f.Field == field }) {
 		return faults
 	}
-	return append(slices.Clip(faults), hookglass.FieldError{Field: field, Message: "is not shown again and has to be typed anew"})
+	return append(slices.Clip(faults), hookglass.FieldError{Field: field, Message: "is not shown again; enter it once more"})
 }
 
 func (a *app) deleteSecret(w http.ResponseWriter, r *http.Request) error {
@@ -138,7 +138,7 @@ func (a *app) deleteSecret(w http.ResponseWriter, r *http.Request) error {
 	err = a.Actions.DeleteSecret(r.Context(), v.who, workspace, r.PathValue("secret"))
 	if hookglass.Is(err, hookglass.CodeSecretInUse) {
 		return a.renderSecrets(w, r, http.StatusConflict, v, secrets.Model{
-			Problem: "The secret is in use: the steps that name it are listed with it. Change or delete them first.",
+			Problem: "The secret is in use by the steps listed below. Change or delete them first.",
 		})
 	}
 	return a.secretSet(w, r, v, secrets.Model{}, err, "deleted")

@@ -159,8 +159,8 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	w := newWorkshop(t)
 	event := w.hook(sent{target: "/orders", body: `{"id":7}`})
 	b, base := w.signedIn(), w.below("/cases")
-	b.want(200, "GET", base, nil).holds(t, "No replay cases yet.", string(event))
-	b.want(200, "GET", base+"/new?event="+string(event), nil).holds(t, "POST /orders", "There is no answer to try them on yet")
+	b.want(200, "GET", base, nil).holds(t, "No replay cases yet. Create one below from a captured request.", string(event))
+	b.want(200, "GET", base+"/new?event="+string(event), nil).holds(t, "POST /orders", "No response to check against yet")
 	b.want(303, "GET", base+"/new", nil)
 
 	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "What is asserted must hold at least one of status and JSON that the answer must contain.")
@@ -173,7 +173,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	one := b.want(303, "POST", base, caseForm(event)).Header.Get("Location")
 	one, _, _ = strings.Cut(one, "?")
 	page := b.want(200, "GET", one, nil)
-	page.holds(t, "Orders are taken", "It was not run yet.", `value="https://shop.example.com/hooks"`)
+	page.holds(t, "Orders are taken", "No runs yet.", `value="https://shop.example.com/hooks"`)
 
 	key := url.Values{"key": {page.found(t, `name="key" value="([^"]+)"`)}}
 	ran := b.want(303, "POST", one+"/run", key).Header.Get("Location")
@@ -198,7 +198,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(409, "POST", one, caseForm(event, "lock_version", "7", "name", "Mine")).holds(t, "Somebody else changed this case", `value="Mine"`, `name="lock_version" value="1"`)
 	b.want(303, "POST", one, caseForm(event, "lock_version", "1", "name", "Orders, still", "target", "tunnel"))
 	b.want(200, "GET", one+"?done=saved", nil).holds(t, "Saved.", "Orders, still", `value="tunnel" checked`)
-	b.want(409, "POST", one+"/run", url.Values{"key": {"another"}}).holds(t, "was changed since this Run was shown")
+	b.want(409, "POST", one+"/run", url.Values{"key": {"another"}}).holds(t, "changed after the page was loaded")
 	b.want(200, "GET", base+"/rows", nil).holds(t, "Orders, still", "assertion failed", "the connected machine (tunnel)")
 
 	eve := w.stranger()
@@ -373,17 +373,17 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 
-	b.want(200, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {""}, "limit": {"25"}}).holds(t, "2 requests: as saved it matches 1, as typed 2.", "1 difference", "(none)")
-	b.want(422, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {`"`}}).holds(t, "The query can not be read")
+	b.want(200, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {""}, "limit": {"25"}}).holds(t, "2 requests: the saved action matches 1, with your changes 2.", "1 difference", "(none)")
+	b.want(422, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {`"`}}).holds(t, "The query cannot be read")
 	ran := b.want(303, "POST", one+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location")
 	b.want(200, "GET", ran, nil).holds(t, "queued", `data-every="700"`)
 	w.execute(ran)
-	b.want(200, "GET", ran, nil).holds(t, "completed", "rerun", "not matched", "Mark", "What it did")
+	b.want(200, "GET", ran, nil).holds(t, "completed", "rerun", "not matched", "Mark", "<summary>Details</summary>")
 	b.want(200, "GET", base+"/runs", nil).holds(t, "Mark pushes", "completed")
 	run, part, _ := strings.Cut(ran[strings.Index(ran, "run=")+len("run="):], "#")
 	b.want(200, "GET", ran, nil).holds(t, `id="`+part+`"`, "?run="+run+"#"+part) // they stand far down
 	again := b.want(303, "POST", one+"/rerun", url.Values{"run": {run}}).Header.Get("Location")
-	b.want(200, "GET", again, nil).holds(t, "repeats an earlier run")
+	b.want(200, "GET", again, nil).holds(t, "rerun of an earlier run")
 
 	b.want(303, "POST", one+"/enable", url.Values{"enabled": {"false"}})
 	b.want(200, "GET", base, nil).holds(t, "disabled", "Enable Mark pushes")
@@ -486,7 +486,7 @@ func TestTheBuilderIsAlive(t *testing.T) {
 	set("steps[0].config.body", "{{ request.body }}")
 	eval[any](c, `(() => { const f = document.querySelector("#builder [name=event]"); f.selectedIndex = 1; f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
 	c.until(`document.querySelector("#tried .badge.good")?.textContent === "would run"`)
-	c.until(`document.querySelector("#tried").textContent.includes("{{secrets.CRM}}") && document.querySelector("#tried").textContent.includes("Blotted out here") && !document.querySelector("#tried").textContent.includes("hunter2")`)
+	c.until(`document.querySelector("#tried").textContent.includes("{{secrets.CRM}}") && document.querySelector("#tried").textContent.includes("Redacted:") && !document.querySelector("#tried").textContent.includes("hunter2")`)
 	c.click(".builder-end .primary")
 	c.until(`document.querySelector(".saved")?.textContent.includes("Created.")`)
 	c.silent()
@@ -505,7 +505,7 @@ func TestSecretsAreSetReplacedAndDeletedAndNeverShown(t *testing.T) {
 	b.want(422, "POST", "/secrets", form("EMPTY", "")).holds(t, "The value must have 1 to 16,384 bytes")
 	b.want(303, "POST", "/secrets", form("BILLING_KEY", "swordfish"))
 	page = b.want(200, "GET", "/secrets", nil)
-	page.holds(t, "BILLING_KEY", "never used", "&lt;b&gt;token")
+	page.holds(t, "BILLING_KEY", "Never used", "&lt;b&gt;token")
 	page.lacks(t, "swordfish")
 	b.want(422, "POST", "/secrets", form("BILLING_KEY", "again")).lacks(t, "again<")
 	one := page.found(t, `action="(/secrets/\d+/asec_[^/"]+)"`)
@@ -554,7 +554,7 @@ func (w *workshop) update(do func(*store.Tx) error) {
 func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 	w := newWorkshop(t)
 	b, base := w.signedIn(), w.below("/tunnel")
-	b.want(200, "GET", base, nil).holds(t, "No machine is connected", "No outages.", "hookglass listen 3000 -e "+string(w.endpoint.ID), "hookglass login --server "+w.url, "The endpoint, at once.")
+	b.want(200, "GET", base, nil).holds(t, "No machine is connected", "No gaps.", "hookglass listen 3000 -e "+string(w.endpoint.ID), "hookglass login --server "+w.url, "the endpoint's own response immediately")
 	lost := w.connected()
 	b.want(200, "GET", base+"/state", nil).holds(t, "1 machine connected", "laptop&lt;b&gt;", "http://localhost:3000", "reports deliveries, takes replays", "linux/arm64")
 	lost()
@@ -568,7 +568,7 @@ func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
 	page = b.want(200, "GET", base+"?checked", nil)
 	page.holds(t, "counted again", "partial")
-	page.lacks(t, "the client said")
+	page.lacks(t, "client reported")
 	if _, err := w.tunnels.Recover(t.Context(), w.who, gap, tunnel.Recovery{Outcome: "interrupted"}); err != nil {
 		t.Fatal(err)
 	}

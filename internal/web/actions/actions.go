@@ -117,9 +117,9 @@ func (r Runs) name(id string) string {
 }
 
 var means = map[string]string{
-	"forward": "Sends the request on as it came.", "http_request": "Sends a request of your own, filled in from templates. It may have effects elsewhere.",
-	"transform": "Makes a value that later steps use.", "notify": "Tells a notification channel.", "tag": "Marks the request.",
-	"ignore": "Hides the request from the list and from figures.",
+	"forward": "Sends the request on as it came in.", "http_request": "Sends a request of your own, built from templates.",
+	"transform": "Builds a value for later steps.", "notify": "Sends a message to a channel.", "tag": "Adds a tag to the request.",
+	"ignore": "Hides the request from the list and the metrics.",
 }
 
 var fieldTitles = map[string]string{
@@ -132,13 +132,13 @@ func operator(o string) string { return strings.ReplaceAll(o, "_", " ") }
 // summary is an action's conditions in a line.
 func summary(a hookglass.Action) string {
 	if len(a.Conditions) == 0 {
-		return "every request"
+		return "Runs on every request"
 	}
 	parts := make([]string, len(a.Conditions))
 	for i, c := range a.Conditions {
 		parts[i] = strings.TrimSpace(fieldTitles[c.Field] + " " + operator(c.Operator) + " " + c.Value)
 	}
-	short, cut := show.Cut(show.Line(strings.Join(parts, " and ")), 160)
+	short, cut := show.Cut(show.Line("Runs when "+strings.Join(parts, " and ")), 170)
 	if cut {
 		short += "…"
 	}
@@ -233,12 +233,12 @@ func matched(b *action.Backtest) (n, other int) {
 // verdict summarises a back-test in a sentence.
 func verdict(b *action.Backtest) string {
 	n, other := matched(b)
-	text := fmt.Sprintf("%s: as saved it matches %d", show.Plural(int64(len(b.Events)), "request"), n)
+	text := fmt.Sprintf("%s: the saved action matches %d", show.Plural(int64(len(b.Events)), "request"), n)
 	if compared(b) {
-		text += fmt.Sprintf(", as typed %d", other)
+		text += fmt.Sprintf(", with your changes %d", other)
 	}
 	if !b.Complete {
-		text += ". The time for it ended before all were tried"
+		text += ". Time ran out before all requests were tried"
 	}
 	return text + "."
 }

@@ -65,7 +65,7 @@ async function edit(button) {
   button.setAttribute("aria-busy", "true");
   const data = new URLSearchParams(new FormData(form(), button));
   const answer = await fetch(form().action, { method: "POST", body: data });
-  if (answer.status === 401) throw new Error("You are signed out: sign in in another window, then go on here.");
+  if (answer.status === 401) throw new Error("You are signed out. Sign in again in another tab, then continue here.");
   const page = parse(await answer.text());
   const next = page.getElementById("builder");
   if (!next) throw new Error(page.querySelector("[data-problem]")?.textContent);
@@ -95,7 +95,7 @@ function begin() {
       await edit(button);
     } catch (e) {
       button.removeAttribute("aria-busy");
-      tell(e instanceof TypeError ? "The server could not be reached. Try again." : `That did not work. ${e.message}`);
+      tell(e instanceof TypeError ? "The server could not be reached. Try again." : `Something went wrong. ${e.message}`);
     }
   });
 }

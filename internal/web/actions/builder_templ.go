@@ -50,7 +50,7 @@ func Page(m Model) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page\"><header class=\"page-head\"><a class=\"crumb\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"page wide\"><header class=\"page-head\"><a class=\"crumb\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -126,7 +126,7 @@ func Page(m Model) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\" class=\"columns note\"><label class=\"field\"><span>Run it on a request <span class=\"small\">whatever its conditions say; as it is saved</span></span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\" class=\"columns note\"><label class=\"field\"><span>Run on a request <span class=\"small\">uses the saved action and skips its conditions</span></span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -490,7 +490,7 @@ func builder(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "\" autocomplete=\"off\"><section class=\"card stack\" aria-label=\"The action\"><div class=\"columns\"><label class=\"field\"><span>Name</span> <input value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "\" autocomplete=\"off\"><section class=\"card stack\" aria-label=\"Action\"><div class=\"columns\"><label class=\"field\"><span>Name</span> <input value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -531,7 +531,7 @@ func builder(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = option("continue", "continue with the next", m.Form.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = option("continue", "continue with the next step", m.Form.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -562,12 +562,12 @@ func builder(m Model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(m.Form.Conditions) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "None: it runs on every request.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "No conditions: the action runs on every request.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "It runs when all of them match.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "The action runs when all conditions match.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -605,7 +605,7 @@ func builder(m Model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(m.Form.Steps) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<p class=\"small\">What the action does, one after another. Add the first step.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<p class=\"small\">Steps run one after another. Add the first one.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -616,7 +616,7 @@ func builder(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<div class=\"columns add-step\"><label class=\"field\"><span>Another step</span> <select name=\"add_step\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<div class=\"columns add-step\"><label class=\"field\"><span>New step</span> <select name=\"add_step\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -698,12 +698,12 @@ func builder(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</datalist></section><section class=\"card stack\" aria-labelledby=\"try-title\"><h2 id=\"try-title\">Preview</h2><p class=\"small\">What it would do. Nothing is sent, and secrets are not shown.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</datalist></section><section class=\"card stack\" aria-labelledby=\"try-title\"><h2 id=\"try-title\">Preview</h2><p class=\"small\">Shows what the action would do with a request. Nothing is sent, and secrets are not shown.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(m.Recent) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<div class=\"columns\"><label class=\"field\"><span>On the request</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<div class=\"columns\"><label class=\"field\"><span>Request</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -716,7 +716,7 @@ func builder(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<p class=\"empty\">This endpoint has caught no request yet.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, "<p class=\"empty\">No requests yet. Send one to this endpoint to preview the action.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -730,7 +730,7 @@ func builder(m Model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Action == nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<button type=\"submit\" name=\"do\" value=\"save\" class=\"primary\">Create</button> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<button type=\"submit\" name=\"do\" value=\"save\" class=\"primary\">Create action</button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1240,7 +1240,7 @@ func step(m Model, i int, s Step) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, "</label> <label class=\"field\"><span>Reference key <span class=\"small\">for later steps</span></span> <input value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, "</label> <label class=\"field\"><span>Reference key <span class=\"small\">how later steps refer to it</span></span> <input value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1253,7 +1253,7 @@ func step(m Model, i int, s Step) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "\" maxlength=\"64\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"made of the name\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "\" maxlength=\"64\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"derived from the name\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1288,12 +1288,12 @@ func step(m Model, i int, s Step) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if s.Type == "notify" {
-			templ_7745c5c3_Err = option("", "continue (as notifications do)", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("", "continue (default for notify)", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = option("", "as the action", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("", "same as the action", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1977,7 +1977,7 @@ func config(m Model, i int, s Step) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = area(m.Form, i, s, "headers", "Headers", "one in a line", "Authorization: Bearer {{ secrets.CRM_TOKEN }}", "2").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = area(m.Form, i, s, "headers", "Headers", "one per line", "Authorization: Bearer {{ secrets.CRM_TOKEN }}", "2").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2006,7 +2006,7 @@ func config(m Model, i int, s Step) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 176, "><option value=\"\">choose…</option> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 176, "><option value=\"\">Choose…</option> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2092,7 +2092,7 @@ func config(m Model, i int, s Step) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 185, " (gone)</option>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 185, " (deleted)</option>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2110,7 +2110,7 @@ func config(m Model, i int, s Step) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(m.Channels) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 188, "<p class=\"small\">There is no channel yet. <a href=\"/channels\">Create one</a> first.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 188, "<p class=\"small\">No channels yet. <a href=\"/channels\">Create a channel</a> first.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2262,7 +2262,7 @@ func config(m Model, i int, s Step) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 205, "<div class=\"columns\"><label class=\"field\"><span>Another operation</span> <select name=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 205, "<div class=\"columns\"><label class=\"field\"><span>New operation</span> <select name=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2347,7 +2347,7 @@ func config(m Model, i int, s Step) templ.Component {
 }
 
 var operationMeans = map[string]string{
-	"select": "go on with a part of the value", "set": "write a value", "remove": "take something away", "rename": "move something", "pick": "make an object of named parts", "wrap": "put the value under a key",
+	"select": "keep one part of the value", "set": "write a value", "remove": "delete a value", "rename": "move a value", "pick": "build an object from named parts", "wrap": "put the value under a key",
 }
 
 func hint(secrets []string) templ.Component {
@@ -2529,7 +2529,7 @@ func operation(f Form, i, j int, o Operation) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 225, " <label class=\"field\"><span>To a</span> <select name=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 225, " <label class=\"field\"><span>Value type</span> <select name=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2550,7 +2550,7 @@ func operation(f Form, i, j int, o Operation) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = option("from", "pointer into the context", o.Kind).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("from", "JSON Pointer into the context", o.Kind).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2623,7 +2623,7 @@ func operation(f Form, i, j int, o Operation) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case "pick":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 233, "<label class=\"field\"><span>Fields <span class=\"small\">name: /path, one in a line</span></span> <textarea rows=\"3\" spellcheck=\"false\" autocapitalize=\"off\" placeholder=\"id: /body/data/id\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 233, "<label class=\"field\"><span>Fields <span class=\"small\">name: /path, one per line</span></span> <textarea rows=\"3\" spellcheck=\"false\" autocapitalize=\"off\" placeholder=\"id: /body/data/id\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -79,7 +79,7 @@ func Result(t Tried) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(show.Plural(int64(len(t.Faults)), "thing"))
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(show.Plural(int64(len(t.Faults)), "field"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 17, Col: 64}
 			}
@@ -87,7 +87,7 @@ func Result(t Tried) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, " to fill in or mend before it can be saved:</p><ul class=\"faults\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, " to complete before you can save:</p><ul class=\"faults\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -213,12 +213,12 @@ func preview(p action.PreviewResult) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Trigger.Matched {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<span class=\"badge good\" data-say=\"It would run\">would run</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<span class=\"badge good\" data-say=\"The action would run\">would run</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"badge warn\" data-say=\"It would not run: the conditions do not match\">would not run</span> <span class=\"small\">The conditions do not match; this is what the steps would do if they did.</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"badge warn\" data-say=\"The action would not run: the conditions do not match\">would not run</span> <span class=\"small\">The conditions do not match. This is what the steps would do otherwise.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -396,14 +396,14 @@ func preview(p action.PreviewResult) templ.Component {
 				}
 			}
 			if s.Rendered != nil {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<pre class=\"block\" tabindex=\"0\" aria-label=\"What it would do\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<pre class=\"block\" tabindex=\"0\" aria-label=\"Result\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 string
 				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(pretty(s.Rendered))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 69, Col: 87}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 69, Col: 77}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {
@@ -415,13 +415,13 @@ func preview(p action.PreviewResult) templ.Component {
 				}
 			}
 			if s.Truncated {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p class=\"small\">It is larger than what is shown.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p class=\"small\">The output is longer than shown.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			if hidden := sensitiveOf(p, s.ReferenceKey); len(hidden) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"small\">Blotted out here: ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"small\">Redacted: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -499,7 +499,7 @@ func backtest(m Model) templ.Component {
 			templ_7745c5c3_Var23 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<section class=\"card stack\" aria-labelledby=\"backtest-title\" id=\"backtest\"><h2 id=\"backtest-title\">Back-test</h2><p class=\"small\">What it would have done with the last requests, as it is saved and as it is typed above. Nothing is sent.</p><div class=\"columns\"><label class=\"field\"><span>Query <span class=\"small\">empty: all requests</span></span> <input name=\"q\" form=\"builder\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<section class=\"card stack\" aria-labelledby=\"backtest-title\" id=\"backtest\"><h2 id=\"backtest-title\">Back-test</h2><p class=\"small\">Shows what the action would have done with recent requests, as saved and with your changes above. Nothing is sent.</p><div class=\"columns\"><label class=\"field\"><span>Query <span class=\"small\">leave empty for all requests</span></span> <input name=\"q\" form=\"builder\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -520,7 +520,7 @@ func backtest(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "></label> <label class=\"field narrow-field\"><span>Requests at most</span> <select name=\"limit\" form=\"builder\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "></label> <label class=\"field narrow-field\"><span>Maximum requests</span> <select name=\"limit\" form=\"builder\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -589,7 +589,7 @@ func matrix(m Model, b *action.Backtest) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(b.Events) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "<p class=\"empty\" role=\"status\">No requests have these properties.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "<p class=\"empty\" role=\"status\">No requests match this query.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -612,7 +612,7 @@ func matrix(m Model, b *action.Backtest) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if compared(b) {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<th scope=\"col\">As typed</th><th scope=\"col\">Differences</th>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<th scope=\"col\">With changes</th><th scope=\"col\">Differences</th>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -771,7 +771,7 @@ func matrix(m Model, b *action.Backtest) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					} else if e.Stored.Trigger.Matched != e.Submitted.Trigger.Matched {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "matches otherwise")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "match differs")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -66,7 +66,7 @@ func (m Model) listen() string { return "hookglass listen 3000 -e " + m.ref() }
 func (m Model) login() string { return "hookglass login --server " + m.Server }
 
 func who(c hookglass.TunnelConnection) string {
-	name := cmp.Or(c.Hostname, c.Session.Client.Hostname, c.Session.Client.Name, "a machine without a name")
+	name := cmp.Or(c.Hostname, c.Session.Client.Hostname, c.Session.Client.Name, "unnamed machine")
 	return show.Line(name)
 }
 
@@ -99,13 +99,13 @@ func tone(s hookglass.GapState) string {
 func meaning(g hookglass.Gap) string {
 	switch g.State {
 	case hookglass.GapOpen:
-		return "No machine is connected. What arrives is kept and waits."
+		return "No machine is connected. Requests are kept until one reconnects."
 	case hookglass.GapReconnected:
-		return "A machine is back, and has not yet said what it caught up on."
+		return "A machine is back and has not reported its recovery yet."
 	case hookglass.GapPartial:
-		return "Some of its requests are still undelivered."
+		return "Some requests are still undelivered."
 	}
-	return "All of its requests were delivered."
+	return "All requests were delivered."
 }
 
 // lasted is how long an outage took.
