@@ -87,7 +87,7 @@ func (a *app) feedOf(r *http.Request, v visitor, filter activity.Filter, endpoin
 	}
 	kind := hookglass.ActivityType(filter.Type)
 	if kind != "" && !slices.Contains(hookglass.Subscribable, kind) {
-		return f, hookglass.Invalid("type", "must be one of those that are offered")
+		return f, hookglass.Invalid("type", "must be one of the listed types")
 	}
 	f.Self = "/activity/feed?" + url.Values{"since": {filter.Since}, "limit": {filter.Limit}, "type": {filter.Type}}.Encode()
 	for _, e := range endpoints {

@@ -109,7 +109,7 @@ func retype(r *http.Request, faults []hookglass.FieldError) []hookglass.FieldErr
 		field := "notification_channel.config." + name
 		told := slices.ContainsFunc(faults, func(f hookglass.FieldError) bool { return f.Field == field })
 		if !told && strings.TrimSpace(r.PostFormValue(name)) != "" {
-			faults = append(slices.Clip(faults), hookglass.FieldError{Field: field, Message: "is not shown again and has to be typed anew"})
+			faults = append(slices.Clip(faults), hookglass.FieldError{Field: field, Message: "is not shown again; enter it once more"})
 		}
 	}
 	return faults

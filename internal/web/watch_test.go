@@ -168,7 +168,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(200, "GET", "/channels", nil).holds(t, "No channels yet.", "This installation has no mail relay")
 	b.want(303, "POST", "/channels", url.Values{"name": {"On call"}, "kind": {"slack"}, "webhook_url": {"https://hooks.slack.com/services/T0/B0/swordfish"}})
 	page := b.want(200, "GET", "/channels", nil)
-	page.holds(t, "On call", "Slack", "hooks.slack.com", "active", "nothing delivered yet")
+	page.holds(t, "On call", "Slack", "hooks.slack.com", "active", "Nothing delivered yet")
 	page.lacks(t, "swordfish")
 	path := page.found(t, `href="(/channels/chan_[^"]+)"`)
 
@@ -197,7 +197,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:secret-token"}, "chat_id": {"no chat"}}).lacks(t, "secret-token")
 	b.want(422, "POST", "/channels", url.Values{"name": {"Bot"}, "kind": {"telegram"}, "bot_token": {"1:a"}, "chat_id": {"no chat"}}).holds(t, "The chat must be a number or @name.", `value="no chat"`)
 	again := b.want(422, "POST", "/channels", url.Values{"name": {"Hook"}, "kind": {"webhook"}, "url": {"nowhere"}, "secret": {"whsec_c3dvcmRmaXNoc3dvcmRmaXNoc3dvcmRmaXNo"}})
-	again.holds(t, `value="nowhere"`, "The secret is not shown again and has to be typed anew.")
+	again.holds(t, `value="nowhere"`, "The secret is not shown again; enter it once more.")
 	again.lacks(t, "whsec_c3dvcmRmaXNoc3dvcmRmaXNoc3dvcmRmaXNo")
 	b.want(422, "POST", "/channels", url.Values{"name": {"Mail"}, "kind": {"email"}, "to": {"ada@example.com\r\nnobody"}}).holds(t, "is not a mail address", "nobody</textarea>")
 	b.want(422, "POST", "/channels", url.Values{"name": {"x"}, "kind": {"pigeon"}}).holds(t, "The kind must be slack")
@@ -221,7 +221,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	eve.want(404, "POST", path, url.Values{"name": {"x"}})
 	eve.want(404, "POST", path+"/test", url.Values{})
 	eve.want(404, "POST", path+"/delete", url.Values{})
-	b.want(200, "POST", path+"/delete", url.Values{}).holds(t, "Deleted. Steps of actions name the channel",
+	b.want(200, "POST", path+"/delete", url.Values{}).holds(t, "The channel was deleted. These action steps still use it",
 		`href="/endpoints/`+string(w.endpoint.ID)+"/actions/"+byName.ID+`"`, "Ping &lt;b&gt;them&lt;/b&gt;")
 	b.want(404, "GET", path, nil)
 	b.want(303, "POST", hook+"/delete", url.Values{})
@@ -231,7 +231,7 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	w := newWatched(t)
 	b := w.signedIn()
 	base := "/endpoints/" + string(w.endpoint.ID) + "/alerts"
-	b.want(200, "GET", base, nil).holds(t, "No alerts yet.", "create a channel")
+	b.want(200, "GET", base, nil).holds(t, "No alerts yet.", "Create a channel")
 	b.want(303, "POST", "/channels", url.Values{"name": {"On call"}, "kind": {"slack"}, "webhook_url": {"https://hooks.slack.com/services/T0/B0/x"}})
 	channel := b.want(200, "GET", base, nil).found(t, `name="channels" value="([^"]+)"`)
 
@@ -257,7 +257,7 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	list := b.want(200, "GET", base, nil)
 	list.holds(t, "tells On call", `<span class="badge">Slack</span>`)
 	path := list.found(t, `(?s)href="(`+base+`/alrt_[^"]+)" id="[^"]+"><strong>Watch keyword_match`)
-	b.want(200, "GET", path, nil).holds(t, "It was never triggered.", `value="refund"`, `checked`)
+	b.want(200, "GET", path, nil).holds(t, "Never triggered.", `value="refund"`, `checked`)
 	event := w.hook(json(`{"order":"refund"}`))
 	w.judged()
 	b.want(200, "GET", base+"/rows", nil).holds(t, "triggered", "Triggered: Watch keyword_match")
@@ -317,7 +317,7 @@ func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
 		seen := b.want(200, "GET", form.page, nil).found(t, pattern)
 		b.want(303, "POST", form.address, typed("21", seen))
 		refused := b.want(409, "POST", form.address, typed("22", seen))
-		refused.holds(t, "changed in the meantime", `value="22"`)
+		refused.holds(t, "changed while you were editing", `value="22"`)
 		b.want(200, "GET", form.page, nil).holds(t, `value="21"`)
 		b.want(303, "POST", form.address, typed("22", refused.found(t, pattern)))
 		b.want(200, "GET", form.page, nil).holds(t, `value="22"`)
@@ -325,28 +325,28 @@ func TestWhatWasChangedMeanwhileIsNotPutBackByAnotherForm(t *testing.T) {
 	}
 	seen := b.want(200, "GET", channel, nil).found(t, `name="seen" value="([^"]+)"`)
 	b.want(303, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"2"}})
-	b.want(409, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"3"}, "bot_token": {"2:b"}, "seen": {seen}}).holds(t, "has to be typed anew")
+	b.want(409, "POST", channel, url.Values{"name": {"Ops"}, "enabled": {"true"}, "chat_id": {"3"}, "bot_token": {"2:b"}, "seen": {seen}}).holds(t, "enter it once more")
 
 	seen = b.want(200, "GET", "/secrets", nil).found(t, `name="seen" value="([^"]+)"`)
 	b.want(303, "POST", secret, url.Values{"description": {"23"}, "secret_value": {"new"}}) // the value alone is a change as well
 	refused := b.want(409, "POST", secret, url.Values{"description": {"23"}, "secret_value": {"newer"}, "seen": {seen}})
-	refused.holds(t, "changed in the meantime", "has to be typed anew")
+	refused.holds(t, "changed while you were editing", "enter it once more")
 	refused.lacks(t, "newer")
-	b.want(422, "POST", secret, url.Values{"description": {strings.Repeat("x", 501)}, "secret_value": {"newest"}}).holds(t, "has to be typed anew")
+	b.want(422, "POST", secret, url.Values{"description": {strings.Repeat("x", 501)}, "secret_value": {"newest"}}).holds(t, "enter it once more")
 }
 
 func TestFiguresOfAnEndpointAreTables(t *testing.T) {
 	w := newWatched(t)
 	b := w.signedIn()
 	base := "/endpoints/" + string(w.endpoint.ID) + "/metrics"
-	b.want(200, "GET", base, nil).holds(t, "Last 24 hours", "None in this window.", "No run ended in this window.")
+	b.want(200, "GET", base, nil).holds(t, "Last 24 hours", "No data in this window.", "No runs ended in this window.")
 	w.traffic()
 	page := b.want(200, "GET", base+"?window=1h", nil)
 	page.holds(t, "GitHub", "✓ verified", "✗ failed", "push", `role="img"`, "Requests by time as a table", "4 in all, 0 of them ignored", "50 ms", "95.0%", `<th scope="row">Notify</th>`, "<dt>Completed</dt>", "By status", "By signature")
 	// A mail has neither a status nor a signature.
 	inbox := w.create("inbox", hookglass.KindEmail)
 	b.want(200, "GET", "/endpoints/"+string(inbox.ID)+"/metrics", nil).lacks(t, "By status", "By signature", "Signature failed")
-	b.want(200, "GET", "/endpoints/"+string(inbox.ID), nil).lacks(t, "the signature checked", `class="head-actions"`)
+	b.want(200, "GET", "/endpoints/"+string(inbox.ID), nil).lacks(t, "the signature check", `class="head-actions"`)
 	b.want(200, "GET", base+"/figures?window=7d", nil).holds(t, `data-fresh="`+base+`/figures?window=7d"`)
 	b.want(422, "GET", base+"?window=91d", nil).holds(t, "The window may be 90d at most.")
 	b.want(422, "GET", base+"?window=%3Cb%3E", nil).holds(t, "&lt;b&gt;")
@@ -384,7 +384,7 @@ func (w *watched) traffic() {
 func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
-	b.want(200, "GET", "/activity", nil).holds(t, "Nothing happened in this time.")
+	b.want(200, "GET", "/activity", nil).holds(t, "No activity in this period.")
 	event := s.hook(sent{target: "/<b>orders"})
 	old := s.hook(sent{target: "/old", ago: 2 * time.Hour})
 	page := b.want(200, "GET", "/activity", nil)
@@ -393,7 +393,7 @@ func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	b.want(200, "GET", "/activity", nil).lacks(t, strings.Repeat("a", 250)) // one request does not fill the page
 	b.want(200, "GET", "/activity?since=1h", nil).lacks(t, string(old))
 	b.want(200, "GET", "/activity?limit=1", nil).holds(t, "These are the newest 1")
-	b.want(200, "GET", "/activity?type=email.received", nil).holds(t, "Nothing happened")
+	b.want(200, "GET", "/activity?type=email.received", nil).holds(t, "No activity")
 	b.want(200, "GET", "/activity?since="+url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339)), nil).lacks(t, string(old))
 	for _, bad := range []string{"since=yesterday", "limit=0", "limit=201", "limit=many", "type=x"} {
 		b.want(422, "GET", "/activity?"+bad, nil).holds(t, `role="alert"`)

@@ -141,19 +141,19 @@ func entitlements(a hookglass.Account) [][2]string {
 	count := func(n int) string {
 		switch n {
 		case -1:
-			return "without limit"
+			return "unlimited"
 		case 0:
 			return "none"
 		}
 		return itoa(n)
 	}
 	return [][2]string{
-		{"Actions of an endpoint", count(e.ActionsPerEndpoint())},
-		{"Steps of an action", count(e.StepsPerAction())},
+		{"Actions per endpoint", count(e.ActionsPerEndpoint())},
+		{"Steps per action", count(e.StepsPerAction())},
 		{"Forwarding", may(e.MayForward())},
 		{"Transform steps", may(e.MayTransform())},
 		{"HTTP Request steps", may(e.MayRequestHTTP())},
 		{"Action secrets", may(e.MayUseSecrets())},
-		{"Replay with regenerated ids or new signatures", may(e.MayRegenerateOrResign())},
+		{"Replays with new ids or signatures", may(e.MayRegenerateOrResign())},
 	}
 }

@@ -47,7 +47,7 @@ var (
 	Since  = []Choice{{"24h", "Last 24 hours"}, {"1h", "Last hour"}, {"7d", "Last 7 days"}, {"30d", "Last 30 days"}}
 	Limits = []Choice{{"50", "50"}, {"25", "25"}, {"100", "100"}, {"200", "200"}}
 	Types  = []Choice{
-		{"", "Everything"}, {string(hookglass.ActivityWebhookReceived), "Webhook received"}, {string(hookglass.ActivityEmailReceived), "Email received"},
+		{"", "All types"}, {string(hookglass.ActivityWebhookReceived), "Webhook received"}, {string(hookglass.ActivityEmailReceived), "Email received"},
 		{string(hookglass.ActivityForwardingFailed), "Forwarding failed"}, {string(hookglass.ActivityAlertTriggered), "Alert triggered"},
 	}
 )
@@ -100,7 +100,7 @@ func tells(a hookglass.Activity) string {
 		}
 		return show.Line(subject)
 	case hookglass.ActivityForwardingFailed:
-		why := "it answered " + text("status_code")
+		why := "it responded " + text("status_code")
 		if e, ok := a.Data["error"].(map[string]any); ok {
 			why = words(e["message"])
 		}
@@ -160,7 +160,7 @@ func mark(a hookglass.Activity) string {
 // say returns what is announced on a change: the newest line.
 func (f Feed) say() string {
 	if len(f.Lines) == 0 {
-		return "Nothing happened"
+		return "No activity"
 	}
 	newest := f.Lines[0]
 	what, _ := title(newest.Type)

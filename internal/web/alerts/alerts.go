@@ -144,8 +144,8 @@ func (f Form) fault(field string) string {
 }
 
 var words = map[string]string{
-	"name": "The name", "kind": "The kind", "window_minutes": "The window", "threshold": "The number", "keyword": "The keyword", "field": "The place", "factor": "The factor",
-	"min_count": "The least number", "event_type": "The event type", "channel_ids": "A channel", "alert": "The alert",
+	"name": "The name", "kind": "The kind", "window_minutes": "The window", "threshold": "The number of failed deliveries", "keyword": "The keyword", "field": "The location", "factor": "The factor",
+	"min_count": "The minimum", "event_type": "The event type", "channel_ids": "A channel", "alert": "The alert",
 }
 
 func (f Form) tells(channel string) bool { return slices.Contains(f.ChannelIDs, channel) }
@@ -172,21 +172,21 @@ func Watches(a hookglass.Alert) string {
 	case hookglass.AlertMissingWebhook:
 		return "Nothing arrives for " + show.Plural(c.WindowMinutes, "minute") + "."
 	case hookglass.AlertErrorResponse:
-		return deliveries(c.Threshold) + " or more within " + show.Plural(c.WindowMinutes, "minute") + " fail or are answered with 400 or more."
+		return show.Count(c.Threshold) + " or more deliveries fail or get a status of 400 or above within " + show.Plural(c.WindowMinutes, "minute") + "."
 	case hookglass.AlertKeywordMatch:
 		where := "anywhere"
 		if c.Field != hookglass.KeywordAny {
 			where = "in " + c.Field
 		}
-		return fmt.Sprintf("%q is found %s.", show.Line(c.Keyword), show.Line(where))
+		return fmt.Sprintf("%q appears %s.", show.Line(c.Keyword), show.Line(where))
 	case hookglass.AlertSchemaDrift:
 		of := "any event type"
 		if c.EventType != "" {
 			of = show.Line(c.EventType)
 		}
-		return "Bodies of " + of + " depart from the schema that was accepted."
+		return "Bodies of " + of + " differ from the accepted schema."
 	}
-	return fmt.Sprintf("%s arrive within %s, and more than %s times the average before.",
+	return fmt.Sprintf("At least %s arrive within %s, and more than %s times the average before.",
 		show.Plural(c.MinCount, "request"), show.Plural(c.WindowMinutes, "minute"), strconv.FormatFloat(c.Factor, 'f', -1, 64))
 }
 
@@ -243,14 +243,7 @@ func (l List) say() string {
 		}
 	}
 	if len(names) == 0 {
-		return "No alert is triggered"
+		return "No alerts are triggered"
 	}
 	return "Triggered: " + show.Line(strings.Join(names, ", "))
-}
-
-func deliveries(n int64) string {
-	if n == 1 {
-		return "1 delivery"
-	}
-	return show.Count(n) + " deliveries"
 }

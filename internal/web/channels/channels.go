@@ -94,7 +94,7 @@ func (f Form) fault(field string) string {
 }
 
 var words = map[string]string{
-	"name": "The name", "kind": "The kind", "webhook_url": "The webhook URL", "bot_token": "The bot token", "chat_id": "The chat", "to": "What was typed",
+	"name": "The name", "kind": "The kind", "webhook_url": "The webhook URL", "bot_token": "The bot token", "chat_id": "The chat", "to": "The list of addresses",
 	"url": "The URL", "secret": "The secret", "events": "The activity", "workspace_id": "The workspace",
 }
 
@@ -153,9 +153,9 @@ func why(c hookglass.Channel) string {
 	case "":
 		return ""
 	case hookglass.DisabledGone:
-		return "Disabled: it answered 410 Gone. Enable it to try again."
+		return "Disabled because it responded 410 Gone. Enable it to try again."
 	}
-	return "Disabled: it took nothing for a day. Enable it to try again."
+	return "Disabled after a day of failed deliveries. Enable it to try again."
 }
 
 func path(c hookglass.Channel) string { return "/channels/" + c.ID }

@@ -75,7 +75,7 @@ func Page(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</a><h1>Metrics</h1><p class=\"lead\">What was received, also what was deleted since, and what was delivered. Times are UTC.</p><p><a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</a><h1>Metrics</h1><p class=\"lead\">Requests received, including those deleted since, and deliveries. Times are in UTC.</p><p><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -88,7 +88,7 @@ func Page(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\">Ledger</a>: whether all that arrived is accounted for. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\">Ledger</a>: where every request went. ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -119,7 +119,7 @@ func Page(m Model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\">Schemas</a>: what bodies are made of, and when that changes.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\">Schemas</a>: the structure of bodies, and when it changes.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -304,17 +304,17 @@ func Figures(m Part) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = figure("Ignored", show.Count(m.Ignored), "in no figure of health").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figure("Ignored", show.Count(m.Ignored), "not counted below").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if !m.Mail {
-			templ_7745c5c3_Err = figure("Signature failed", show.Count(m.Health.SignatureFailed), "without ignored ones").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figure("Signature failed", show.Count(m.Health.SignatureFailed), "excluding ignored").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = figure("Deliveries that succeeded", rate(m.Health.SuccessRate), show.Count(m.Health.DeliveriesFailed)+" failed").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figure("Delivery success rate", rate(m.Health.SuccessRate), show.Count(m.Health.DeliveriesFailed)+" failed").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -343,7 +343,7 @@ func Figures(m Part) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !m.Mail {
-			templ_7745c5c3_Err = breakdown("status", "By status", "Status of the answer", ranked(m.ByStatus), same).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = breakdown("status", "By status", "Response status", ranked(m.ByStatus), same).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -569,7 +569,7 @@ func plot(id, title, what, part, verb string, m api.Metrics, c chart) templ.Comp
 			return templ_7745c5c3_Err
 		}
 		if c.Sum == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"empty\">None in this window.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"empty\">No data in this window.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1061,7 +1061,7 @@ func breakdown(id, title, column string, all []Count, name func(string) string) 
 			return templ_7745c5c3_Err
 		}
 		if total(all) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<p class=\"empty\">None in this window.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, "<p class=\"empty\">No data in this window.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1261,7 +1261,7 @@ func delivery(m api.Metrics) templ.Component {
 			templ_7745c5c3_Var68 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "<section class=\"card\" aria-labelledby=\"forwarding-title\"><h2 id=\"forwarding-title\">Forwarding</h2><div class=\"metrics-scroll\" role=\"group\" aria-labelledby=\"forwarding-title\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">Way</th><th scope=\"col\" class=\"n\">Attempts</th><th scope=\"col\" class=\"n\">Delivered</th><th scope=\"col\" class=\"n\">Failed</th><th scope=\"col\" class=\"n\">Error responses</th><th scope=\"col\" class=\"n\">p50</th><th scope=\"col\" class=\"n\">p95</th><th scope=\"col\" class=\"n\">p99</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "<section class=\"card\" aria-labelledby=\"forwarding-title\"><h2 id=\"forwarding-title\">Forwarding</h2><div class=\"metrics-scroll\" role=\"group\" aria-labelledby=\"forwarding-title\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">Path</th><th scope=\"col\" class=\"n\">Attempts</th><th scope=\"col\" class=\"n\">Delivered</th><th scope=\"col\" class=\"n\">Failed</th><th scope=\"col\" class=\"n\">Error responses</th><th scope=\"col\" class=\"n\">p50</th><th scope=\"col\" class=\"n\">p95</th><th scope=\"col\" class=\"n\">p99</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1273,7 +1273,7 @@ func delivery(m api.Metrics) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 99, "</tbody></table></div><p class=\"small metrics-note\">p50: half of the attempts took no longer; so p95 and p99. Ignored requests count in none.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 99, "</tbody></table></div><p class=\"small metrics-note\">p50: half of the attempts took this long or less; p95 and p99 likewise. Ignored requests are not counted.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1440,7 +1440,7 @@ func actions(m Part) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Actions.Runs == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, "<p class=\"empty\">No run ended in this window.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 110, "<p class=\"empty\">No runs ended in this window.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1469,11 +1469,11 @@ func actions(m Part) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = item("Skipped by their condition", show.Count(m.Actions.ConditionFalse)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = item("Skipped by condition", show.Count(m.Actions.ConditionFalse)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = item("A step on average", took(&m.Actions.AverageStepMS)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = item("Average step", took(&m.Actions.AverageStepMS)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
