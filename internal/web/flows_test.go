@@ -31,7 +31,7 @@ func TestAFlowIsTypedBegunAndPassesBeforeOnesEyes(t *testing.T) {
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.open(s.url + "/flows")
-	c.until(`document.querySelector("#flows").textContent.includes("No flow yet")`)
+	c.until(`document.querySelector("#flows").textContent.includes("No flows yet")`)
 	c.click(`a[href="/flows/new"]`)
 	c.until(`document.querySelector("[name=name]")`)
 	eval[bool](c, `document.querySelector("[name=name]").value = "Checkout", document.querySelector("[name='steps.0.event_type']").value = "paid", true`)
@@ -57,7 +57,7 @@ func TestFlowsAreListedAndBeginAgain(t *testing.T) {
 	b := s.signedIn()
 	step := url.Values{"name": {"<b>"}, "order": {"any"}, "timeout_seconds": {"60"}, "steps.0.endpoint_id": {string(s.endpoint.ID)}, "steps.0.how": {"never"}, "steps.0.where": {"/a contains =\n\nheader.x = y contains z"}}
 	at := b.want(303, "POST", "/flows/new", step).Header.Get("Location")
-	b.want(200, "GET", at, nil).holds(t, "&lt;b&gt;", "Steps, in any order", "none may come", "contains =", "y contains z", "pending", `data-every="1000"`)
+	b.want(200, "GET", at, nil).holds(t, "&lt;b&gt;", "Steps, in any order", "<dd>none", "contains =", "y contains z", "pending", `data-every="1000"`)
 	b.want(200, "GET", at+"/state", nil).holds(t, `id="flow"`)
 	b.want(200, "GET", "/flows?state=pending", nil).holds(t, "&lt;b&gt;", "0 of 1")
 	b.want(200, "GET", "/flows?state=failed", nil).holds(t, "No flow is failed.")
@@ -88,13 +88,13 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	b := s.signedIn()
 	base := "/endpoints/" + string(s.endpoint.ID)
 	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/ledger")
-	b.want(200, "GET", base+"/ledger/book", nil).holds(t, "Balanced: nothing is lost.", "None that is kept arrived in this window.")
+	b.want(200, "GET", base+"/ledger/book", nil).holds(t, "Balanced: nothing is lost.", "No stored requests in this window.")
 	var ids []hookglass.EventID
 	for range 27 {
 		ids = append(ids, s.hook(json(`{"order":1}`)))
 	}
 	first := b.want(200, "GET", base+"/ledger?from=24h", nil)
-	first.holds(t, `only-js" role="status">Adding up…`, `data-fresh="`+base+`/ledger/book?from=24h"`, "<noscript>", base+"/ledger?from=24h&amp;sums=1")
+	first.holds(t, `only-js" role="status">Counting…`, `data-fresh="`+base+`/ledger/book?from=24h"`, "<noscript>", base+"/ledger?from=24h&amp;sums=1")
 	if strings.Contains(first.body, "Balanced") {
 		t.Error("the page waits for its sums")
 	}
@@ -106,7 +106,7 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 		t.Fatal("the first page has all events")
 	}
 	next := strings.ReplaceAll(later[1], "&amp;", "&")
-	b.want(200, "GET", next, nil).holds(t, "Adding up…", later[1][strings.Index(later[1], "cursor="):])
+	b.want(200, "GET", next, nil).holds(t, "Counting…", later[1][strings.Index(later[1], "cursor="):])
 	b.want(200, "GET", strings.Replace(next, "/ledger?", "/ledger/book?", 1), nil).holds(t, string(ids[26]))
 	b.want(422, "GET", base+"/ledger?from=tomorrow", nil).holds(t, "The window: from must be", `aria-invalid="true"`)
 

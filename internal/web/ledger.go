@@ -84,7 +84,7 @@ func (a *app) ledgerBook(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = a.addUp(r, v, e, span, now, &m)
 	if hookglass.Is(err, hookglass.CodeUnavailable) {
-		m.Failed = "The sums are not done: the storage is busy, or the window is too long to be added up in time."
+		m.Failed = "The totals could not be computed: the storage is busy or the window is too long. Try again or choose a shorter window."
 	} else if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *app) ledgerFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if book.Kept > ledgerFile {
-		return hookglass.Errorf(hookglass.CodeValidationFailed, "There are %d events in this window, and a file holds %d at most: choose a shorter one, or page through the API.", book.Kept, ledgerFile)
+		return hookglass.Errorf(hookglass.CodeValidationFailed, "This window has %d events, and a file holds at most %d. Choose a shorter window, or page through the API.", book.Kept, ledgerFile)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")

@@ -135,7 +135,7 @@ func (a *app) acceptSchema(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, err = a.Drift.Accept(r.Context(), v.who, string(e.ID), r.PathValue("type"), r.PathValue("provider"))
 	if hookglass.Is(err, hookglass.CodeConflict) {
-		return a.renderSchema(w, r, http.StatusConflict, "Switch tracking on first: without it nothing is compared with a baseline.")
+		return a.renderSchema(w, r, http.StatusConflict, "Turn on schema tracking first. Only tracked requests are compared with a baseline.")
 	}
 	if err != nil {
 		return err

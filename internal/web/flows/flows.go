@@ -150,7 +150,7 @@ func conditions(s hookglass.FlowStep) (all []condition) {
 		}
 	}
 	for _, e := range s.Extract {
-		add("takes "+e.Name, e.Source)
+		add("extracts "+e.Name, e.Source)
 	}
 	return all
 }
@@ -162,7 +162,7 @@ func wants(s hookglass.FlowStep) string {
 	var b strings.Builder
 	switch {
 	case s.Never:
-		b.WriteString("none may come")
+		b.WriteString("none")
 	case s.Exactly:
 		b.WriteString("exactly " + strconv.Itoa(s.Count))
 	case s.Count > 1:

@@ -43,7 +43,7 @@ const (
 )
 
 // sinces are how far back events may count.
-var sinces = []struct{ value, name string }{{"", "from now on"}, {"30s", "the last 30 seconds too"}, {"5m", "the last 5 minutes too"}, {"1h", "the last hour too"}}
+var sinces = []struct{ value, name string }{{"", "from now on"}, {"30s", "including the last 30 seconds"}, {"5m", "including the last 5 minutes"}, {"1h", "including the last hour"}}
 
 // NewForm is an empty form.
 func NewForm() Form {

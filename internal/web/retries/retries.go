@@ -97,7 +97,7 @@ func told(g api.AttemptGroup) string {
 	for i, a := range g.Attempts {
 		answers[i] = a.Answer
 	}
-	return fmt.Sprintf("%s within %s, answered %s", show.Plural(int64(g.AttemptCount), "attempt"), span(g), strings.Join(answers, ", "))
+	return fmt.Sprintf("%s within %s, responses %s", show.Plural(int64(g.AttemptCount), "attempt"), span(g), strings.Join(answers, ", "))
 }
 
 func span(g api.AttemptGroup) string {

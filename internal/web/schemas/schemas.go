@@ -59,7 +59,7 @@ func name(s api.SchemaSummary) string {
 // Title is an event type to people.
 func Title(s api.SchemaSummary) string {
 	if s.EventType == nil {
-		return "without an event type"
+		return "no event type"
 	}
 	return show.Line(*s.EventType)
 }
