@@ -1,8 +1,8 @@
-// The builder: what its buttons do is done by the server without leaving the page, and what is wrong is told while one types.
+// The builder of actions. Its buttons work on the server without leaving the page, and faults show up as one types.
 
 let timer = 0;
 let asked = 0;
-let touched = new Set(); // fields that someone has been in: only they are blamed
+let touched = new Set(); // fields that the user has visited; only these show faults
 
 const form = () => document.getElementById("builder");
 
@@ -10,7 +10,7 @@ function parse(text) {
   return new DOMParser().parseFromString(text, "text/html");
 }
 
-// A value is of no use with exists and not_exists.
+// The operators exists and not_exists take no value.
 function values() {
   for (const operator of form().querySelectorAll("select[name$='.operator']")) {
     const value = form().elements.namedItem(operator.name.replace(/operator$/, "value"));
@@ -50,7 +50,7 @@ async function check() {
     now.replaceWith(next);
     const say = next.querySelector("[data-say]")?.dataset.say;
     if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
-  } catch {} // the next letter asks again
+  } catch {} // the next keystroke retries
 }
 
 function soon() {
@@ -111,13 +111,13 @@ if (form()) {
   document.addEventListener("focusout", (event) => {
     if (event.target.form === form() && event.target.name && event.target.value) touched.add(event.target.name);
   });
-  // Enter stands for the first button of a form, which saves it. In the query it asks.
+  // Enter presses the first button of a form, which saves. In the query field it must run the back-test instead.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.target.form !== form() || event.target.name !== "q") return;
     event.preventDefault();
     form().requestSubmit(document.querySelector('#backtest [value="backtest"]'));
   });
-  // A fault leads to its field.
+  // A click on a fault moves the focus to its field.
   document.addEventListener("click", (event) => {
     const link = event.target.closest(".faults a");
     if (!link) return;

@@ -1,4 +1,4 @@
-// Holds the last answer against what is asserted while it is typed.
+// Checks the last response against the assertions while they are typed.
 
 const form = document.querySelector("form[data-check]");
 let timer = 0;
@@ -18,7 +18,7 @@ async function check() {
     now.replaceWith(next);
     const say = next.querySelector("[data-say]")?.dataset.say;
     if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
-  } catch {} // the next letter asks again
+  } catch {} // the next keystroke retries
 }
 
 form?.addEventListener("input", () => {
@@ -26,12 +26,12 @@ form?.addEventListener("input", () => {
   timer = setTimeout(check, 250);
 });
 
-// A run that has ended brought another answer.
+// A run that has ended may have brought a new response.
 document.addEventListener("hookglass:fresh", (event) => {
   if (event.detail === "runs" && form) check();
 });
 
-// Who writes a URL means it.
+// Typing a URL selects it as the target.
 form?.elements.namedItem("target_url")?.addEventListener("input", () => {
   form.querySelector("input[name=target][value=url]").checked = true;
 });

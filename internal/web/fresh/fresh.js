@@ -1,7 +1,7 @@
-// Keeps the parts of a page fresh that have data-fresh, the address of the part alone, and data-every, in milliseconds.
-// A part that is in use (a question is open in it, text of it is selected, or someone types) waits.
+// Refreshes the parts of a page that have data-fresh (the address of the part) and data-every (milliseconds). A part in
+// use waits: one with an open dialog, with selected text, or in which someone types.
 
-const last = new WeakMap(); // the text that each part was made of
+const last = new WeakMap(); // the HTML that each part was last made from
 const kept = new WeakSet();
 
 function busy(part) {
@@ -10,7 +10,7 @@ function busy(part) {
   return document.hidden || !chosen.isCollapsed && part.contains(chosen.anchorNode) || part.querySelector("[popover]:popover-open") || (part.contains(at) && at.matches("input, textarea, select"));
 }
 
-// Where the keyboard stops in a part, in order.
+// The focusable elements of a part, in tab order.
 const stops = (part) => [...part.querySelectorAll("a[href], button, summary")];
 
 function put(part, text) {
@@ -38,7 +38,7 @@ function put(part, text) {
 
 const tell = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
 
-// stale says why a part stays as it is; of a failure that is over at once, as where the server starts again, it says nothing.
+// stale says why a part is not updated. A single failure is not reported: the server may just be restarting.
 function stale(status, failures) {
   if (status === 401) tell("You are signed out. This page stays as it is until you sign in again, for example in another tab.");
   else if (failures > 1 && navigator.onLine) tell("The server cannot be reached. This page stays as it is and updates once the server is back.");
@@ -66,13 +66,13 @@ async function keep(part) {
       part = put(part, text);
       last.set(part, text);
     } catch {
-      failures = Math.min(failures + 1, 5); // offline, or the server starts again: what is shown stays
+      failures = Math.min(failures + 1, 5); // offline, or the server is restarting: keep what is shown
       stale(status, failures);
     }
   }
 }
 
-// Parts also come with what is loaded into a page.
+// Content that is loaded into a page later may bring parts of its own.
 function begin() {
   for (const part of document.querySelectorAll("[data-fresh]")) {
     if (kept.has(part)) continue;

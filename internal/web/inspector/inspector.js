@@ -1,10 +1,10 @@
-// The inspector alive: requests arrive by Server-Sent Events, open beside the list, and follow the keyboard.
+// The live inspector: requests arrive by Server-Sent Events, open beside the list, and follow the keyboard.
 
 const root = document.querySelector("[data-inspector]");
 const rows = document.getElementById("rows");
 const detail = document.getElementById("detail");
 const base = root.dataset.base;
-const maxRows = 1000; // in the list; older ones go and can be loaded again
+const maxRows = 1000; // in the list; older ones are dropped and can be loaded again
 const say = (text) => document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: text }));
 const sideBySide = () => getComputedStyle(document.querySelector(".requests")).display !== "none" && getComputedStyle(detail).display !== "none";
 const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.innerHTML;
@@ -12,9 +12,9 @@ const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.
 // ---- One request beside the list
 
 let opening = 0;
-let loading = new AbortController(); // of the request that is opened: who goes on quickly does not wait for what was passed
-let slow = 0; // the timer after which a request that is being opened says so
-let lost = null; // the request that is shown but could not be loaded: it comes once the server answers
+let loading = new AbortController(); // aborts a load when another request is opened
+let slow = 0; // the timer after which a loading request is marked as loading
+let lost = null; // the open request whose load failed; it is retried once the server answers
 
 async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const turn = ++opening;
@@ -25,7 +25,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   let html;
   try {
     const answer = await fetch(`${base}/requests/${id}/panel${location.search}`, { signal: loading.signal });
-    if (answer.redirected || answer.status === 401) return location.assign(`${base}/requests/${id}${location.search}`); // which asks to sign in
+    if (answer.redirected || answer.status === 401) return location.assign(`${base}/requests/${id}${location.search}`); // the full page asks to sign in
     if (answer.ok || answer.status === 404) html = await answer.text();
     if (answer.status === 404) document.getElementById(id)?.setAttribute("data-gone", "");
   } catch {}
@@ -41,7 +41,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   detail.scrollTop = 0;
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";
   const kept = document.getElementById(wanted ? `tab-${wanted}` : tab);
-  // The address comes before the list gives way: the entry that the browser goes back to has the place in it.
+  // Push the address before the layout changes, so that the history entry keeps the scroll position of the list.
   const address = `${base}/requests/${id}${location.search}${kept && sideBySide() ? location.hash : ""}`;
   if (entry === "push") history.pushState({}, "", address);
   if (entry === "replace") history.replaceState({}, "", address);
@@ -67,13 +67,13 @@ function close({ push = true } = {}) {
   (was?.isConnected ? was : rows.querySelector("a.row"))?.focus({ preventScroll: false });
 }
 
-// again asks for the request that could not be loaded: the stream may have outlived what went wrong.
+// again retries the request whose load failed, without waiting for the stream: it may have survived the failure.
 function again() {
   if (lost && detail.ariaBusy !== "true") open(lost, { history: "keep" });
 }
 addEventListener("online", again);
 
-// busy shows that a request is being opened, where that takes longer than an eye notices.
+// busy marks the request as loading if that takes longer than people notice.
 function busy(on) {
   detail.ariaBusy = String(on);
   clearTimeout(slow);
@@ -95,7 +95,7 @@ function mark(id) {
   reveal();
 }
 
-// reveal brings the row of the request that is open into sight, beside it.
+// reveal scrolls the row of the open request into view.
 function reveal() {
   if (sideBySide()) rows.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
@@ -137,7 +137,7 @@ async function load(link, { focus = true } = {}) {
   link.textContent = "Loading…";
   try {
     const part = document.createElement("template");
-    for (let from; from !== link.dataset.more;) { // trim may have moved it meanwhile
+    for (let from; from !== link.dataset.more;) { // trim may have changed it meanwhile
       from = link.dataset.more;
       const answer = await fetch(from);
       if (!answer.ok) throw new Error(String(answer.status));
@@ -161,18 +161,18 @@ async function load(link, { focus = true } = {}) {
   }
 }
 
-// regain brings the list to where it was: who reloads the page of a request, or comes back to it, finds it among the others.
+// regain loads older rows until the open request is in the list, after a reload or on the way back to the page.
 async function regain(id) {
   for (let left = maxRows / 50; id && left > 0 && !document.getElementById(id); left--) {
     const more = rows.querySelector("a[data-more]");
-    if (!more || more.ariaDisabled === "true" || more.parentElement.previousElementSibling?.id < id) break; // it is not behind
+    if (!more || more.ariaDisabled === "true" || more.parentElement.previousElementSibling?.id < id) break; // it is not further down
     await load(more, { focus: false });
     if ("failed" in more.dataset) break;
   }
   mark(id);
 }
 
-// found says of a search that looked further what came of it.
+// found updates the note of a search that has looked at older requests.
 function found() {
   const none = document.getElementById("none");
   const some = rows.querySelector("a.row") !== null;
@@ -180,7 +180,7 @@ function found() {
   else if (!rows.querySelector("a[data-more]")) none.textContent = none.dataset.whole;
 }
 
-// The list goes on by itself where its end comes into sight; the link stays for who walks it by keys.
+// The list loads more when its end scrolls into view. The link stays for keyboard users.
 const end = new IntersectionObserver((entries) => {
   for (const e of entries) if (e.isIntersecting) load(e.target, { focus: false });
 }, { rootMargin: "400px" });
@@ -191,11 +191,11 @@ function watch() {
 }
 watch();
 
-// ---- What was not looked at yet, as this browser remembers it
+// ---- Unread requests, remembered by this browser
 
 const memory = `hookglass:seen:${base}`;
 const known = (() => {
-  const begun = { upTo: document.documentElement.dataset.now, ids: [] }; // by the clock that dates requests
+  const begun = { upTo: document.documentElement.dataset.now, ids: [] }; // by the server's clock, which dates requests
   try {
     return JSON.parse(localStorage.getItem(memory)) ?? begun;
   } catch {
@@ -227,7 +227,7 @@ function seen(id) {
 function remember() {
   try {
     localStorage.setItem(memory, JSON.stringify(known));
-  } catch {} // a browser that keeps nothing
+  } catch {} // local storage is off
 }
 remember();
 unread();
@@ -249,7 +249,7 @@ function select(tab) {
   }
 }
 
-// choose is select by a person: the address leads to the tab, for who reloads the page or is given the address.
+// choose selects a tab for a person. It puts the tab into the address, so that a reload or a shared link leads to it.
 function choose(tab) {
   select(tab);
   if (requestOf(location.pathname)) history.replaceState(history.state, "", `#${tab.getAttribute("aria-controls")}`);
@@ -276,7 +276,7 @@ detail.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// The tab counts what the part has by now.
+// The tab shows the current count of its part.
 document.addEventListener("hookglass:fresh", (event) => {
   if (event.detail !== "deliveries") return;
   const tab = document.getElementById("tab-deliveries");
@@ -307,7 +307,7 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
-// Who listens hears of one request at once, and of a flood every two seconds.
+// Screen readers hear of a single request at once, and of a flood every two seconds.
 let untold = 0;
 let telling = 0;
 
@@ -325,10 +325,10 @@ function tell(request) {
   telling = setTimeout(later, 2000);
 }
 
-// In a flood many rows come between two pictures. They are put in together, and without the colour that fades.
+// In a flood many rows arrive between two frames. They are inserted together and without the fading highlight.
 let coming = [];
-let lately = 0; // rows that were put in within the last second
-let grown = 0; // rows that were put in above what is read, since the list was no longer than it may be
+let lately = 0; // rows inserted within the last second
+let grown = 0; // rows inserted above the reader since the list was last within its limit
 
 function arrive(html) {
   if (held !== null) {
@@ -369,9 +369,9 @@ function put() {
 
 const described = (item) => ({ id: item.id, title: item.querySelector("a.row").dataset.title, what: item.querySelector(".row-what").textContent });
 
-// A list that grows all day would become slow. The last rows go, except those in use, and the link for more begins
-// where they were. Who has scrolled as far keeps what is read there, unless requests are missing before it; where more
-// came above it than the list holds, the next wait.
+// trim keeps a list that grows all day fast. It drops the last rows, except those in use, and the link for more starts
+// where they were. A reader who has scrolled that far keeps the rows there, unless requests are missing above them; if
+// more arrive above than the list holds, the list pauses.
 function trim() {
   const all = rows.querySelectorAll(":scope > li:not(.more)");
   if (all.length < maxRows || all.length === maxRows && !gap) {
@@ -388,7 +388,7 @@ function trim() {
   cut([...all].slice(maxRows), all[maxRows - 1].dataset.at);
 }
 
-// cut takes requests away, except those in use, and has the list go on at the place behind it.
+// cut removes rows, except those in use, and makes the link for more continue at the given place.
 function cut(items, place) {
   for (const item of items) {
     if (item.contains(document.activeElement) || item.querySelector("[aria-current], .pick:checked")) continue;
@@ -411,12 +411,12 @@ function cut(items, place) {
   link.dataset.more = `${base}/rows?${query}`;
 }
 
-// ---- What became of requests that are listed: marked by an action, or deleted elsewhere
+// ---- Changes to listed requests: marked by an action, or deleted elsewhere
 
 let renewing = false;
-let outdated = null; // what is to be read: "new" until something is met that is listed, "all" as far as the list goes
+let outdated = null; // what to read: "new" until a listed request is met, "all" for the whole list
 
-// renew reads requests again. One reading at a time: a flood of changes is seen in the pace of the server.
+// renew reads the list again. Only one read runs at a time, so a flood of changes is read at the pace of the server.
 async function renew(reach = "new") {
   outdated = outdated === "all" ? "all" : reach;
   if (renewing) return;
@@ -428,7 +428,7 @@ async function renew(reach = "new") {
       await read(far);
       await marks();
     } catch {
-      break; // the next change, or the stream that comes back, reads again
+      break; // the next change, or the stream when it is back, reads again
     }
   }
   renewing = false;
@@ -450,20 +450,20 @@ async function read(far) {
   merge(now, more, before);
 }
 
-// meets reports whether what was read reaches what is listed: its beginning, or its end.
+// meets reports whether the rows that were read overlap the list: its beginning, or its end.
 function meets(now, far) {
   const listed = [...rows.querySelectorAll(":scope > li[id]")];
   return far ? now.has(listed.at(-1)?.id) : listed.some((item) => now.has(item.id));
 }
 
-// merge makes the beginning of the list what it is by now. Behind it, older requests stay as they were loaded. A list
-// that is paused gets nothing new. What was listed before the reading began is gone when it is not in what came.
+// merge updates the beginning of the list to the rows that were read; older rows stay as they were loaded. A paused
+// list gets no new rows. A row that was listed before the read began and is not among the rows read was deleted.
 function merge(now, more, before) {
   const listed = [...rows.querySelectorAll(":scope > li[id]")];
   const shared = listed.findLastIndex((item) => now.has(item.id));
-  const whole = !more || shared < 0; // nothing that is listed is behind what came
+  const whole = !more || shared < 0; // no listed row comes after the rows that were read
   for (const item of listed.slice(0, whole ? listed.length : shared + 1)) if (before.has(item.id) && !now.has(item.id)) gone(item);
-  let next; // where a request goes that is not listed yet; undefined: behind what is listed, from where it is loaded
+  let next; // the row before which a new row is inserted; undefined: after the list, where the link loads it
   if (whole) {
     rows.querySelector(".more")?.remove();
     if (more) rows.append(more);
@@ -487,7 +487,7 @@ function merge(now, more, before) {
   empty();
 }
 
-// marks shows what the marks of the request that is open are by now, and whether it is there still.
+// marks updates the marks of the open request, and says if it was deleted.
 async function marks() {
   const id = detail.querySelector("[data-panel]")?.dataset.panel;
   if (!id) return;
@@ -506,8 +506,7 @@ async function marks() {
   resume(stop);
 }
 
-// gone takes a request away that was deleted, or that the search does not mean any more. One that is read stays until
-// another is opened.
+// gone removes a row that was deleted or no longer matches the search. The open request stays until another is opened.
 function gone(item) {
   if (!item.querySelector("[aria-current]")) return drop(item);
   item.dataset.gone = "";
@@ -522,7 +521,7 @@ function drop(item) {
   empty();
 }
 
-// empty says why no request is listed.
+// empty shows the note of an empty list.
 function empty() {
   const none = rows.childElementCount === 0;
   const note = document.getElementById("waiting") ?? document.getElementById("none");
@@ -535,11 +534,11 @@ function empty() {
 const live = document.getElementById("live");
 const words = { connecting: "Connecting", live: "Live", paused: "Paused", retry: "Reconnecting", out: "Signed out", ended: "Ended" };
 const fresh = document.getElementById("new");
-let held = null; // rows that came while paused, as many as the list holds; null: not paused
-let passed = 0; // rows that came while paused and were more
-let gap = false; // those are missing below the rows that waited
-let stale = false; // what waits may be marked or deleted by now
-let skipped = null; // where the list goes on behind the rows that wait, when the stream has left out requests before them
+let held = null; // rows that arrived while paused, at most as many as the list holds; null: not paused
+let passed = 0; // rows that arrived while paused beyond those
+let gap = false; // whether rows are missing below the ones that waited
+let stale = false; // whether waiting rows may have been marked or deleted
+let skipped = null; // where the list continues after the waiting rows, if the stream left out requests before them
 
 function state(name) {
   if (name === "live" && held !== null) name = "paused";
@@ -553,8 +552,8 @@ function pausing() {
   fresh.textContent = held?.length ? `${(held.length + passed).toLocaleString("en-US")}${skipped ? "+" : ""} new` : "";
 }
 
-// skip is told by a stream that leaves out requests, as there are too many: all that the list has is older than those,
-// and is read again behind them.
+// skip handles a stream that leaves out requests because there are too many. All listed rows are older than those, and
+// are loaded again below them.
 function skip(place) {
   coming = [];
   if (held === null) return cut(rows.querySelectorAll(":scope > li:not(.more)"), place);
@@ -564,7 +563,7 @@ function skip(place) {
   pausing();
 }
 
-// release puts what waited into the list.
+// release inserts the waiting rows.
 function release() {
   const waiting = held ?? [];
   held = null;
@@ -577,7 +576,7 @@ function release() {
   stale = false;
 }
 
-// While paused the stream goes on, so that nothing is missed, and what comes waits.
+// The stream goes on while the list is paused, so that nothing is missed; new rows wait.
 function pause(on) {
   if (!live || ["out", "ended"].includes(live.dataset.state)) return;
   release();
@@ -595,8 +594,8 @@ fresh?.addEventListener("click", () => {
   rows.querySelector("a.row")?.focus();
 });
 
-// EventSource connects again by itself, except where an answer was refused; and it does not notice a connection
-// that died in silence, as after sleep. Both begin it anew, after the last event seen.
+// EventSource reconnects by itself, except after an error status, and it does not notice a connection that died
+// silently, as during sleep. In both cases follow opens a new one after the last event seen.
 function follow(address) {
   let source, watch, turn, place, asking;
   let last = root.dataset.newest;
@@ -622,7 +621,7 @@ function follow(address) {
   const trouble = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
   const told = (total) => document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
 
-  // With all that it missed it goes on where there is a place, and else looks again and again.
+  // Reads what was missed, then streams if a place is free, or polls.
   async function settle() {
     const where = document.hidden ? "hidden" : "shown";
     if (asking || ended() || place?.where === where) return;
@@ -633,7 +632,7 @@ function follow(address) {
     asking = false;
     if (ended()) return free?.();
     place = free && { where, free };
-    if (document.hidden !== (where === "hidden")) settle(); // it changed meanwhile
+    if (document.hidden !== (where === "hidden")) settle(); // visibility changed meanwhile
     else if (!place) rest(pauses[where]);
   }
 
@@ -690,7 +689,7 @@ function follow(address) {
       source.close();
       clearTimeout(watch);
       leave();
-      // The browser of a temporary endpoint has nothing to sign in to it with.
+      // The visitor of a temporary endpoint has no account to sign in with.
       if (event.data === "signed out" && !root.hasAttribute("data-temporary")) {
         state("out");
         trouble("You are signed out. This page stays as it is until you sign in again, for example in another tab.");
@@ -720,18 +719,18 @@ function follow(address) {
   addEventListener("pageshow", (event) => event.persisted && connect());
 }
 
-// A browser opens six connections to a site without TLS, all tabs together, and with a stream in each of six nothing
-// would load any more. So this many tabs that are shown (in windows side by side) and in the background have one, as
-// far as the browser lets tabs agree: on the machine itself, and with TLS. The others look after a pause.
+// Without HTTP/2 a browser opens six connections to a site for all tabs together, so six streams would block all other
+// requests. Only this many visible tabs (in windows side by side) and background tabs stream, if the browser lets tabs
+// coordinate (on localhost, or with TLS). The others poll.
 const places = { shown: 2, hidden: 3 };
 const pauses = { shown: 1000, hidden: 5000 }; // milliseconds
 
-// roomy says that a tab that is shown needs no place: HTTP/2 has one connection for all, or tabs cannot agree.
+// roomy reports whether a visible tab needs no place: HTTP/2 shares one connection, or tabs cannot coordinate.
 function roomy() {
   return !navigator.locks || /^h[23]/.test(performance.getEntriesByType("navigation")[0]?.nextHopProtocol ?? "");
 }
 
-// takePlace returns what gives the place back, or null where there is none.
+// takePlace returns a function that gives the place back, or null if none is free.
 async function takePlace(where) {
   for (let i = 0; navigator.locks && i < places[where]; i++) {
     const free = await new Promise((answer) => {
@@ -745,7 +744,7 @@ async function takePlace(where) {
 
 if (root.dataset.stream) follow(root.dataset.stream);
 
-// A button that is disabled while something is sent loses the focus.
+// A button that is disabled while a form is sent loses the focus.
 function enable(button) {
   if (!button) return;
   button.disabled = false;
@@ -764,13 +763,13 @@ root.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", redirect: "manual" });
     if (answer.type !== "opaqueredirect" && !answer.ok) throw new Error(String(answer.status));
   } catch {
-    form.submit(); // the page that comes says what is wrong
+    form.submit(); // the page that follows says what is wrong
   } finally {
     enable(button);
   }
 });
 
-// ---- Forms of the detail: sent without leaving the page, which then shows what became of it
+// ---- Forms of the detail: sent without leaving the page, which then shows the result
 
 async function refusal(answer) {
   if (answer.status === 401 && !root.hasAttribute("data-temporary")) return "You are signed out. Sign in again, for example in another tab, then try again.";
@@ -778,14 +777,14 @@ async function refusal(answer) {
   return page.querySelector("[data-problem]")?.textContent.trim() || "Something went wrong. Try again.";
 }
 
-// Where the keyboard stops in the detail, in order. A menu closes with its form, so its button stands for what is in it.
+// The focusable elements of the detail, in tab order. A menu closes with its form, so its button stands for its items.
 const stops = () => [...detail.querySelectorAll("a[href], button, summary, input, select, textarea")];
 function stopped() {
   const active = document.activeElement;
   const menu = active?.closest("#detail [popover]");
   return stops().indexOf(menu ? detail.querySelector(`[popovertarget="${menu.id}"]`) : active);
 }
-// resume lets the keyboard go on where it stopped, or at what was closed around that, unless it is elsewhere by now.
+// resume puts the focus back where it was, or on the button of the menu that closed, unless it has moved since.
 function resume(stop) {
   if (document.activeElement !== document.body) return;
   const at = stops()[stop];
@@ -809,12 +808,12 @@ root.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
     if (answer.type !== "opaqueredirect") throw new Error(await refusal(answer));
     const dialog = form.closest("dialog[open]");
-    dialog?.close(); // which gives the focus back to where it was opened
+    dialog?.close(); // close moves the focus to the button that opened the dialog
     if (dialog) stop = stopped();
     if (turn === opening) {
       await open(id, { history: "keep", tab: form.dataset.part || undefined });
       resume(stop);
-    } // else someone went on, and stays there
+    } // otherwise the user has moved on, and stays there
     row(id);
     say(form.dataset.part === "replays" ? "Replayed" : "Done");
   } catch (e) {
@@ -826,7 +825,7 @@ root.addEventListener("submit", async (event) => {
   }
 });
 
-// row shows again what the list says of a request.
+// row reloads the row of a request.
 async function row(id) {
   const item = document.getElementById(id);
   if (!item) return;
@@ -865,7 +864,7 @@ function showReplay() {
   dialog.showModal();
   const target = dialog.querySelector("[name=target_url]");
   target.focus();
-  target.select(); // what is typed takes the place of the last target
+  target.select(); // typing replaces the last target
 }
 
 // ---- Several at once
@@ -880,7 +879,7 @@ function count() {
   if (compare) compare.disabled = n !== 2;
 }
 bulk.addEventListener("change", (event) => event.target.matches(".pick") && count());
-// A click with Shift does the same to all between it and the box that was clicked before.
+// A click with Shift applies to all boxes between this one and the one clicked before.
 let lastPick = null;
 bulk.addEventListener("click", (event) => {
   if (!event.target.matches(".pick")) return;
@@ -889,12 +888,12 @@ bulk.addEventListener("click", (event) => {
   if (event.shiftKey && ends[0] >= 0) for (const box of boxes.slice(ends[0], ends[1] + 1)) box.checked = event.target.checked;
   lastPick = event.target.value;
 });
-bulk.addEventListener("mousedown", (event) => event.shiftKey && event.target.closest(".pick-box") && event.preventDefault()); // it would select text
+bulk.addEventListener("mousedown", (event) => event.shiftKey && event.target.closest(".pick-box") && event.preventDefault()); // otherwise it selects text
 document.getElementById("bulk-none").addEventListener("click", () => {
   for (const box of picked()) box.checked = false;
   count();
 });
-// Enter stands for the first button of a form, which is not the one beside this field.
+// Enter presses the first button of a form, which is not the one beside this field.
 bulk.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.target.name !== "target_url") return;
   event.preventDefault();
@@ -913,10 +912,10 @@ bulk.addEventListener("submit", (event) => {
     event.stopPropagation();
   }
   if (event.submitter?.value === "compare") history.replaceState({ ...history.state, picked: picked().map((box) => box.value) }, "");
-  // A file that is downloaded leaves the page, and its form, where they are.
+  // A download does not leave the page, so its form stays usable.
   if (event.submitter?.value === "export") setTimeout(() => delete bulk.dataset.sent, 500);
 });
-// Who goes back from a comparison finds selected what was compared.
+// On the way back from a comparison, the compared requests are selected again.
 const compared = location.hash.match(/^#picked=(.+)/)?.[1].split(",") ?? history.state?.picked;
 if (compared) {
   for (const box of bulk.querySelectorAll(".pick")) box.checked = compared.includes(box.value);
@@ -943,7 +942,7 @@ function move(step) {
   const from = focused >= 0 ? focused : at;
   const next = all[Math.min(Math.max(from + step, 0), all.length - 1)];
   if (getComputedStyle(next.closest(".requests")).display === "none") {
-    open(next.parentElement.id); // one after the other: the next request takes the place of this
+    open(next.parentElement.id); // in reading order: the next request replaces this one
     return;
   }
   next.focus();

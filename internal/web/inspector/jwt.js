@@ -1,11 +1,11 @@
-// JSON Web Tokens, read in this browser and sent nowhere. Only what they say is shown: nothing here verifies a signature.
+// Decodes JSON Web Tokens in this browser; they are sent nowhere. The signature is not verified.
 
 function read(part) {
   const bytes = Uint8Array.from(atob(part.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
   return new TextDecoder().decode(bytes);
 }
 
-// A number is shown as it is written, where the browser tells: as a double a long one would be another.
+// Shows numbers as they were written, if the browser gives access to the source: long ones lose digits as doubles.
 const lines = (text) => JSON.stringify(JSON.parse(text, (_, v, at) => typeof v === "number" && at?.source && JSON.rawJSON ? JSON.rawJSON(at.source) : v), null, 2);
 
 function show(token) {
@@ -26,7 +26,7 @@ function show(token) {
     add("h3", "Payload");
     add("pre", lines(payload)).className = "raw";
     const claims = JSON.parse(payload);
-    const now = Date.now() - Number(document.documentElement.dataset.ahead); // the server's, of which the times are told
+    const now = Date.now() - Number(document.documentElement.dataset.ahead); // by the server's clock
     for (const [name, means] of [["iat", "Issued"], ["nbf", "Not before"], ["exp", "Expires"]]) {
       const at = new Date(claims[name] * 1000);
       if (!Number.isNaN(at.getTime())) add("p", `${means} ${at.toISOString().replace("T", " ").replace("Z", " UTC")}${name === "exp" && at < now ? " (expired)" : ""}`).className = "small";

@@ -1,12 +1,12 @@
-// Desktop notifications of what arrives while the page is in the background, for who asked for them. The page tells
-// of it ("hookglass:arrived"); nothing comes once it is closed.
+// Desktop notifications for requests that arrive while the page is in the background, if the user turned them on. The
+// page reports arrivals with the event "hookglass:arrived"; a closed page notifies of nothing.
 
 const button = document.getElementById("notify");
 const { base, name } = document.querySelector("[data-inspector]").dataset;
 const memory = `hookglass:notify:${base}`;
-const pause = 5000; // milliseconds between two notifications: a flood is one, and its sum
+const pause = 5000; // milliseconds between two notifications; a flood becomes one with its count
 
-// A browser that keeps nothing has no memory of it either.
+// Without local storage the choice is not remembered.
 function remembered() {
   try {
     return localStorage.getItem(memory) === "on";
@@ -44,7 +44,7 @@ async function press() {
   document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: said }));
 }
 
-let waiting = 0; // how many came since the last notification
+let waiting = 0; // requests since the last notification
 let last; // the newest of them
 let timer = 0;
 
@@ -58,10 +58,10 @@ function notify() {
   }, pause);
   let n;
   try {
-    // A tag has the next one take the place of this one.
+    // The tag makes the next notification replace this one.
     n = new Notification(name, { body: many ? `${last.count} new requests` : [title, what].filter(Boolean).join("\n"), tag: memory, icon: document.querySelector('link[rel="icon"]')?.href });
   } catch {
-    button.hidden = true; // phones have the word and not the thing
+    button.hidden = true; // phones have the constructor, but it throws
     return;
   }
   n.addEventListener("click", () => {
@@ -78,13 +78,12 @@ document.addEventListener("hookglass:arrived", ({ detail: items }) => {
   if (!timer) notify();
 });
 
-// Whoever comes back has seen what waited.
+// Back on the page, the user sees what waited.
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) waiting = 0;
 });
 
-// Only a page that came by TLS, or from the machine itself, may notify. Who has forbidden it once is not told of it on
-// every page.
+// Only pages with TLS or from localhost may notify. The button stays hidden for users who have blocked notifications.
 if (button && window.isSecureContext && "Notification" in window && Notification.permission !== "denied") {
   on = remembered();
   show();

@@ -1,4 +1,4 @@
-// The search field completes what the query language knows, term by term.
+// Completion in the search field: the terms of the query language, one at a time.
 
 const input = document.getElementById("q");
 const values = {
@@ -25,7 +25,7 @@ list.id = "q-list";
 list.role = "listbox";
 list.ariaLabel = "Completions";
 list.className = "completions";
-list.tabIndex = -1; // the field keeps the focus: a list that scrolls would be a stop of its own
+list.tabIndex = -1; // keeps the list out of the tab order, where browsers put scrollable elements
 list.hidden = true;
 input.after(list);
 input.role = "combobox";
@@ -33,7 +33,7 @@ input.setAttribute("aria-controls", list.id);
 input.setAttribute("aria-autocomplete", "list");
 input.ariaExpanded = "false";
 
-// A space ends a term, but not within the quotes that a value begins with.
+// A space ends a term, except inside a quoted value.
 const begins = String.raw`-?(?:[a-z][\w-]*(?:\.[^\s:"]*)?:)?"`;
 const ended = new RegExp(String.raw`\s*(?:${begins}(?:\\.|[^"\\])*"|(?!${begins})\S*)\s`, "iy");
 
@@ -45,7 +45,7 @@ function term() {
   return before.slice(start);
 }
 
-// What a term can be completed to: fields by their beginning, then values, with those that the page itself shows.
+// The completions of a term: first fields by prefix, then values, including those on the page.
 function options(text) {
   const not = text.startsWith("-") ? "-" : "";
   const bare = text.slice(not.length).toLowerCase();

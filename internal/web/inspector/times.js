@@ -1,4 +1,4 @@
-// What moving the times of a request would change, shown in the form of its replay.
+// Shows, in the replay form, what moving the timestamps of a request would change.
 
 document.getElementById("detail").addEventListener("click", async (event) => {
   const button = event.target.closest("[data-times]");
@@ -17,6 +17,6 @@ document.getElementById("detail").addEventListener("click", async (event) => {
     place.textContent = "The server could not be reached. Try again.";
   } finally {
     button.disabled = false;
-    if (document.activeElement === document.body) button.focus({ preventScroll: true }); // lost while it was disabled
+    if (document.activeElement === document.body) button.focus({ preventScroll: true }); // the focus was lost while it was disabled
   }
 });

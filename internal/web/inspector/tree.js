@@ -1,4 +1,4 @@
-// A body to walk through: the JSON tree with its places, and search in the whole body.
+// The JSON tree of a body with its pointers, and the search in the whole body.
 
 const detail = document.getElementById("detail");
 const jwtForm = /^"eyJ[\w-]+\.eyJ[\w-]*\.[\w-]*"$/;
@@ -13,7 +13,7 @@ const children = (node) => node.matches(".tree") ? [...node.children].filter((c)
 const parent = (node) => node.parentElement.closest("[data-n]");
 const step = (name) => "/" + name.replaceAll("~", "~0").replaceAll("/", "~1");
 
-// A name as it is shown, in the form of show.Line: what would hide or reorder the letters beside it is spelled out.
+// A name as it is shown, like show.Line: characters that would hide or reorder their neighbours are escaped.
 const odd = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]/gu;
 const spelled = (text) => text.replace(odd, (c) => c < " " ? String.fromCodePoint(0x2400 + c.codePointAt(0))
   : `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
@@ -24,7 +24,7 @@ function pointer(node) {
   return pointer(up) + (up.dataset.n === "[" ? `/${children(up).indexOf(node)}` : step(node.dataset.k));
 }
 
-// The value as JSON, as far as it is shown.
+// The value as JSON, to the extent that it is shown.
 function value(node, indent = "") {
   if (node.matches(".leaf")) {
     const v = node.querySelector("[data-v]");
@@ -102,7 +102,7 @@ detail.addEventListener("keydown", (event) => {
   if (next) say(choose(next) || "the whole");
 });
 
-// go opens the way to a place and chooses it; one beyond what the tree holds is only named.
+// go expands the tree down to a pointer and selects it. A pointer beyond the shown part is only announced.
 function go(to) {
   let node = children(tree())[0];
   for (const part of to.split("/").slice(1)) {
@@ -115,7 +115,7 @@ function go(to) {
   choose(node, { focus: true });
 }
 
-// ---- Search in the whole body, which the server does
+// ---- Search in the whole body, done by the server
 
 let searching = 0;
 async function search(form) {

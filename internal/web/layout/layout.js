@@ -1,10 +1,10 @@
-// What every page does: copy, count ages on, and show the keyboard's shortcuts.
+// What every page has: copy buttons, ages that count up, and keyboard shortcuts.
 
 const announce = (text) => {
   document.getElementById("announce").textContent = text;
 };
 
-// The clipboard API needs a secure context and a permission; a server on the local network by plain http has neither.
+// The clipboard API needs a secure context and a permission. A server on the local network over plain HTTP has neither.
 async function copy(text) {
   try {
     return await navigator.clipboard.writeText(text);
@@ -37,20 +37,20 @@ document.addEventListener("click", async (event) => {
   button.copiedTimer = setTimeout(() => delete button.dataset.copied, 1500);
 });
 
-// A form that came back begins at the field that is wrong (autofocus); what is wrong with it as a whole is brought into
-// sight. That describes a field, or is an alert; what a page tells of failures of the past is neither.
+// A refused form has the focus on its first faulty field (autofocus). A fault of the form as a whole is scrolled into
+// view. Faults describe a field or are alerts; messages about past failures are neither.
 if (!document.querySelector("main [aria-invalid][autofocus]:not(fieldset)")) {
   const wrong = [...document.querySelectorAll("main :is(.fault, .problem-note):is([id], [role=alert])")].find((e) => e.checkVisibility() && e.textContent);
   if (wrong && wrong.getBoundingClientRect().bottom > innerHeight) wrong.scrollIntoView({ block: "center" });
 }
 
-// The browser's clock may be wrong. How far it is ahead of the node's, by which everything is dated, is told by the page:
-// for modules of a page too. What passed since the page came was no difference of clocks.
+// The browser's clock may be wrong. The page has the time of the node, which dates everything, so the difference of the
+// clocks is known here and to the modules of a page. The time since the response does not count as a difference.
 const received = performance.getEntriesByType("navigation")[0]?.responseStart || 0;
 const ahead = Date.now() - (performance.now() - received) - Date.parse(document.documentElement.dataset.now);
 document.documentElement.dataset.ahead = String(Math.round(ahead));
 
-// Ages, in the words of show.Ago.
+// Ages, in the same words as show.Ago.
 function ago(then, now) {
   const seconds = Math.floor((now - then) / 1000);
   if (seconds < 5) return "just now";
@@ -70,8 +70,8 @@ function age() {
 setInterval(() => document.hidden || age(), 5000);
 document.addEventListener("visibilitychange", () => document.hidden || age());
 
-// Times are told in UTC, so that two people speak of the same. In a browser of another zone its own stands beside the
-// one of a request that is open, and is told of any other that is pointed at.
+// Times are shown in UTC, so that two people see the same. In another time zone, the local time stands beside the time
+// of the open request, and in the tooltip of all others.
 function here(time) {
   const at = new Date(time.dateTime);
   const [year, two] = ["numeric", "2-digit"];
@@ -102,15 +102,15 @@ document.addEventListener("pointerover", (event) => {
   time.title = `${time.title ? `${time.title}\n` : ""}${text} here`;
 });
 
-// What is cut to fit is told whole where it is pointed at.
+// Text that is cut off gets its full text as a tooltip.
 document.addEventListener("pointerover", (event) => {
   const cut = event.target;
   if (cut.title || cut.scrollWidth <= cut.clientWidth || getComputedStyle(cut).textOverflow !== "ellipsis" || cut.closest("[title]")) return;
   cut.title = cut.textContent.trim();
 });
 
-// Shortcuts are off where people type and with a modifier, which belongs to the browser. A page hears of the
-// rest by an event of its own, and cancels it when it used the key.
+// Shortcuts are off while typing, and with modifiers, which belong to the browser. A page gets all other keys with the
+// event "hookglass:key", and cancels it if it used the key.
 const keys = document.getElementById("keys");
 const palette = document.getElementById("palette");
 const typing = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], dialog, [popover]:popover-open");
@@ -131,7 +131,7 @@ document.addEventListener("keydown", (event) => {
   if (event.timeStamp - leader < 1500 && leader) {
     leader = 0;
     const link = document.querySelector(`a[data-go="${CSS.escape(event.key)}"]`);
-    // The pages of an endpoint stand after those of everything and come first.
+    // A page of the endpoint wins over a global page, although it comes later in the document.
     const local = document.querySelector(`.subnav a[data-go="${CSS.escape(event.key)}"]`);
     (local ?? link)?.click();
     event.preventDefault();
@@ -146,13 +146,13 @@ document.addEventListener("keydown", (event) => {
   if (mine || !document.dispatchEvent(told)) event.preventDefault();
 });
 
-// The list of endpoints may be put away, on this browser.
+// The list of endpoints can be hidden, in this browser.
 const root = document.documentElement;
 const remembered = () => {
   try {
     return localStorage.getItem("hookglass:rail");
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // local storage is off
   }
 };
 if (remembered() === "off") root.dataset.rail = "off";
@@ -167,7 +167,7 @@ function rail() {
   announce(off ? "The list of endpoints is hidden" : "The list of endpoints is shown");
 }
 
-// ---- The palette: every link of the navigation, every endpoint, and what a page offers by data-command
+// ---- The palette: all links of the navigation, all endpoints, and the commands of a page (data-command)
 
 function commands() {
   const all = [];
@@ -189,7 +189,7 @@ function commands() {
 }
 
 let offered = [];
-let told = []; // endpoints that the server found for what is typed
+let told = []; // endpoints that the server found for the typed text
 
 function showPalette() {
   const input = palette.querySelector("input");
@@ -226,8 +226,8 @@ function offer(text) {
   pick(0);
 }
 
-// A page lists some of the endpoints, by their names. The server knows all, and by their ids as well. What it finds
-// stands behind the rest, so that what is picked stays so.
+// A page lists only some of the endpoints, by name. The server finds all of them, by id as well. Its results come after
+// the others, so that the selection stays where it is.
 let asking = 0;
 let soon = 0;
 async function ask(text) {
@@ -235,7 +235,7 @@ async function ask(text) {
   const none = document.getElementById("palette-none");
   try {
     const answer = await fetch(`${palette.dataset.ask}?${new URLSearchParams({ text })}`);
-    if (!answer.ok && answer.status !== 422) throw new Error(String(answer.status)); // 422: too long to be of any
+    if (!answer.ok && answer.status !== 422) throw new Error(String(answer.status)); // 422: the text is too long for any endpoint
     const part = document.createElement("template");
     part.innerHTML = await answer.text();
     if (turn !== asking) return;
@@ -263,7 +263,7 @@ function pick(n) {
 
 const picked = () => [...document.getElementById("palette-list").children].findIndex((item) => item.ariaSelected === "true");
 
-// What comes of the text before is of no use any more.
+// forget drops the results for the previous text.
 function forget() {
   asking++;
   told = [];
@@ -288,19 +288,19 @@ palette?.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 for (const dialog of document.querySelectorAll("dialog")) {
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // beside it
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close()); // a click on the backdrop
 }
 
-// Where the navigation scrolls, the page that one is on is in sight.
+// Scroll the current page into view in the navigation.
 for (const nav of document.querySelectorAll(".bar-nav, .subnav")) {
   const here = nav.querySelector("[aria-current]");
   if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
 }
 
-// What is shown once is not made anew by reloading the page: the browser asks for the page instead of sending the form again.
+// A reload of a page that shows a secret once must not send its form again.
 if (document.querySelector("[data-once]")) history.replaceState(history.state, "");
 
-// What a form did is told once, and not again where the page is loaded anew or its address is given away.
+// A notice is shown once, not again after a reload or through a shared address.
 const address = new URL(location.href);
 if (address.searchParams.has("done")) {
   for (const name of ["done", "at"]) address.searchParams.delete(name);
@@ -311,7 +311,7 @@ if (address.searchParams.has("done")) {
 
 const offline = document.getElementById("offline");
 const connection = async () => {
-  // A browser that has no network says so also where the server is on its own machine.
+  // A browser without a network reports offline even if the server runs on the same machine.
   const icon = document.querySelector("link[rel=icon]").href;
   const reached = navigator.onLine || (await fetch(icon, { method: "HEAD", cache: "no-store" }).catch(() => null)) !== null;
   offline.hidden = reached || navigator.onLine;
@@ -321,7 +321,7 @@ addEventListener("online", connection);
 addEventListener("offline", connection);
 connection();
 
-// What goes wrong without a page of its own is said where everyone sees it, until it goes well again (an empty text).
+// Problems in the background are shown at the top of the page until they are over (an empty text).
 const trouble = document.getElementById("trouble");
 document.addEventListener("hookglass:trouble", (event) => {
   if (trouble.textContent === event.detail) return;
@@ -330,9 +330,9 @@ document.addEventListener("hookglass:trouble", (event) => {
   announce(event.detail);
 });
 
-// A form is sent once, however often it is pressed, and says that it is under way.
+// A form is sent only once, however often its button is pressed, and shows that it is being sent.
 document.addEventListener("submit", (event) => {
-  // A file that is downloaded leaves the page, and its form, where they are.
+  // A download does not leave the page, so its form stays usable.
   if (event.defaultPrevented || event.target.method !== "post" || event.submitter?.hasAttribute("data-download")) return;
   if (event.target.dataset.sent) return event.preventDefault();
   event.target.dataset.sent = "yes";
@@ -345,7 +345,7 @@ addEventListener("pageshow", () => {
 
 document.addEventListener("hookglass:announce", (event) => announce(event.detail));
 
-// A question that opens takes the focus, to its harmless answer.
+// A confirmation takes the focus when it opens, on its harmless button.
 document.addEventListener("toggle", (event) => {
   if (event.newState === "open" && event.target.matches?.("[popover]") && !event.target.contains(document.activeElement)) event.target.querySelector("[data-first], button")?.focus();
 }, true);
