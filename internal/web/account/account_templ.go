@@ -151,7 +151,7 @@ func frame(c Common) templ.Component {
 	})
 }
 
-// OverviewPage is the first page: who is signed in, and what the account may do.
+// OverviewPage shows who is signed in and what the plan of the account allows.
 func OverviewPage(m OverviewModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -344,7 +344,7 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// TokensPage lists and makes tokens.
+// TokensPage lists and creates tokens.
 func TokensPage(m TokensModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -874,7 +874,7 @@ func scopes(all []hookglass.Scope) string {
 	return strings.Join(names, ", ")
 }
 
-// SessionsPage lists the browsers that the user is signed in with.
+// SessionsPage lists the browsers in which the user is signed in.
 func SessionsPage(m SessionsModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1113,7 +1113,7 @@ func SessionsPage(m SessionsModel) templ.Component {
 	})
 }
 
-// confirm asks before what cannot be taken back.
+// confirm asks before something that cannot be undone.
 func confirm(id, action, session, do string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1422,7 +1422,7 @@ func WorkspacesPage(m WorkspacesModel) templ.Component {
 	})
 }
 
-// PasswordPage changes the password.
+// PasswordPage is the form that changes the password.
 func PasswordPage(m PasswordModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

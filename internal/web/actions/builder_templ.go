@@ -273,8 +273,8 @@ func events(m Model, name, chosen string, none bool) templ.Component {
 	})
 }
 
-// field names a control and where what is wrong with it is told. A page begins at what an edit brought, or else at the
-// first control that is wrong.
+// field returns the name of a control and the id of its fault. The focus goes to the control that an edit added, or
+// else to the first faulty one.
 func field(f Form, name string) templ.Attributes {
 	attrs := templ.Attributes{"name": name, "id": name, "aria-describedby": name + "-fault"}
 	wrong := f.fault(name) != ""

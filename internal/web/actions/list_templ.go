@@ -706,7 +706,7 @@ func when(t, now time.Time) templ.Component {
 	})
 }
 
-// History is runs, with one of them whole.
+// History lists runs, and shows the selected one in full.
 func History(r Runs) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

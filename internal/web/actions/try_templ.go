@@ -15,7 +15,7 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Result is what came of trying the form, alone.
+// Result is the part of the page with the faults and the preview of the form.
 func Result(t Tried) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -477,7 +477,7 @@ func sensitiveOf(p action.PreviewResult, key string) (paths []string) {
 	return paths
 }
 
-// backtest tries the action, and what is typed, on past requests.
+// backtest tries the saved action and the typed one on past requests.
 func backtest(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

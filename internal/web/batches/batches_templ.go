@@ -97,7 +97,7 @@ func Page(m Model) templ.Component {
 	})
 }
 
-// Live is how far it is.
+// Live is the part with the progress and the results.
 func Live(s State) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

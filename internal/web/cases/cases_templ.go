@@ -1352,7 +1352,7 @@ func option(value, text, chosen string) templ.Component {
 	})
 }
 
-// Checked is what the assertions make of the last answer.
+// Checked shows how the last response fares with the assertions.
 func Checked(c Check) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1631,7 +1631,7 @@ func results(all []hookglass.AssertionResult) templ.Component {
 	})
 }
 
-// History is the runs of a case, with one of them whole.
+// History lists the runs of a case, and shows the selected one in full.
 func History(r Runs) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

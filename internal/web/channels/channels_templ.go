@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Page is the list, with the form for a new one.
+// Page lists the channels, with the form for a new one.
 func Page(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

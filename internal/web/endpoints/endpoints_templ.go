@@ -425,7 +425,7 @@ func Rows(l List) templ.Component {
 	})
 }
 
-// Names are endpoints by their names alone.
+// Names lists endpoints by name only.
 func Names(all []hookglass.Endpoint) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -676,7 +676,7 @@ func row(m List, e hookglass.Endpoint) templ.Component {
 	})
 }
 
-// sparkline is what came in each hour of the last day.
+// sparkline draws the requests of each hour of the last day.
 func sparkline(hours []int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -775,7 +775,7 @@ func sum(all []int64) (n int64) {
 	return n
 }
 
-// bar is the height of an hour; one with nothing has a line.
+// bar returns the height of an hour. An hour without requests is a thin line.
 func bar(n int64, all []int64) int {
 	var most int64 = 1
 	for _, v := range all {

@@ -383,7 +383,7 @@ func Rows(l List) templ.Component {
 	})
 }
 
-// State is the mark of a state, of a flow or a step.
+// State is the badge with the state of a flow or a step.
 func State(state string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -646,7 +646,7 @@ func Page(m Model) templ.Component {
 	})
 }
 
-// Live is how far a flow is.
+// Live is the part with the progress of a flow.
 func Live(o One) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1902,7 +1902,7 @@ func stepForm(f Form, i int, s Step) templ.Component {
 	})
 }
 
-// labelled is the frame of a control: its label, a hint, and what is wrong with it.
+// labelled frames a control with its label, a hint and its fault.
 func labelled(name, label, hint, fault string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1980,7 +1980,7 @@ func labelled(name, label, hint, fault string) templ.Component {
 	})
 }
 
-// faulty are the attributes of the control in a field of which something is wrong.
+// faulty returns the attributes of a control with a fault.
 func faulty(name, fault string) templ.Attributes { return layout.Faulty(name+"-fault", fault) }
 
 func input(name, label, hint, value, fault, example string) templ.Component {

@@ -621,7 +621,7 @@ function follow(address) {
   const trouble = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
   const told = (total) => document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
 
-  // Reads what was missed, then streams if a place is free, or polls.
+  // settle keeps the stream if a place is free, and polls otherwise. Either way the page gets all that it missed.
   async function settle() {
     const where = document.hidden ? "hidden" : "shown";
     if (asking || ended() || place?.where === where) return;

@@ -865,7 +865,7 @@ func samples(all []paste.Copy) templ.Component {
 	})
 }
 
-// Snippet is a line to be pasted elsewhere.
+// Snippet is a text to copy.
 func Snippet(text, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -977,7 +977,7 @@ func blank(m Model) templ.Component {
 	})
 }
 
-// Rows are the requests of a list, and the way to older ones.
+// Rows are the requests of a list, and the link to older ones.
 func Rows(l List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1523,7 +1523,7 @@ func signature(e *hookglass.Event) templ.Component {
 
 func statusClass(status int) string { return "s-" + strconv.Itoa(status/100) }
 
-// Missing stands where a request cannot be shown.
+// Missing replaces a request that cannot be shown.
 func Missing(message, back string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1579,7 +1579,7 @@ func Missing(message, back string) templ.Component {
 	})
 }
 
-// unloaded stands where a request could not be fetched.
+// unloaded replaces a request whose load failed.
 func unloaded(back string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1622,7 +1622,7 @@ func unloaded(back string) templ.Component {
 	})
 }
 
-// mark is a provider in two letters, for the eye alone: its name stands beside it.
+// mark abbreviates a provider to two letters. It is decoration: the name stands beside it.
 func mark(provider string) string {
 	name := show.Provider(provider)
 	if len(name) < 2 {
@@ -1640,7 +1640,7 @@ func mark(provider string) string {
 	return name[:2]
 }
 
-// searches are the searches that were saved, and the form that saves one.
+// searches lists the saved searches, with the form that saves one.
 func searches(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1820,7 +1820,7 @@ func searches(m Model) templ.Component {
 	})
 }
 
-// bulk is what can be done with several requests. It shows while some are selected.
+// bulk is the bar of actions on several requests. It shows while some are selected.
 func bulk(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1901,7 +1901,7 @@ func bulk(m Model) templ.Component {
 	})
 }
 
-// exports gives all that the search finds as a file.
+// exports is the form that downloads all requests that the search finds.
 func exports(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1980,7 +1980,7 @@ func exports(m Model) templ.Component {
 	})
 }
 
-// formatChoice is the format of a file; that of a single mail is for what is selected alone.
+// formatChoice selects the format of a file. one adds eml, which holds a single mail.
 func formatChoice(id, label string, kind hookglass.EndpointKind, one bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -63,7 +63,7 @@ func badge(status hookglass.SignatureStatus) templ.Component {
 	})
 }
 
-// forensics says what is known of a signature, and why it fails.
+// forensics shows the status of a signature, and why it failed.
 func forensics(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -251,8 +251,8 @@ func stateClass(good, bad bool) string {
 	return ""
 }
 
-// Deliveries are what became of a request: forwards, reports of the tunnel, and runs of actions. They are kept fresh
-// while something is under way.
+// Deliveries shows the forwards, tunnel reports and action runs of a request. It refreshes while any of them is under
+// way.
 func Deliveries(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -329,7 +329,7 @@ func Deliveries(d *Detail) templ.Component {
 	})
 }
 
-// NoDeliveries are those of a request that was deleted since it was opened.
+// NoDeliveries replaces Deliveries of a request that was deleted after it was opened.
 func NoDeliveries() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1013,7 +1013,7 @@ func (d *Detail) actionName(r hookglass.ActionRun) string {
 	return "a deleted action"
 }
 
-// answer is what a target answered.
+// answer shows the response of a target.
 func answer(r *hookglass.TargetResponse, name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1166,7 +1166,7 @@ func answer(r *hookglass.TargetResponse, name string) templ.Component {
 	})
 }
 
-// maxAnswerText is how much of an answer is shown.
+// maxAnswerText is how much of a response is shown, in bytes.
 const maxAnswerText = 2 * maxPartText
 
 func beginning(b []byte, contentType string) string {
@@ -1183,7 +1183,7 @@ func beginning(b []byte, contentType string) string {
 
 func verdictWord(v hookglass.Verdict) string { return strings.ReplaceAll(string(v), "_", " ") }
 
-// replays is the history of a request's replays.
+// replays lists the replays of a request.
 func replays(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1582,7 +1582,7 @@ func replays(d *Detail) templ.Component {
 const maxEdit = 48 << 10
 
 func (d *Detail) editable() bool {
-	return d.Mail == nil && len(d.Event.Body) <= maxEdit && isText(d.Event.Body) && bytes.IndexByte(d.Event.Body, 0) < 0 // which HTML cannot hold
+	return d.Mail == nil && len(d.Event.Body) <= maxEdit && isText(d.Event.Body) && bytes.IndexByte(d.Event.Body, 0) < 0 // HTML cannot hold NUL
 }
 
 func replayForm(d *Detail) templ.Component {
@@ -1773,7 +1773,7 @@ func (d *Detail) lastTarget() string {
 	return ""
 }
 
-// editHeaders are headers as lines to be changed, without those that a replay writes anew.
+// editHeaders returns headers as lines to edit, without those that a replay sets itself.
 func editHeaders(h hookglass.Headers) string {
 	var b strings.Builder
 	for _, f := range paste.EditableHeaders(h) {
@@ -1782,7 +1782,7 @@ func editHeaders(h hookglass.Headers) string {
 	return b.String()
 }
 
-// mail shows a message: as it was meant to look, its text, its files and its source.
+// mail shows a message: its HTML, its text, its attachments and its source.
 func mail(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2206,7 +2206,7 @@ func resultClass(r string) string {
 	return ""
 }
 
-// authentication shows whether a mail is from whom it says.
+// authentication shows whether a mail comes from the sender it names.
 func authentication(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2570,7 +2570,7 @@ func words(all ...string) string {
 	return strings.Join(kept, " · ")
 }
 
-// times is the wish to move the times of a request, and what that would change.
+// times is the option to move the timestamps of a request, with its preview.
 func times(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2613,7 +2613,7 @@ func times(d *Detail) templ.Component {
 	})
 }
 
-// TimeChanges is what a shift would change.
+// TimeChanges shows which timestamps a shift would change.
 func TimeChanges(m TimesModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,13 +16,13 @@ import (
 	"strings"
 )
 
-// releasable reports whether the request is a mail that who looks may send on.
+// releasable reports whether the request is a mail that the viewer may release.
 func (d *Detail) releasable() bool { return d.Mail != nil && d.Writes && len(d.ReleaseTo) > 0 }
 
-// releasing reports whether there is anything to be said of sending a mail on.
+// releasing reports whether the tab Releases is shown.
 func (d *Detail) releasing() bool { return d.releasable() || len(d.Releases) > 0 }
 
-// releases is the history of a mail's releases.
+// releases lists the releases of a mail.
 func releases(d *Detail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -382,7 +382,7 @@ func releaseForm(d *Detail) templ.Component {
 	})
 }
 
-// releaseTo is who is offered: those of the last release or, where only one address is allowed, that one.
+// releaseTo returns the suggested recipients: those of the last release, or the only allowed address.
 func (d *Detail) releaseTo() string {
 	if len(d.Releases) > 0 {
 		return strings.Join(d.Releases[0].To, ", ")

@@ -216,7 +216,7 @@ func Page(m Model) templ.Component {
 	})
 }
 
-// adding stands where the book comes, which may take a while to add up.
+// adding stands in for Book while the totals are computed.
 func adding(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -272,7 +272,7 @@ func adding(m Model) templ.Component {
 	})
 }
 
-// Book is the part that takes a while: the sums and the events.
+// Book is the part that takes a while: the totals and the events.
 func Book(m Model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -127,7 +127,7 @@ func rules(m Model) templ.Component {
 	})
 }
 
-// tried shows what the last requests would be answered with the rules as they are typed.
+// tried shows how the typed rules would answer recent requests.
 func tried(m Model, t *capture.TriedRules) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -480,8 +480,8 @@ func rule(m Model, i int, r Rule) templ.Component {
 	})
 }
 
-// answerFields are the fields of an answer. part begins the ids of what is wrong with them. Only the whole endpoint's
-// answer must have a status, and explains itself: those of rules refer to what it says.
+// answerFields are the fields of a response. part is the prefix of the ids of their faults. whole marks the response of
+// the endpoint: it must have a status and has the hints, to which the fields of rules refer.
 func answerFields(a Answer, part string, whole bool, fault func(field string) string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

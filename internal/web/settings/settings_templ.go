@@ -2182,7 +2182,7 @@ func short(id string) string {
 	return id
 }
 
-// remove asks before what cannot be taken back.
+// remove asks before something is deleted.
 func remove(id, action string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

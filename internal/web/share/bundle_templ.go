@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// BundlePage is the page of a bundle of one request: what would be replaced, what else shall be, and the file.
+// BundlePage is the page of a bundle of one request: its replacements, its options and the download.
 func BundlePage(m BundleModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -313,7 +313,7 @@ func Page(m Model) templ.Component {
 	})
 }
 
-// Shared is the request as a stranger sees it.
+// Shared is the request as someone with the link sees it.
 func Shared(m SharedModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

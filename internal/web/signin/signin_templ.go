@@ -292,7 +292,7 @@ func Page(m Model) templ.Component {
 	})
 }
 
-// fault marks the fields as what is wrong, which they are not where it was a link that signed nobody in.
+// fault marks the fields as faulty after a failed sign-in. After a failed sign-in link they are not: nothing was typed.
 func fault(m Model) templ.Attributes {
 	if m.Problem == "" || m.Email == "" {
 		return nil
@@ -300,7 +300,7 @@ func fault(m Model) templ.Attributes {
 	return templ.Attributes{"aria-invalid": "true", "aria-describedby": "signin-fault"}
 }
 
-// UpPage creates an account.
+// UpPage is the form that creates an account.
 func UpPage(m UpModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -287,7 +287,7 @@ func when(t, now time.Time) templ.Component {
 	})
 }
 
-// Live is who is connected, and the outages.
+// Live is the part with the connected machines and the gaps.
 func Live(s State) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
