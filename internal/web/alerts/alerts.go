@@ -1,4 +1,4 @@
-// Package alerts are the pages of the alerts of an endpoint: the list, and one with its history.
+// Package alerts renders the pages of an endpoint's alerts: the list, and one alert with its history.
 package alerts
 
 import (
@@ -16,12 +16,12 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed alerts.css
 var Files embed.FS
 
-// List is the alerts of an endpoint, a part that is kept fresh.
+// List is the part of the page with the alerts of an endpoint. It refreshes.
 type List struct {
 	Endpoint hookglass.EndpointID
 	Alerts   []hookglass.Alert
@@ -29,7 +29,7 @@ type List struct {
 	Now      time.Time
 }
 
-// Model is what the list's page shows.
+// Model is the content of the list page.
 type Model struct {
 	layout.Frame
 	List   List
@@ -37,27 +37,27 @@ type Model struct {
 	Form   Form
 }
 
-// EditModel is what the page of one alert shows.
+// EditModel is the content of the page of one alert.
 type EditModel struct {
 	layout.Frame
 	Alert    hookglass.Alert
 	Channels []hookglass.Channel
 	History  History
 	Notice   string
-	Stale    bool // it was changed since its form was shown
+	Stale    bool // the alert changed after the form was shown
 	Form     Form
 }
 
-// History is the incidents of an alert, newest first, a part that is kept fresh.
+// History is the part of the page with the incidents of an alert, newest first. It refreshes.
 type History struct {
 	Self      string // its address
 	Alert     hookglass.Alert
 	Incidents []hookglass.Incident
-	Older     string // the address of what follows; empty: nothing does
+	Older     string // the address of the next page; empty: none
 	Now       time.Time
 }
 
-// Form is what was typed, and what is wrong with it.
+// Form holds what was typed, and its faults.
 type Form struct {
 	Name                                                string
 	Kind                                                hookglass.AlertKind
@@ -65,17 +65,17 @@ type Form struct {
 	ChannelIDs                                          []string
 	Window, Threshold, Keyword, Field, Factor, MinCount string
 	EventType                                           string
-	Seen                                                string // the mark of what was stored when it was shown
+	Seen                                                string // the mark of the stored alert when the form was shown
 	Refused                                             string
 	Faults                                              []hookglass.FieldError
 }
 
-// Blank is the form of a new alert.
+// Blank returns the form of a new alert.
 func Blank() Form {
 	return Form{Kind: hookglass.AlertMissingWebhook, Enabled: true, Window: "60", Threshold: "5", Field: hookglass.KeywordAny, Factor: "3", MinCount: "10"}
 }
 
-// NewForm is the form of an alert as it is.
+// NewForm returns the form of a stored alert.
 func NewForm(a hookglass.Alert) Form {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	f := Form{
@@ -87,7 +87,7 @@ func NewForm(a hookglass.Alert) Form {
 	return f
 }
 
-// ReadForm is what was typed; an alert that exists keeps its kind.
+// ReadForm reads what was typed. An existing alert keeps its kind.
 func ReadForm(v url.Values, kind hookglass.AlertKind) Form {
 	get := func(name string) string { return strings.TrimSpace(v.Get(name)) }
 	return Form{
@@ -97,7 +97,7 @@ func ReadForm(v url.Values, kind hookglass.AlertKind) Form {
 	}
 }
 
-// Draft is what the form sets. Numbers that are none are faults.
+// Draft returns what the form sets. Texts that are not numbers are faults.
 func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
 	number := func(field, text string) *int64 {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -131,7 +131,7 @@ func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
 	return d, faults
 }
 
-// fault says what is wrong with a field.
+// fault returns what is wrong with a field.
 func (f Form) fault(field string) string {
 	for _, x := range f.Faults {
 		name := strings.TrimPrefix(strings.TrimPrefix(x.Field, "alert."), "config.")
@@ -150,7 +150,7 @@ var words = map[string]string{
 
 func (f Form) tells(channel string) bool { return slices.Contains(f.ChannelIDs, channel) }
 
-// kindName is how a kind is called.
+// kindName returns the name of a kind.
 func kindName(k hookglass.AlertKind) string {
 	switch k {
 	case hookglass.AlertMissingWebhook:
@@ -165,7 +165,7 @@ func kindName(k hookglass.AlertKind) string {
 	return "Volume spike"
 }
 
-// Watches says in a sentence what an alert watches for.
+// Watches describes what an alert watches for, in a sentence.
 func Watches(a hookglass.Alert) string {
 	c := a.Config
 	switch a.Kind {
@@ -190,7 +190,7 @@ func Watches(a hookglass.Alert) string {
 		show.Plural(c.MinCount, "request"), show.Plural(c.WindowMinutes, "minute"), strconv.FormatFloat(c.Factor, 'f', -1, 64))
 }
 
-// state is where an alert is, and how its mark looks.
+// state returns the state of an alert, and the class of its badge.
 func state(a hookglass.Alert) (word, class string) {
 	switch {
 	case !a.Enabled:
@@ -201,7 +201,7 @@ func state(a hookglass.Alert) (word, class string) {
 	return "ok", "badge good"
 }
 
-// told are the names of the channels that an alert tells.
+// told returns the names of the channels of an alert.
 func told(a hookglass.Alert, channels []hookglass.Channel) string {
 	var names []string
 	for _, c := range channels {
@@ -220,7 +220,7 @@ func path(a hookglass.Alert, below string) string {
 	return "/endpoints/" + string(a.EndpointID) + "/alerts/" + a.ID + below
 }
 
-// lasted is how long an incident went on.
+// lasted returns the duration of an incident.
 func lasted(i hookglass.Incident) string {
 	d := i.ResolvedAt.Sub(i.StartedAt)
 	switch {
@@ -234,7 +234,7 @@ func lasted(i hookglass.Incident) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// say is what is announced when it changes: which alerts are triggered.
+// say lists the triggered alerts. It is announced to screen readers when it changes.
 func (l List) say() string {
 	var names []string
 	for _, a := range l.Alerts {

@@ -1,5 +1,5 @@
-// Package channels are the pages of the notification channels of each workspace. They never hold a credential, except
-// for the signing secret of a webhook channel on the one page that answers its making.
+// Package channels renders the pages of the notification channels of each workspace. They never hold a credential,
+// except for the signing secret of a new webhook channel, once, right after its creation.
 package channels
 
 import (
@@ -13,43 +13,43 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed channels.css
 var Files embed.FS
 
-// Model is what the list shows.
+// Model is the content of the list page.
 type Model struct {
 	layout.Frame
 	Workspaces []Workspace
-	Problems   map[hookglass.ChannelKind]string // why nothing can be sent to a kind here
+	Problems   map[hookglass.ChannelKind]string // why this installation cannot send to a kind
 	Now        time.Time
 	Notice     string
-	Bereft     []hookglass.StepReference // steps that name the channel that was just deleted
-	Refused    string                    // why the form was refused, beside its fields
-	Secret     string                    // of the webhook channel that was just made: shown this once
+	Bereft     []hookglass.StepReference // steps that use the channel just deleted
+	Refused    string                    // why the form as a whole was refused
+	Secret     string                    // of the webhook channel just created; shown only once
 	SecretOf   hookglass.Channel
 	Form       Form
 }
 
-// EditModel is what the page of one channel shows.
+// EditModel is the content of the page of one channel.
 type EditModel struct {
 	layout.Frame
 	Channel    hookglass.Channel
-	Problem    string // why nothing can be sent to its kind here
+	Problem    string // why this installation cannot send to its kind
 	Now        time.Time
 	Notice     string
 	Refused    string
-	References []hookglass.StepReference // the steps for which it was refused
-	Stale      bool                      // it was changed since its form was shown
+	References []hookglass.StepReference // the steps because of which it was refused
+	Stale      bool                      // the channel changed after the form was shown
 	Test       *Test
 	Form       Form
 }
 
-// Test is what came of a test message.
+// Test is the result of a test message.
 type Test struct {
 	Delivered  bool
-	StatusCode int    // 0: no answer came, or there is none to such a channel
+	StatusCode int    // 0: no response, or the kind has none
 	Message    string // what failed; empty: nothing
 }
 
@@ -59,29 +59,29 @@ type Workspace struct {
 	Channels []hookglass.Channel
 }
 
-// Form is what was typed, except for credentials, and what is wrong with it.
+// Form holds what was typed, except for credentials, and its faults.
 type Form struct {
 	Workspace int64
 	Name      string
 	Kind      hookglass.ChannelKind
 	Enabled   bool
 	ChatID    string
-	To        string // an address a line
+	To        string // one address per line
 	Events    []hookglass.ActivityType
-	Seen      string // the mark of what was stored when the form was shown; empty: nothing
+	Seen      string // the mark of the stored channel when the form was shown; empty for a new one
 	Faults    []hookglass.FieldError
 
-	WebhookURL, URL string // as typed; what is stored is not shown
+	WebhookURL, URL string // as typed; the stored URL is not shown
 }
 
-// NewForm is the form of a channel as it is.
+// NewForm returns the form of a stored channel.
 func NewForm(c hookglass.Channel) Form {
 	f := Form{Name: c.Name, Kind: c.Kind, Enabled: !c.Disabled(), ChatID: c.Shown.ChatID, To: strings.Join(c.Shown.To, "\n"), Events: c.Events}
 	f.Seen = layout.Mark(f)
 	return f
 }
 
-// fault says what is wrong with a field, or with one of its parts (to.1 is of to).
+// fault returns what is wrong with a field or one of its parts (to.1 is part of to).
 func (f Form) fault(field string) string {
 	for _, x := range f.Faults {
 		name := strings.TrimPrefix(strings.TrimPrefix(x.Field, "notification_channel."), "config.")
@@ -98,7 +98,7 @@ var words = map[string]string{
 	"url": "The URL", "secret": "The secret", "events": "The activity", "workspace_id": "The workspace",
 }
 
-// other says what is wrong with what has no field.
+// other returns the fault that belongs to no field.
 func (f Form) other() string {
 	for _, x := range f.Faults {
 		if x.Field == "notification_channel" {
@@ -110,7 +110,7 @@ func (f Form) other() string {
 
 func (f Form) follows(t hookglass.ActivityType) bool { return slices.Contains(f.Events, t) }
 
-// eventName is how a kind of activity is called.
+// eventName returns the name of a type of activity.
 func eventName(t hookglass.ActivityType) string {
 	switch t {
 	case hookglass.ActivityWebhookReceived:
@@ -123,7 +123,7 @@ func eventName(t hookglass.ActivityType) string {
 	return "Alert triggered"
 }
 
-// leads is where a channel leads, as far as it may be seen.
+// leads returns the visible part of a channel's destination.
 func leads(c hookglass.Channel) string {
 	switch c.Kind {
 	case hookglass.ChannelTelegram:
@@ -136,7 +136,7 @@ func leads(c hookglass.Channel) string {
 	return c.Shown.Host
 }
 
-// state is where a channel is, and how its mark looks.
+// state returns the state of a channel, and the class of its badge.
 func state(c hookglass.Channel) (word, class string) {
 	switch {
 	case c.Disabled():
@@ -147,7 +147,7 @@ func state(c hookglass.Channel) (word, class string) {
 	return "active", "badge good"
 }
 
-// why says why the service disabled a channel; empty: it did not.
+// why says why the service disabled a channel. It is empty if it did not.
 func why(c hookglass.Channel) string {
 	switch c.DisableReason {
 	case "":

@@ -1,13 +1,13 @@
-// Package cliauth is the page on which a person lets a command line sign in as them.
+// Package cliauth renders the page on which a user lets a command line sign in as them.
 package cliauth
 
 import "hookglass/internal/web/layout"
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Account string
-	Port    string // on which the command line waits; "": it waits for a code
-	State   string // that the command line knows its own request by
-	Code    string // once approved, where it waits for one
+	Port    string // on which the command line listens; "": it waits for a code
+	State   string // by which the command line recognises its own request
+	Code    string // shown after approval if the command line waits for one
 }

@@ -1,4 +1,4 @@
-// Package compare is the page that shows two requests side by side.
+// Package compare renders the page that shows two requests side by side.
 package compare
 
 import (
@@ -10,12 +10,12 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed compare.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Path        string // of the endpoint
@@ -23,7 +23,7 @@ type Model struct {
 	hookglass.Comparison
 }
 
-// named has the fields of requests under the names that the page of a request gives them.
+// named replaces field names by the labels that the page of a request has for them.
 func named(fields []hookglass.Change) []hookglass.Change {
 	all := make([]hookglass.Change, len(fields))
 	for i, c := range fields {
@@ -47,12 +47,12 @@ func named(fields []hookglass.Change) []hookglass.Change {
 	return all
 }
 
-// sides calls the two sides of a text's differences as the tables of the page do.
+// sides names the two sides of a text diff like the tables of the page.
 func sides(text string) string {
 	return strings.Replace(text, "--- left\n+++ right\n", "--- first\n+++ second\n", 1)
 }
 
-// form says as what two bodies were compared.
+// form names the format in which two bodies were compared.
 func form(b hookglass.BodyChanges) string {
 	switch b.Form {
 	case "json":
@@ -63,7 +63,7 @@ func form(b hookglass.BodyChanges) string {
 	return b.Form
 }
 
-// place is where a body differs.
+// place returns the path of a difference.
 func place(c hookglass.Change) string {
 	if c.Path == "" {
 		return "whole body"

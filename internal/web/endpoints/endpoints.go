@@ -1,4 +1,4 @@
-// Package endpoints is the page that lists a user's endpoints and creates new ones.
+// Package endpoints renders the page that lists a user's endpoints and creates new ones.
 package endpoints
 
 import (
@@ -10,16 +10,16 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed endpoints.css
 var Files embed.FS
 
-// List is a part of a user's endpoints, oldest first.
+// List is one page of a user's endpoints, oldest first.
 type List struct {
-	Self      string // the address of the list alone
+	Self      string // the address of the list without its page
 	Endpoints []hookglass.Endpoint
-	Next      hookglass.EndpointID             // behind which the list goes on; empty: it ends
+	Next      hookglass.EndpointID             // the last endpoint, after which the list continues; empty: it ends
 	Address   func(hookglass.Endpoint) string  // the webhook URL or the email address
 	Activity  map[hookglass.EndpointID][]int64 // requests by hour of the last day, oldest first
 	Now       time.Time
@@ -27,7 +27,7 @@ type List struct {
 	Workspaces []hookglass.Workspace // of the account
 }
 
-// workspace is the name of the one that an endpoint is in; empty where there is but one.
+// workspace returns the name of an endpoint's workspace. It is empty if the account has only one.
 func (l List) workspace(e hookglass.Endpoint) string {
 	if len(l.Workspaces) > 1 {
 		for _, w := range l.Workspaces {
@@ -39,13 +39,13 @@ func (l List) workspace(e hookglass.Endpoint) string {
 	return ""
 }
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	List      List
-	Temporary hookglass.EndpointID // of this browser, that can be kept; empty: none
+	Temporary hookglass.EndpointID // of this browser, which the user can keep; empty: none
 
-	// What was typed before, and what is wrong with it.
+	// What was typed, and its faults.
 	Name      string
 	Kind      hookglass.EndpointKind
 	Provider  string

@@ -1,5 +1,5 @@
-// Package flows are the pages of expectations over webhooks and mail: the list, one with the state of its steps, and
-// the form that begins one.
+// Package flows renders the pages of flows: the list, one flow with the state of its steps, and the form that starts
+// one.
 package flows
 
 import (
@@ -13,41 +13,41 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed flows.css
 var Files embed.FS
 
-// List is the part of the list's page that is kept fresh.
+// List is the part of the list page that refreshes.
 type List struct {
-	State hookglass.FlowState // only flows of this one; empty: all
+	State hookglass.FlowState // only flows in this state; empty: all
 	Flows []hookglass.Flow
-	At    string // where the page begins; empty: at the newest
-	Older string // where the next page begins; empty: there is none
+	At    string // of this page; empty: the newest
+	Older string // of the next page; empty: none
 	Now   time.Time
 }
 
-// ListModel is what the list's page shows.
+// ListModel is the content of the list page.
 type ListModel struct {
 	layout.Frame
 	List
 	Notice string
 }
 
-// One is the part of a flow's page that is kept fresh.
+// One is the part of a flow's page that refreshes.
 type One struct {
 	Flow  hookglass.Flow
-	Names map[hookglass.EndpointID]string // of endpoints that are there
+	Names map[hookglass.EndpointID]string // of existing endpoints
 	Now   time.Time
 }
 
-// Model is what the page of one flow shows.
+// Model is the content of the page of one flow.
 type Model struct {
 	layout.Frame
 	One
 }
 
-// NewModel is what the page of the form shows.
+// NewModel is the content of the page with the form.
 type NewModel struct {
 	layout.Frame
 	Form
@@ -55,10 +55,10 @@ type NewModel struct {
 
 func path(f hookglass.Flow, below string) string { return "/flows/" + f.ID + below }
 
-// states are what the list may be narrowed to.
+// states lists the filters of the list.
 var states = []hookglass.FlowState{hookglass.FlowPending, hookglass.FlowPassed, hookglass.FlowFailed, hookglass.FlowExpired}
 
-// name is the name of a flow, or its id.
+// name returns the name of a flow, or its id.
 func name(f hookglass.Flow) string {
 	if f.Plan.Name == "" {
 		return f.ID
@@ -66,7 +66,7 @@ func name(f hookglass.Flow) string {
 	return f.Plan.Name
 }
 
-// every is how often a part is looked at again, in milliseconds; "" once nothing will change.
+// every returns how often a part refreshes, in milliseconds. It is "" once nothing will change.
 func every(goesOn bool) string {
 	if goesOn {
 		return "1000"
@@ -83,10 +83,10 @@ func (l List) every() string {
 	return ""
 }
 
-// self is where the part can be fetched again.
+// self returns the address of the part.
 func (l List) self() string { return "/flows/rows?state=" + string(l.State) + "&cursor=" + l.At }
 
-// tone is how the mark of a state looks.
+// tone returns the class of a state's badge.
 func tone(state string) string {
 	switch state {
 	case "passed":
@@ -99,7 +99,7 @@ func tone(state string) string {
 	return ""
 }
 
-// far says how many steps have passed.
+// far returns how many steps have passed.
 func far(f hookglass.Flow) string {
 	passed := 0
 	for _, s := range f.Progress.Steps {
@@ -110,12 +110,12 @@ func far(f hookglass.Flow) string {
 	return fmt.Sprintf("%d of %d", passed, len(f.Plan.Steps))
 }
 
-// say is what changed, for who does not see it.
+// say describes the progress for screen readers.
 func say(f hookglass.Flow) string {
 	return fmt.Sprintf("%s: %s steps passed", f.State, far(f))
 }
 
-// lasting is how long something took or may take.
+// lasting formats a duration.
 func lasting(d time.Duration) string {
 	if d < time.Second {
 		return strconv.FormatInt(d.Round(time.Millisecond).Milliseconds(), 10) + " ms"
@@ -130,7 +130,7 @@ func lasting(d time.Duration) string {
 	return text
 }
 
-// conditions are what an event must be to count for a step.
+// conditions returns what an event must match to count for a step.
 func conditions(s hookglass.FlowStep) (all []condition) {
 	add := func(what, is string) {
 		if is != "" {
@@ -157,7 +157,7 @@ func conditions(s hookglass.FlowStep) (all []condition) {
 
 type condition struct{ what, is string }
 
-// wants says how many events a step takes, and how soon.
+// wants says how many events a step expects, and how soon.
 func wants(s hookglass.FlowStep) string {
 	var b strings.Builder
 	switch {

@@ -11,20 +11,20 @@ import (
 	"hookglass/internal/flow"
 )
 
-// Form is a flow as it is typed.
+// Form is a flow as typed.
 type Form struct {
 	Name    string
 	Timeout string // seconds
 	Order   string // ordered or any
 	Since   string // how far back events count; empty: from now on
 	Steps   []Step
-	Added   bool // the last step was added just now, and is where typing goes on
+	Added   bool // the last step was just added and takes the focus
 	Faults  []hookglass.FieldError
 
-	Endpoints []hookglass.Endpoint // that a step may name
+	Endpoints []hookglass.Endpoint // for a step to choose from
 }
 
-// Step is a step as it is typed.
+// Step is a step as typed.
 type Step struct {
 	Key, Endpoint, Provider, EventType, Subject, From, Query string
 
@@ -35,22 +35,22 @@ type Step struct {
 	Extract string // lines: name = part
 }
 
-// The ways in which a step counts.
+// How a step counts events.
 const (
 	atLeast = "at_least"
 	exactly = "exactly"
 	never   = "never"
 )
 
-// sinces are how far back events may count.
+// sinces lists how far back events may count.
 var sinces = []struct{ value, name string }{{"", "from now on"}, {"30s", "including the last 30 seconds"}, {"5m", "including the last 5 minutes"}, {"1h", "including the last hour"}}
 
-// NewForm is an empty form.
+// NewForm returns an empty form.
 func NewForm() Form {
 	return Form{Timeout: "300", Order: "ordered", Steps: []Step{{How: atLeast, Count: "1"}}}
 }
 
-// FormOf is the form that begins a flow once more.
+// FormOf returns the form that starts a flow again.
 func FormOf(p hookglass.FlowPlan) Form {
 	f := Form{Name: p.Name, Timeout: seconds(p.Timeout), Order: "ordered"}
 	if p.AnyTurn {
@@ -89,7 +89,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 }
 
-// ReadForm reads what a browser sends.
+// ReadForm reads the form that a browser sends.
 func ReadForm(v url.Values) Form {
 	f := Form{Name: strings.TrimSpace(v.Get("name")), Timeout: strings.TrimSpace(v.Get("timeout_seconds")), Order: v.Get("order"), Since: v.Get("since")}
 	for i := 0; i < hookglass.MaxFlowSteps && v.Has(field(i, "endpoint_id")); i++ {
@@ -103,10 +103,10 @@ func ReadForm(v url.Values) Form {
 	return f
 }
 
-// field is the name of a step's field, and with "flow." before it that of its fault.
+// field returns the name of a step's field. Its faults have the same name after "flow.".
 func field(step int, name string) string { return fmt.Sprintf("steps.%d.%s", step, name) }
 
-// More is the form with one step more, as far as there may be more.
+// More returns the form with another step, up to the limit.
 func (f Form) More() Form {
 	if len(f.Steps) < hookglass.MaxFlowSteps {
 		f.Steps, f.Added = append(f.Steps, Step{How: atLeast, Count: "1"}), true
@@ -114,7 +114,7 @@ func (f Form) More() Form {
 	return f
 }
 
-// Less is the form without the step; one stays.
+// Less returns the form without a step. The last step stays.
 func (f Form) Less(step int) Form {
 	if step >= 0 && step < len(f.Steps) && len(f.Steps) > 1 {
 		f.Steps = append(f.Steps[:step:step], f.Steps[step+1:]...)
@@ -122,7 +122,7 @@ func (f Form) Less(step int) Form {
 	return f
 }
 
-// Draft is what the form asks for.
+// Draft returns the flow that the form describes.
 func (f Form) Draft(now time.Time) (d flow.Draft, faults []hookglass.FieldError) {
 	fault := func(field, message string) {
 		faults = append(faults, hookglass.FieldError{Field: "flow." + field, Message: message})
@@ -179,7 +179,7 @@ func (f Form) Draft(now time.Time) (d flow.Draft, faults []hookglass.FieldError)
 	return d, faults
 }
 
-// lines are the lines of a text that have something in them.
+// lines returns the lines of a text that are not blank.
 func lines(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -192,7 +192,7 @@ func lines(text string) func(yield func(string) bool) {
 
 const contains = " contains "
 
-// where reads a line that compares a part. A value may hold the sign of the other kind: the first of the two counts.
+// where parses a condition. The first of the two operators counts, since a value may contain the other.
 func where(line string) (w hookglass.FlowWhere, ok bool) {
 	equals, holds := strings.Index(line, "="), strings.Index(line, contains)
 	var part, value string
@@ -207,7 +207,7 @@ func where(line string) (w hookglass.FlowWhere, ok bool) {
 	return w, ok && w.Part != "" && (w.Value != "" || !w.Contains)
 }
 
-// fault says what is wrong with a field.
+// fault returns what is wrong with a field.
 func (f Form) fault(field string) string {
 	for _, fault := range f.Faults {
 		if strings.TrimPrefix(fault.Field, "flow.") == field {
@@ -217,10 +217,10 @@ func (f Form) fault(field string) string {
 	return ""
 }
 
-// shown are the fields of a step beside which a fault is shown.
+// shown lists the fields of a step that show their fault.
 var shown = []string{"endpoint_id", "id", "provider", "event_type", "subject", "from", "q", "within_seconds", "count", "where", "extract"}
 
-// elsewhere are the faults that no field shows.
+// elsewhere returns the faults that no field shows.
 func (f Form) elsewhere() (all []string) {
 	known := map[string]bool{"flow.name": true, "flow.timeout_seconds": true, "flow.order": true}
 	for i := range f.Steps {
@@ -236,7 +236,7 @@ func (f Form) elsewhere() (all []string) {
 	return all
 }
 
-// beyond reports whether a step has anything among its rarer fields, which are open then.
+// beyond reports whether a step uses any of the options that are folded otherwise.
 func (f Form) beyond(i int) bool {
 	s := f.Steps[i]
 	open := s.Key+s.Provider+s.From+s.Query+s.Where+s.Extract != "" || s.How != atLeast && s.How != "" || s.Count != "1" && s.Count != ""

@@ -1,13 +1,13 @@
-// Package fresh keeps a part of a page as new as what it shows: the part says where to fetch it and how often,
-// and fresh.js puts it in place of the old one. Without scripts a part is as old as its page.
+// Package fresh refreshes parts of a page. A part names its address and how often to fetch it, and fresh.js replaces
+// it. Without scripts a part is as old as its page.
 package fresh
 
 import "embed"
 
-// Script is the name of the module that a page with such parts loads.
+// Script is the name of the module that pages with such parts load.
 const Script = "fresh.js"
 
-// Files is the script.
+// Files holds the script.
 //
 //go:embed fresh.js
 var Files embed.FS

@@ -12,36 +12,36 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Bounds of what one page shows of a body; the rest is a download away. They keep a page of a 25 MiB body
-// small enough to be read on a phone.
+// Bounds of what a page shows of a body. They keep the page of a 25 MiB body small enough for a phone; the rest can be
+// downloaded.
 const (
 	maxText    = 256 << 10
 	maxHex     = 16 << 10
-	maxTextHex = 2 << 10 // of what can be read as text
+	maxTextHex = 2 << 10 // of a body that is also shown as text
 	maxDecoded = 4 << 20
 )
 
 // Body is a body as it is shown.
 type Body struct {
 	Total    int64  // bytes, as received
-	Encoding string // that was undone for display; empty: none
-	Charset  string // that Text was written in, as the sender named it; empty: UTF-8
-	Marked   bool   // it is JSON behind a byte order mark
-	Broken   bool   // Text shows bytes that are no UTF-8 as what they are
+	Encoding string // decoded for display; empty: none
+	Charset  string // from which Text was converted, as the sender named it; empty: UTF-8
+	Marked   bool   // JSON after a byte order mark
+	Broken   bool   // Text has escapes for bytes that are not UTF-8
 	Tree     *Node  // of JSON
-	Partial  bool   // the tree holds the beginning alone
-	XML      string // indented; empty: it is none
+	Partial  bool   // the tree holds only the beginning
+	XML      string // indented; empty: not XML
 	Form     []Pair // of a form
 	Parts    []Part // of a multipart body
-	Picture  bool   // the bytes as received are a picture that browsers show
+	Picture  bool   // the body as received is an image that browsers show
 	Text     string // of text
-	Hex      string // the bytes; all there is of what is no text
-	Cut      bool   // Text, or Hex where there is no Text, holds the beginning alone
-	Exact    bool   // Text is the body and nothing else
-	Fault    string // why a body that claims to be JSON is none
+	Hex      string // a dump; the only view of a body that is not text
+	Cut      bool   // Text, or else Hex, holds only the beginning
+	Exact    bool   // Text equals the body
+	Fault    string // why a body that claims to be JSON is not
 }
 
-// NewBody reads a body for display; encoding is what coding.Of returned.
+// NewBody prepares a body for display. encoding is the result of coding.Of.
 func NewBody(body []byte, contentType, encoding string) Body {
 	b := Body{Total: int64(len(body))}
 	if len(body) == 0 {
@@ -92,12 +92,12 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	if strings.HasSuffix(media, "/xml") || strings.HasSuffix(media, "+xml") {
 		b.XML = indentXML(body)
 	}
-	b.Exact = !cut && b.Text == text && !strings.HasPrefix(text, "\n") && !strings.Contains(text, "\r") // which HTML takes away
+	b.Exact = !cut && b.Text == text && !strings.HasPrefix(text, "\n") && !strings.Contains(text, "\r") // HTML drops these
 	return b
 }
 
-// PictureType is the media type of a picture that all browsers show, by its first bytes alone; empty: it is none.
-// SVG is none: it is markup.
+// PictureType returns the media type of an image that all browsers show, judged by its first bytes only, or "". SVG is
+// not one, because it is markup.
 func PictureType(body []byte) string {
 	switch media := http.DetectContentType(body); media {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -106,12 +106,12 @@ func PictureType(body []byte) string {
 	return ""
 }
 
-// isText reports whether the beginning of a body, as much as is shown of it, reads as text. A zero here and there is a
-// slip of who sent it, and is shown as a picture of itself; where control characters are many, it is no text.
+// isText reports whether the shown beginning of a body is text. A few NUL bytes are taken for mistakes of the sender
+// and are shown as symbols. A body with many control characters is not text.
 func isText(body []byte) bool {
 	text, cut := show.Cut(string(body[:min(len(body), maxText)]), maxText)
 	if len(body) > maxText || cut {
-		for i := 0; i < utf8.UTFMax && len(text) > 0; i++ { // the bound may fall into a character
+		for i := 0; i < utf8.UTFMax && len(text) > 0; i++ { // the bound may split a character
 			if r, size := utf8.DecodeLastRuneInString(text); r != utf8.RuneError || size > 1 {
 				break
 			}
@@ -121,12 +121,11 @@ func isText(body []byte) bool {
 	return utf8.ValidString(text) && (strings.IndexByte(text, 0) < 0 || coding.Unread(text) <= 1+len(text)/maxControls)
 }
 
-// maxControls is among how many bytes of a text with zeros one may be a control character.
+// maxControls is how many bytes of a text with NUL bytes there must be for each control character.
 const maxControls = 16
 
-// isBrokenText reports whether a body is text by its type and by most of its bytes, with some that are no UTF-8 and of
-// which nothing says what they are. A character that was cut in two, or a name in a charset that was not declared, is
-// no reason to show all else as bytes.
+// isBrokenText reports whether a body is text by its type and by most of its bytes, although some are neither UTF-8 nor
+// in a declared charset. A split character, or a name in another charset, is no reason to show everything as bytes.
 func isBrokenText(body []byte, media string) bool {
 	textual := strings.HasPrefix(media, "text/") || media == "application/json" || media == "application/xml" || media == "application/x-www-form-urlencoded" ||
 		strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml")
@@ -134,8 +133,8 @@ func isBrokenText(body []byte, media string) bool {
 	return textual && coding.Unread(text)*4 <= len(text)
 }
 
-// recode is for pairs whose escapes were written in the charset that a content type names. It is told; empty: there
-// were none.
+// recode converts pairs whose escapes are in the charset that a content type names. It returns that charset, or "" if
+// no pair needed it.
 func recode(all []Pair, contentType string) (charset string) {
 	for i := range all {
 		for _, s := range []*string{&all[i].Name, &all[i].Value} {

@@ -14,15 +14,15 @@ import (
 // Found is a place in a JSON body.
 type Found struct {
 	Pointer string // RFC 6901
-	Cut     bool   // Pointer is the beginning of one that is longer than people are told: it leads nowhere
-	Text    string // the value, shortened; of an object or array: its mark
+	Cut     bool   // Pointer is shortened for display and leads nowhere
+	Text    string // the value, shortened; of an object or array its bracket
 }
 
-// maxFound bounds what one search lists.
+// maxFound bounds the results of a search.
 const maxFound = 100
 
-// Find looks for text in the names and scalar values of a whole JSON body, without regard to the case of ASCII letters.
-// more says that it stopped at the bound.
+// Find searches the names and scalar values of a whole JSON body for text, ignoring case. more says that it stopped at
+// the bound.
 func Find(body []byte, contentType, encoding, text string) (found []Found, more bool) {
 	if plain, ok := coding.Beginning(body, encoding, maxDecoded); ok {
 		body = plain
@@ -34,26 +34,26 @@ func Find(body []byte, contentType, encoding, text string) (found []Found, more 
 	}
 	f := finder{Decoder: json.NewDecoder(bytes.NewReader(jsondoc.Unmarked(body))), text: strings.ToLower(text)}
 	f.UseNumber()
-	_ = f.value(false) // what cannot be read ends the search
+	_ = f.value(false) // a syntax error ends the search
 	return f.found, f.more
 }
 
 type finder struct {
 	*json.Decoder
 	text  string
-	path  []place // from the whole to the value that is read
+	path  []place // from the root to the current value
 	found []Found
 	more  bool
 }
 
-// place is a step of a path: a name, or a number where the name is not meant.
+// place is a step of a path: a name or an index.
 type place struct {
 	name  string
-	index int // -1: name
+	index int // -1: name counts
 }
 
-// pointer is where the value stands, cut where senders wrote longer names than anybody reads: each of many places may
-// stand behind one.
+// pointer returns the pointer of the current value. It is shortened if names are too long to read, because a long name
+// may be part of many results.
 func (f *finder) pointer() (shown string, whole bool) {
 	path := make([]string, len(f.path))
 	for i, p := range f.path {
@@ -76,7 +76,7 @@ func (f *finder) add(text string) {
 	f.found = append(f.found, Found{pointer, !whole, show.Line(text)})
 }
 
-// value reads one value; named says that its name has the text.
+// value reads one value. named says that its name contains the text.
 func (f *finder) value(named bool) error {
 	token, err := f.Token()
 	if err != nil || f.more || len(f.path) > 1000 {

@@ -1,5 +1,5 @@
-// Package inspector is the page of one endpoint: its address, the requests that it caught, arriving live, and one
-// of them in detail. What senders wrote is shown as text and never as markup.
+// Package inspector renders the page of an endpoint: its address, its requests as they arrive, and one of them in
+// detail. What senders wrote is shown as text, never as markup.
 package inspector
 
 import (
@@ -17,58 +17,58 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files are the style and the script.
+// Files holds the style and the scripts.
 //
 //go:embed inspector.css inspector.js tree.js search.js jwt.js times.js notify.js
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Endpoint hookglass.Endpoint
 	Address  string // the webhook URL or the email address
 	Mailbox  Mailbox
-	Notice   string // what a form did
+	Notice   string // what the last form did
 	Searches []hookglass.SavedSearch
 	Tags     []hookglass.Tag // of the workspace
-	Claims   bool            // who looks is signed in and may take over this temporary endpoint
+	Claims   bool            // the viewer is signed in and may keep this temporary endpoint
 	List
 	Detail *Detail // nil: none is open
 	Gone   string  // why no detail could be opened
 }
 
-// nothing is said of a search that has looked at all requests.
+// nothing is the note of a search that found nothing among all requests.
 const nothing = "No requests match yet."
 
-// Mailbox is how mail reaches an email endpoint.
+// Mailbox says how mail reaches an email endpoint.
 type Mailbox struct {
 	paste.Mailbox
-	SMTP string // where the server takes it by SMTP, for people; empty: nowhere
+	SMTP string // the SMTP address of the server, for people; empty: SMTP is off
 }
 
-// plus is an example of an address that is the endpoint's as well.
+// plus returns an example of a plus address of the endpoint.
 func (m Model) plus() string {
 	local, domain, _ := strings.Cut(m.Address, "@")
 	return local + "+test1@" + domain
 }
 
-// List is the list of requests, or a part of it.
+// List is the list of requests, or one page of it.
 type List struct {
 	Endpoint hookglass.EndpointID
 	Mail     bool                   // of an email endpoint
 	Events   []*hookglass.Event     // newest first
 	Query    string                 // as typed
 	Fault    string                 // what is wrong with the query
-	Older    string                 // the cursor of the next part; empty: there is none
-	Cursor   string                 // of this part; empty: the newest
-	Newest   string                 // where a live stream goes on after this list
-	Place    func(seq int64) string // the cursor of what follows an event
-	Open     hookglass.EventID      // the one shown in detail
-	Writes   bool                   // who looks may do more than read and delete
+	Older    string                 // the cursor of the next page; empty: none
+	Cursor   string                 // of this page; empty: the newest
+	Newest   string                 // where a live stream continues after this list
+	Place    func(seq int64) string // returns the cursor after an event
+	Open     hookglass.EventID      // the open request
+	Writes   bool                   // the viewer may do more than read and delete
 	Now      time.Time
 }
 
-// example is a search, as one may be typed.
+// example returns an example of a search.
 func (l List) example() string {
 	if l.Mail {
 		return "subject:invoice from:alice"
@@ -76,10 +76,10 @@ func (l List) example() string {
 	return "provider:stripe sig:failed"
 }
 
-// live reports whether new requests belong into the list as they come.
+// live reports whether new requests are added to the list as they arrive.
 func (l List) live() bool { return l.Cursor == "" && l.Fault == "" }
 
-// Path is an address below the endpoint's, with the query kept.
+// Path returns an address below the endpoint's. It keeps the query.
 func (l List) Path(below string, more ...string) string {
 	v := url.Values{}
 	if l.Query != "" {
@@ -101,40 +101,39 @@ func (l List) eventPath(id hookglass.EventID) string { return l.Path("/requests/
 type Detail struct {
 	Event   *hookglass.Event
 	Path    string // of this page
-	Back    string // of the list without it
+	Back    string // the address of the list
 	Curl    string
 	Body    Body
 	Reply   Body
 	Query   []Pair
-	Message string // what the signature's status means
+	Message string // explains the signature status
 	Now     time.Time
-	Writes  bool // who looks may do more than read and delete
-	First   Tab  // shown at first; empty: what fits the request
+	Writes  bool // the viewer may do more than read and delete
+	First   Tab  // the tab shown first; empty: the one that fits the request
 	Copies  []paste.Copy
 	Mail    *Mail // nil for webhooks
 
-	// What a handler reads besides.
+	// Loaded by the handlers.
 	Signature *Signature // nil: not judged
 	Forwards  []Forward
 	Reports   []*hookglass.DeliveryReport
 	Runs      []hookglass.ActionRun
-	Actions   map[string]string // names of the actions of the runs by id
+	Actions   map[string]string // names of the actions of the runs, by id
 	Replays   []*hookglass.Replay
 	Releases  []hookglass.Release
-	ReleaseTo []string        // whom the operator allows mail to be sent on to; empty: nobody
-	Targets   []string        // where replays went before, and forwarding targets
+	ReleaseTo []string        // to whom the operator allows releases; empty: nobody
+	Targets   []string        // targets of earlier replays, and forwarding targets
 	Tags      []hookglass.Tag // of the workspace
 	Tunnel    bool            // a local machine is connected
 }
 
-// outcomes is how many there are of what became of the request.
+// outcomes counts the deliveries and runs of the request.
 func (d *Detail) outcomes() int { return len(d.Forwards) + len(d.Reports) + len(d.Runs) }
 
-// settling is how long after it came a request may have deliveries that are not there yet: jobs that begin, and local
-// machines that report.
+// settling is how long after its arrival a request may get new deliveries: jobs start, and local machines report.
 const settling = time.Minute
 
-// every is how often the deliveries are fetched again, in milliseconds; empty where nothing is under way.
+// every returns how often the deliveries refresh, in milliseconds. It is empty if nothing is under way.
 func (d *Detail) every() string {
 	pending := d.Now.Sub(d.Event.ReceivedAt) < settling
 	for _, f := range d.Forwards {
@@ -152,7 +151,7 @@ func (d *Detail) every() string {
 // Tab is a part of the detail.
 type Tab string
 
-// The tabs, by their place in an address.
+// The tabs. The values are part of addresses.
 const (
 	TabMessage     Tab = "message"
 	TabText        Tab = "text"
@@ -167,7 +166,7 @@ const (
 	TabReleases    Tab = "releases"
 )
 
-// Signature is what can be said of a signature now.
+// Signature is the current judgement of a signature.
 type Signature struct {
 	Status          hookglass.SignatureStatus
 	Reason, Message string
@@ -190,7 +189,7 @@ func (f Forward) resendable() bool {
 // Pair is a name and a value, decoded.
 type Pair struct{ Name, Value string }
 
-// NewDetail reads an event, with its payload, for the page.
+// NewDetail prepares an event with its payload for the page.
 func NewDetail(l List, e *hookglass.Event) *Detail {
 	if e.Payload == nil {
 		e.Payload = &hookglass.Payload{}
@@ -212,17 +211,17 @@ func NewDetail(l List, e *hookglass.Event) *Detail {
 	return d
 }
 
-// NewOutcomes is an event of which nothing is shown but what became of it.
+// NewOutcomes prepares an event for the part with its deliveries only.
 func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Time) *Detail {
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Now: now}
 }
 
-// NewMarks is an event of which nothing is shown but its marks; writes says whether who looks may change them.
+// NewMarks prepares an event for the part with its marks only. writes says whether the viewer may change them.
 func NewMarks(endpoint hookglass.EndpointID, e *hookglass.Event, writes bool) *Detail {
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Writes: writes}
 }
 
-// NoteMark stands for the note of a request in a form, to tell whether it was changed since.
+// NoteMark returns a digest of the note, by which a form notices that the note changed meanwhile.
 func NoteMark(e *hookglass.Event) string {
 	sum := sha256.Sum256([]byte(e.Note))
 	return hex.EncodeToString(sum[:8])
@@ -232,7 +231,7 @@ func pathOf(endpoint hookglass.EndpointID, id hookglass.EventID) string {
 	return "/endpoints/" + string(endpoint) + "/requests/" + string(id)
 }
 
-// deletion is where the request is deleted, from the search that it was opened in.
+// deletion returns the address that deletes the request and leads back to the search.
 func (d *Detail) deletion() string {
 	_, search, found := strings.Cut(d.Back, "?")
 	if found {
@@ -241,16 +240,16 @@ func (d *Detail) deletion() string {
 	return d.Path + "/delete" + search
 }
 
-// rowTags is how many tags of a request its row names; of others it tells how many there are.
+// rowTags is how many tags of a request its row shows. It counts the others.
 const rowTags = 3
 
-// maxTitle bounds the path and query that name a request; the URL stands whole among the facts.
+// maxTitle bounds the title of a request. The facts have the whole URL.
 const maxTitle = 300
 
-// Title is the request in a few words.
+// Title returns the title of the request.
 func (d *Detail) Title() string { return title(d.Event) }
 
-// Title is a request in a few words.
+// Title returns the title of a request: its path and query, or its subject.
 func Title(e *hookglass.Event) string { return title(e) }
 
 func title(e *hookglass.Event) string {
@@ -271,7 +270,7 @@ func title(e *hookglass.Event) string {
 	return show.Line(path)
 }
 
-// subtitle is who a request is from and what it is about, as far as that is known.
+// subtitle returns the provider and the event type of a request, or the best substitute.
 func subtitle(e *hookglass.Event) string {
 	if e.Type == hookglass.EventEmail {
 		return show.Line(e.From)
@@ -290,10 +289,10 @@ func subtitle(e *hookglass.Event) string {
 	return strings.Join(parts, " · ")
 }
 
-// maxPairs bounds the fields of a query or form that are shown.
+// maxPairs bounds the shown fields of a query or form.
 const maxPairs = 500
 
-// pairs reads a query string or form in its order. What cannot be decoded is shown as it came.
+// pairs parses a query string or form in order. What cannot be decoded is kept as it is.
 func pairs(raw string) []Pair {
 	var all []Pair
 	for raw != "" && len(all) < maxPairs {
@@ -315,7 +314,7 @@ func unescape(s string) string {
 	return s
 }
 
-// verdict says in a sentence what the signature's status means (decisions, section 13 names the codes).
+// verdict explains the signature status in a sentence (decisions, section 13 names the codes).
 func verdict(e *hookglass.Event) string {
 	switch e.SignatureStatus {
 	case hookglass.SignatureVerified:
@@ -344,7 +343,7 @@ func verdict(e *hookglass.Event) string {
 	return "Not checked: no secret is configured for this sender."
 }
 
-// first is the tab to begin with.
+// first returns the tab to show first.
 func (d *Detail) first() Tab {
 	for _, t := range d.tabs() {
 		if t.id == d.First {

@@ -14,7 +14,7 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Mail is a mail as it is shown.
+// Mail is a mail prepared for display.
 type Mail struct {
 	*email.Message
 	email.Extracted
@@ -42,26 +42,25 @@ func newMail(e *hookglass.Event) *Mail {
 
 var cidPattern = regexp.MustCompile(`(?i)cid:[^"'\s)>]+`)
 
-// maxInline bounds what the images take that are put into a mail's HTML, as they are written there.
+// maxInline bounds the total size of images inlined into the HTML of a mail, as encoded.
 const maxInline = 8 << 20
 
-// MailHTML is the HTML of a raw mail with the images that it carries itself put into it, to be shown in a sandbox
-// alone. What the sandbox would refuse anyway is taken out: scripts, and unless remote is allowed what is loaded from
-// elsewhere.
+// MailHTML returns the HTML of a raw mail with its own images inlined. It must be shown in a sandbox. It has no scripts
+// and, unless remote is allowed, no remote content: the sandbox would block both.
 func MailHTML(raw []byte, remote bool) string {
 	m := email.Parse(raw)
 	in := images{message: m, room: maxInline, written: map[int]string{}}
 	return tamed(m.HTML, remote, func(address string) string { return cidPattern.ReplaceAllStringFunc(address, in.image) })
 }
 
-// images puts the images of a mail into its HTML. Each is read once, however often it is referred to.
+// images inlines the images of a mail into its HTML. Each is decoded once, however often it is referenced.
 type images struct {
 	message *email.Message
 	room    int
 	written map[int]string // by the index of the file
 }
 
-// image is the address of the image that is referred to, with all of it, or the reference where there is none to show.
+// image returns the referenced image as a data URL, or the reference if there is no image to show.
 func (in *images) image(ref string) string {
 	file, ok := in.message.InlineByCID(ref)
 	if !ok || !strings.HasPrefix(file.ContentType, "image/") || file.Size == 0 || file.Size > int64(in.room) {
@@ -83,42 +82,42 @@ func (in *images) image(ref string) string {
 	return address
 }
 
-// away are the attributes by which a page loads something without being asked.
+// away lists the attributes that make a page load or send something.
 var away = []string{"src", "srcset", "background", "poster", "data", "action", "formaction", "ping"}
 
-// tamed is HTML without scripts and handlers and, unless remote is allowed, without what is loaded from elsewhere; what
-// attributes and styles refer to goes through inlined. It makes nothing safe: the sandbox does. It spares a reader what
-// the browser would complain about.
+// tamed returns HTML without scripts and handlers and, unless remote is allowed, without remote content. References in
+// attributes and styles go through inlined. Safety comes from the sandbox, not from here: this only avoids complaints
+// of the browser.
 func tamed(text string, remote bool, inlined func(string) string) string {
 	t := tamer{z: html.NewTokenizer(strings.NewReader(text)), remote: remote, inlined: inlined}
-	t.z.SetMaxBuf(maxInline) // an image may be written out in its tag
+	t.z.SetMaxBuf(maxInline) // a tag may contain an image as a data URL
 	for {
 		switch kind := t.z.Next(); kind {
 		case html.ErrorToken:
 			return t.out.String()
 		case html.TextToken:
 			t.text()
-		case html.DoctypeToken: // as written: without one that they can read, browsers show tables in another way
+		case html.DoctypeToken: // unchanged: without a valid one, browsers lay out tables differently
 			t.out.Write(t.z.Raw())
-		case html.CommentToken: // left out
+		case html.CommentToken: // dropped
 		default:
 			t.tag(kind)
 		}
 	}
 }
 
-// tamer writes HTML again as it is read.
+// tamer rewrites HTML token by token.
 type tamer struct {
 	z       *html.Tokenizer
 	out     strings.Builder
 	remote  bool
 	inlined func(string) string
 
-	leftOut bool // what is read is in an element that is
+	leftOut bool // inside an element that is dropped
 	inStyle bool
 }
 
-// text writes what stands between tags, as written: Token would read the entities in place.
+// text writes text between tags unchanged. Token would decode the entities in place.
 func (t *tamer) text() {
 	switch {
 	case t.leftOut:
@@ -134,16 +133,16 @@ func (t *tamer) text() {
 // tag writes a tag.
 func (t *tamer) tag(kind html.TokenType) {
 	token := t.z.Token()
-	// What an element holds is behind <script/> and <style/> too: browsers take no note of the stroke.
+	// <script/> and <style/> have contents too: browsers ignore the slash.
 	switch ends := kind == html.EndTagToken; token.Data {
-	case "script", "iframe": // what is in them is no text to show
+	case "script", "iframe": // their contents are not shown
 		t.leftOut = !ends
 		return
 	case "style":
 		if !t.leftOut {
 			t.inStyle = !ends
 		}
-	case "noscript": // is read as markup, as scripts do not run here
+	case "noscript": // parsed as markup, because scripts do not run here
 		if !t.leftOut {
 			t.z.NextIsNotRawText()
 		}
@@ -161,7 +160,7 @@ func (t *tamer) tag(kind html.TokenType) {
 	}
 }
 
-// unshown are elements whose tags are left out.
+// unshown lists the elements whose tags are dropped.
 var unshown = []string{"base", "meta", "object", "embed", "frame"}
 
 func (t *tamer) attributes(all []html.Attribute) []html.Attribute {
@@ -187,7 +186,7 @@ var (
 	importPattern = regexp.MustCompile(`(?i)@import[^;]*;`)
 )
 
-// elsewhere reports whether an address is neither within the mail nor in itself.
+// elsewhere reports whether an address is remote: neither a part of the mail nor a data URL.
 func elsewhere(address string) bool {
 	address = strings.ToLower(strings.TrimSpace(address))
 	return !strings.HasPrefix(address, "cid:") && !strings.HasPrefix(address, "data:")

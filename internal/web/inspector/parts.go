@@ -17,14 +17,14 @@ type Part struct {
 	Filename    string
 	ContentType string
 	Size        int64
-	Text        string // the beginning, where it is text
+	Text        string // the beginning, if it is text
 	Cut         bool
 }
 
-// maxPartText bounds the beginning of a part that is shown.
+// maxPartText bounds the shown beginning of a part.
 const maxPartText = 8 << 10
 
-// multiparts reads the parts of a multipart body as far as they can be read.
+// multiparts parses the parts of a multipart body up to the first error.
 func multiparts(body []byte, contentType string) (all []Part) {
 	for i, part := range coding.Parts(body, contentType) {
 		p := Part{Index: i, Name: part.Name, Filename: part.Filename, ContentType: part.ContentType, Size: int64(len(part.Content))}
@@ -41,11 +41,11 @@ func multiparts(body []byte, contentType string) (all []Part) {
 	return all
 }
 
-// maxXML bounds what is indented.
+// maxXML bounds the documents that are indented.
 const maxXML = 256 << 10
 
-// indentXML is a document with each element on a line of its own; empty for what is too large or no XML. Nothing that a
-// document names is looked up.
+// indentXML returns a document with each element on its own line, or "" if it is too large or not XML. Entities and
+// references are not resolved.
 func indentXML(body []byte) string {
 	if len(body) > maxXML {
 		return ""
@@ -79,7 +79,7 @@ func indentXML(body []byte) string {
 				depth++
 			}
 		case xml.EndElement:
-			if raw == "" { // of an element that closed itself
+			if raw == "" { // of a self-closing element
 				opened = false
 				continue
 			}

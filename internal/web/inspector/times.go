@@ -5,7 +5,7 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// TimesModel is what the page of a request's times shows.
+// TimesModel is the content of the preview of moved timestamps.
 type TimesModel struct {
 	layout.Frame
 	Path      string // of the request
@@ -15,7 +15,7 @@ type TimesModel struct {
 	Warnings  []string
 }
 
-// say is what becomes of the times and the signature.
+// say says what happens to the timestamps and the signature.
 func (m TimesModel) say() string {
 	if m.Signature == hookglass.SignatureResign {
 		return "These timestamps would change, and the request would be signed again."

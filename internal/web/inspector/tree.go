@@ -12,7 +12,7 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Bounds of a tree. A browser lays out a few thousand lines at once; nobody reads more.
+// Bounds of a tree. Browsers lay out a few thousand lines quickly, and nobody reads more.
 const (
 	maxNodes  = 2000
 	maxDepth  = 64
@@ -29,8 +29,8 @@ type Node struct {
 	More     bool // not all children were read
 }
 
-// parseTree reads JSON in order, keeping numbers as they are written. partial says that it stopped at a bound
-// before the end; what follows was not looked at.
+// parseTree parses JSON and keeps the order of members and the spelling of numbers. partial says that it stopped at a
+// bound; the rest was not read.
 func parseTree(body []byte) (root *Node, partial bool, err error) {
 	p := &treeParser{json.NewDecoder(bytes.NewReader(body)), maxNodes}
 	p.UseNumber()
@@ -40,12 +40,12 @@ func parseTree(body []byte) (root *Node, partial bool, err error) {
 	}
 	if err == nil {
 		if _, end := p.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("something follows the JSON value")
+			err = errors.New("unexpected data after the JSON value")
 		}
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("the JSON ends too early")
+			err = errors.New("unexpected end of the JSON")
 		}
 		return nil, false, fmt.Errorf("%w, near byte %d", err, p.InputOffset())
 	}
@@ -87,7 +87,7 @@ func (p *treeParser) value(depth int) (*Node, error) {
 	}
 }
 
-// children reads to the end of an object or array. At a bound it returns with what it has.
+// children reads an object or array up to its end, or up to a bound.
 func (p *treeParser) children(n *Node, depth int) error {
 	for p.More() {
 		name, raw := "", ""
@@ -116,13 +116,13 @@ func (p *treeParser) children(n *Node, depth int) error {
 	return err
 }
 
-// quote is a string as JSON, with what a person should not stumble over spelled out.
+// quote returns a string as JSON. Characters that would mislead a reader are escaped.
 func quote(s string) string {
 	s, cut := show.Cut(s, maxString)
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always can be
+	_ = e.Encode(s) // encoding a string cannot fail
 	text := show.Line(string(bytes.TrimRight(b.Bytes(), "\n")))
 	if cut {
 		text = text[:len(text)-1] + `…"`
@@ -130,7 +130,7 @@ func quote(s string) string {
 	return text
 }
 
-// summary says how much is inside.
+// summary counts the children.
 func (n *Node) summary() string {
 	noun := "item"
 	if n.Kind == '{' {
@@ -143,7 +143,7 @@ func (n *Node) summary() string {
 	return text
 }
 
-// opens reports whether a node is open at first: the upper levels are, unless they are long.
+// opens reports whether a node is expanded at first: the upper levels are, unless they are long.
 func (n *Node) opens(depth int) bool { return depth == 0 || depth < 3 && len(n.Children) <= 40 }
 
 func (n *Node) closing() string {
@@ -163,7 +163,7 @@ func (n *Node) class() string {
 	return "j-word"
 }
 
-// jwt is the JSON Web Token that a header's value is or carries; empty: none.
+// jwt returns the JSON Web Token in a header's value, or "".
 func jwt(value string) string {
 	_, token, ok := strings.Cut(value, " ")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package layout is what all pages share: the head, the bar at the top, the rail of endpoints, the styles and
-// the script for copying, ages and the keyboard.
+// Package layout renders what all pages share: the head, the bar at the top and the list of endpoints. It also has the
+// shared styles and the script for copying, ages and the keyboard.
 package layout
 
 import (
@@ -12,32 +12,32 @@ import (
 	"hookglass"
 )
 
-// Files are the style, the script and the icon.
+// Files holds the style, the script and the icon.
 //
 //go:embed layout.css layout.js icon.svg
 var Files embed.FS
 
-// Frame is what stands around a page.
+// Frame describes what surrounds the content of a page.
 type Frame struct {
 	Title   string
 	Asset   func(name string) string // the address of an asset
-	Scripts []string                 // names of the page's own modules; a page with one has shortcuts
-	Clock   time.Time                // what that of this node says, by which the page counts ages on whatever the browser's clock says
+	Scripts []string                 // names of the page's own modules; a page with modules has shortcuts
+	Clock   time.Time                // the time of this node; ages are counted by it, not by the browser's clock
 
 	User      string // the email address; empty for visitors
 	Temporary bool   // a visitor with a temporary endpoint
-	Claims    bool   // who is signed in as well, and could keep it
+	Claims    bool   // the visitor is signed in as well, and may keep it
 	Endpoints []hookglass.Endpoint
-	More      bool                 // there may be more endpoints than those
+	More      bool                 // there may be more endpoints
 	Current   hookglass.EndpointID // the endpoint that the page is about
-	Endpoint  hookglass.Endpoint   // the same; zero where the page belongs to none
-	Section   Section              // which entry of the navigation the page is
+	Endpoint  hookglass.Endpoint   // the same; zero if the page belongs to no endpoint
+	Section   Section              // the entry of the page in the navigation
 }
 
-// Section is an entry of the navigation, by the word that it bears.
+// Section is an entry of the navigation. Its value is the label.
 type Section string
 
-// The pages of an endpoint, and those of everything.
+// The pages of an endpoint, then the global ones.
 const (
 	Requests    Section = "Requests"
 	ReplayCases Section = "Replay cases"
@@ -69,13 +69,13 @@ var global = []entry{
 	{Tags, "/tags", "j"}, {Setup, "/setup", "u"}, {Account, "/account", "p"},
 }
 
-// local are the pages below an endpoint's address.
+// local lists the pages of an endpoint.
 var local = []entry{
 	{Requests, "", "r"}, {ReplayCases, "/cases", "c"}, {Actions, "/actions", "a"}, {Alerts, "/alerts", "l"},
 	{Tunnel, "/tunnel", "t"}, {Metrics, "/metrics", "m"}, {Settings, "/settings", "s"},
 }
 
-// Mark tells what is stored, as a form shows it, from what is stored after a change of it: see [Stale].
+// Mark returns a digest of a stored form, which shows whether it changed meanwhile; see [Stale].
 func Mark(form any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", form))
 	return hex.EncodeToString(sum[:12])

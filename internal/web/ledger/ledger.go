@@ -1,5 +1,5 @@
-// Package ledger is the page of what became of all that arrived at an endpoint in a window: the sums, whether they
-// hold, and the events, also as a file.
+// Package ledger renders the page that accounts for all requests of an endpoint in a window: the totals, whether they
+// balance, and the events, which it also exports as a file.
 package ledger
 
 import (
@@ -16,31 +16,31 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed ledger.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Asked  Asked
-	Cursor string // the page of events that was asked for; empty: the first
-	Fault  string // what is wrong with what was asked
-	Failed string // why there are no sums, though what was asked is right
-	Summed bool   // what follows is there; else it is fetched when the page is
+	Cursor string // of the requested page of events; empty: the first
+	Fault  string // what is wrong with the requested window
+	Failed string // why there are no totals for a valid window
+	Summed bool   // the fields below are set; otherwise the page fetches them later
 	Ledger hookglass.Ledger
 	Lines  []hookglass.LedgerLine
-	Next   string // where the next page of events begins; empty: there is none
+	Next   string // of the next page of events; empty: none
 }
 
-// Asked is the window as it was asked for.
+// Asked is the requested window, as written.
 type Asked struct{ From, To string }
 
-// DefaultFrom is how far back a window begins where nothing is said.
+// DefaultFrom is where a window starts by default.
 const DefaultFrom = "1h"
 
-// windows are what the page offers.
+// windows lists the windows to choose from.
 var windows = []struct{ from, name string }{{"1h", "Last hour"}, {"24h", "Last 24 hours"}, {"7d", "Last 7 days"}, {"31d", "Last 31 days"}}
 
 func (m Model) offered() bool {
@@ -65,15 +65,15 @@ func (m Model) path(below string, more ...string) string {
 	return "/endpoints/" + string(m.Endpoint.ID) + "/ledger" + below + "?" + q.Encode()
 }
 
-// count is a number with what it is made of.
+// count is a line of the table of arrivals.
 type count struct {
 	what  string
 	n     int64
 	under bool   // a part of the one above
-	of    string // what it is made of
+	of    string // the breakdown
 }
 
-// counts are the sums of arrivals.
+// counts returns the totals of arrivals.
 func counts(l hookglass.Ledger) []count {
 	return []count{
 		{what: "received", n: l.Received()},
@@ -107,7 +107,7 @@ func consumer(c hookglass.LedgerConsumer) string {
 	return strings.TrimSpace(kinds[c.Kind] + " " + name)
 }
 
-// answer is what a sender was answered.
+// answer returns what the sender was answered.
 func answer(l hookglass.LedgerLine) string {
 	switch {
 	case l.Event.Status != 0:
@@ -118,7 +118,7 @@ func answer(l hookglass.LedgerLine) string {
 	return hookglass.AnswerNone
 }
 
-// called is what the consumer with an id is called among those of the window.
+// called returns the name of a consumer of the window.
 func (m Model) called(kind hookglass.ConsumerKind, id string) string {
 	for _, c := range m.Ledger.Consumers {
 		if c.Kind == kind && c.ID == id && c.Name != "" {
@@ -128,10 +128,10 @@ func (m Model) called(kind hookglass.ConsumerKind, id string) string {
 	return id
 }
 
-// byID is what a consumer is called in the file, where names that change tell nothing.
+// byID names a consumer in the file, by its id because names change.
 func byID(_ hookglass.ConsumerKind, id string) string { return id }
 
-// became is what became of an event with whom it was for, in words.
+// became describes the outcome of an event for each consumer.
 func became(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id string) string) (all []string) {
 	for _, f := range l.Forwards {
 		name := called(hookglass.ConsumerTarget, strconv.FormatInt(f.TargetID, 10))
@@ -163,7 +163,7 @@ func became(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id 
 	return all
 }
 
-// outcome is what became of an event, in a cell of the page.
+// outcome describes the outcome of an event in a cell of the page.
 func outcome(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id string) string) string {
 	if all := became(l, called); len(all) > 0 {
 		return strings.Join(all, ", ")
@@ -171,10 +171,10 @@ func outcome(l hookglass.LedgerLine, called func(kind hookglass.ConsumerKind, id
 	return "–"
 }
 
-// Head are the names of the columns of the file.
+// Head lists the columns of the file.
 var Head = []string{"received_at", "id", "type", "size", "body_sha256", "ignored", "answer", "became"}
 
-// Record is one event as a line of the file. Nothing in it is text that a sender wrote.
+// Record returns an event as a line of the file. It contains no text that a sender wrote.
 func Record(l hookglass.LedgerLine) []string {
 	e := l.Event
 	return []string{

@@ -1,5 +1,5 @@
-// Package metrics is the page of an endpoint's figures. Its charts are drawn on the server, and each has its figures
-// beside it as a table: no figure is told by a colour or a length alone.
+// Package metrics renders the page of an endpoint's figures. Its charts are drawn on the server. Each has a table with
+// the same figures, so that none is shown by colour or length alone.
 package metrics
 
 import (
@@ -17,41 +17,41 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed metrics.css
 var Files embed.FS
 
-// Windows are the windows that the page offers, and what they are called.
+// Windows lists the windows to choose from, with their names.
 var Windows = []struct{ Window, Name string }{
 	{"1h", "Last hour"}, {"6h", "Last 6 hours"}, {"24h", "Last 24 hours"}, {"7d", "Last 7 days"}, {"30d", "Last 30 days"}, {"90d", "Last 90 days"},
 }
 
-// DefaultWindow is the one that is shown when none is asked for.
+// DefaultWindow is shown if the address names none.
 const DefaultWindow = "24h"
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
-	Asked string // the window as it was asked for
-	Fault string // why it cannot be shown; then there are no figures
+	Asked string // the requested window, as written
+	Fault string // why the window cannot be shown; then there are no figures
 	Part  Part
 }
 
-// Part is the figures, a part that is kept fresh.
+// Part is the part with the figures. It refreshes.
 type Part struct {
 	Self string // its address
-	Mail bool   // of an email endpoint: its mails have no status and no signature
+	Mail bool   // an email endpoint: mails have no status and no signature
 	api.Metrics
 }
 
-// Count is a name and how many there were of it.
+// Count is a name and its count.
 type Count struct {
 	Name string
 	N    int64
 }
 
-// ranked are counts, the most frequent first.
+// ranked sorts counts, highest first.
 func ranked(all map[string]int64) []Count {
 	counts := make([]Count, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -61,7 +61,7 @@ func ranked(all map[string]int64) []Count {
 	return counts
 }
 
-// known are counts of what is there.
+// known drops counts of zero.
 func known(all []Count) (some []Count) {
 	for _, c := range all {
 		if c.N != 0 {
@@ -71,10 +71,10 @@ func known(all []Count) (some []Count) {
 	return some
 }
 
-// shownCounts is how many rows of a breakdown stand open; the others are behind a summary.
+// shownCounts is how many rows of a breakdown are visible. The others are folded.
 const shownCounts = 8
 
-// share is a part of a whole in percent, for a width and for a person.
+// share returns a part of a whole in percent, as text and as a width.
 func share(n, of int64) string {
 	if of <= 0 {
 		return "0%"
@@ -89,10 +89,10 @@ func total(all []Count) (n int64) {
 	return n
 }
 
-// bar is one step of a chart, in the units of its picture: 10 by step, chartHeight in all.
+// bar is one step of a chart, in the units of the chart: 10 wide, up to chartHeight high.
 type bar struct {
 	X, Top, Height     string // of the whole
-	PartTop, PartHigh  string // of the part below, that is marked by a pattern
+	PartTop, PartHigh  string // of the part at the bottom, which is marked by a pattern
 	Label              string
 	Whole, Part, Bytes int64
 }
@@ -102,7 +102,7 @@ const (
 	stepWidth   = 10
 )
 
-// chart draws whole by step and, in each, the part that is marked.
+// chart draws the total of each step with its marked part.
 type chart struct {
 	Width     string
 	Most      int64 // the top of the scale
@@ -121,7 +121,7 @@ func draw(series []api.MetricsPoint, step string, whole, part func(api.MetricsPo
 	for i, p := range series {
 		high := float64(whole(p)) / float64(c.Most) * chartHeight
 		if whole(p) > 0 {
-			high = max(high, 1.5) // what is there is seen
+			high = max(high, 1.5) // anything above zero is visible
 		}
 		low := float64(part(p)) / float64(c.Most) * chartHeight
 		if part(p) > 0 {
@@ -140,7 +140,7 @@ func draw(series []api.MetricsPoint, step string, whole, part func(api.MetricsPo
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
-// moment is when a step begins, in UTC as all times of the app.
+// moment formats the start of a step, in UTC like all times of the app.
 func moment(t time.Time, step string) string {
 	if step != "" && step[len(step)-1] == 'd' {
 		return t.UTC().Format("Jan 2")
@@ -156,12 +156,12 @@ func deliveries(m api.Metrics) chart {
 	return draw(m.Series, m.Step, func(p api.MetricsPoint) int64 { return p.Deliveries }, func(p api.MetricsPoint) int64 { return p.DeliveriesFailed })
 }
 
-// tells is a chart in a sentence.
+// tells describes a chart in a sentence.
 func (c chart) tells(what, part string) string {
 	return fmt.Sprintf("%s by time: %s in all, %s of them %s, at most %s in a step.", what, show.Count(c.Sum), show.Count(c.Part), part, show.Count(c.Most))
 }
 
-// took is a time in milliseconds.
+// took formats a duration in milliseconds.
 func took(ms *float64) string {
 	switch {
 	case ms == nil:
@@ -181,7 +181,7 @@ func rate(r *float64) string {
 	return strconv.FormatFloat(*r*100, 'f', 1, 64) + "%"
 }
 
-// providerName is how a provider is called; requests of none that is known are called so.
+// providerName returns the name of a provider, or a word for requests of unknown senders.
 func providerName(id string) string {
 	if name := show.Provider(id); name != "" {
 		return name

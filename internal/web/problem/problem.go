@@ -1,15 +1,15 @@
-// Package problem is the page that says what went wrong.
+// Package problem renders the error page.
 package problem
 
 import "hookglass/internal/web/layout"
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Status  int
 	Message string
-	SignIn  string // where to sign in and come back; empty: that would not help
-	Back    string // the list of what was looked for; empty: there is none
-	List    string // what is in it
-	Sent    bool   // a form was sent, which goes on where it was sent
+	SignIn  string // the address of the sign-in page, which leads back; empty: signing in does not help
+	Back    string // the address of a list to return to; empty: none
+	List    string // what the list holds
+	Sent    bool   // the request was a form, which the browser can send again
 }

@@ -1,5 +1,5 @@
-// Package retries is the page of how an endpoint's senders retry. Each delivery is drawn as a line in time, and has its
-// attempts beside it as a table: nothing is told by a place or a mark alone.
+// Package retries renders the page of how an endpoint's senders retry. Each delivery is drawn as a timeline and listed
+// as a table of attempts, so that nothing is shown by position or colour alone.
 package retries
 
 import (
@@ -15,17 +15,17 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed retries.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Of      hookglass.Endpoint
-	Script  string // as it is, or as it was typed
-	Fault   string // what is wrong with what was typed
+	Script  string // as stored, or as typed
+	Fault   string // what is wrong with the typed script
 	Notice  string
 	Profile api.RetryProfile
 }
@@ -34,7 +34,7 @@ func (m Model) path(below string) string {
 	return "/endpoints/" + string(m.Of.ID) + "/retries" + below
 }
 
-// retried are the deliveries with more than one attempt.
+// retried returns the deliveries with more than one attempt.
 func retried(p api.RetryProfile) (groups []api.AttemptGroup) {
 	for _, g := range p.Groups {
 		if g.AttemptCount > 1 {
@@ -44,34 +44,34 @@ func retried(p api.RetryProfile) (groups []api.AttemptGroup) {
 	return groups
 }
 
-// The picture of a delivery, in its own units.
+// The size of a timeline, in its own units.
 const (
 	lineWidth = 1000
 	margin    = 14
 )
 
-// mark is an attempt in the picture.
+// mark is an attempt on a timeline.
 type mark struct {
 	X     string
 	Class string
 	Title string
 }
 
-// marks places the attempts of a delivery on its line.
+// marks places the attempts of a delivery on its timeline.
 func marks(g api.AttemptGroup) []mark {
 	first, last := g.Attempts[0].ReceivedAt.Time, g.Attempts[len(g.Attempts)-1].ReceivedAt.Time
 	all := make([]mark, len(g.Attempts))
 	for i, a := range g.Attempts {
 		x := float64(margin)
 		if whole := last.Sub(first); whole > 0 {
-			x += (lineWidth - 2*margin) * min(max(float64(a.ReceivedAt.Sub(first))/float64(whole), 0), 1) // the clock may have been set between two
+			x += (lineWidth - 2*margin) * min(max(float64(a.ReceivedAt.Sub(first))/float64(whole), 0), 1) // the clock may have been set between two attempts
 		}
 		all[i] = mark{strconv.FormatFloat(x, 'f', 1, 64), class(a), fmt.Sprintf("Attempt %d: %s after %s", i+1, a.Answer, lasting(a.ReceivedAt.Sub(first).Milliseconds()))}
 	}
 	return all
 }
 
-// class is what became of an attempt: taken, refused, or without an answer.
+// class returns the outcome of an attempt: taken, refused, or no response.
 func class(a api.RetryAttempt) string {
 	switch {
 	case a.Status == nil:
@@ -82,7 +82,7 @@ func class(a api.RetryAttempt) string {
 	return "retry-refused"
 }
 
-// attempts is a number of them over several deliveries.
+// attempts formats a range of numbers of attempts.
 func attempts(r api.AttemptRange) string {
 	most := show.Plural(int64(r.Max), "attempt")
 	if r.Min == r.Max {
@@ -91,7 +91,7 @@ func attempts(r api.AttemptRange) string {
 	return strconv.Itoa(r.Min) + " to " + most
 }
 
-// told is a delivery in a sentence, for who does not see the picture.
+// told describes a timeline in a sentence, for readers who do not see it.
 func told(g api.AttemptGroup) string {
 	answers := make([]string, len(g.Attempts))
 	for i, a := range g.Attempts {
@@ -114,7 +114,7 @@ func state(g api.AttemptGroup) (word, class string) {
 	return "waiting", "badge"
 }
 
-// changed names the parts in which an attempt differs from the one before.
+// changed names the parts in which an attempt differs from the previous one.
 func changed(a api.RetryAttempt) string {
 	var names []string
 	for _, c := range a.Changes {
@@ -147,7 +147,7 @@ func documented(s api.RetryStep) string {
 	return lasting(*s.DocumentedMS)
 }
 
-// renewed are the parts whose renewal is known, in their order.
+// renewed lists, in a fixed order, the parts for which it is known whether they change between attempts.
 func renewed(s api.RetrySummary) (all []string) {
 	for _, part := range []string{"signature", "timestamp", "delivery_id", "event_id", "body"} {
 		if r := s.Renewed[part]; r != "" && r != string(hookglass.RenewalAbsent) {
@@ -159,7 +159,7 @@ func renewed(s api.RetrySummary) (all []string) {
 
 func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" }
 
-// lasting is a duration as people say it.
+// lasting formats a duration.
 func lasting(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {

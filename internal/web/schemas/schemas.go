@@ -1,5 +1,5 @@
-// Package schemas are the pages of what the bodies of an endpoint's event types are made of: the list, and one with its
-// fields and drift.
+// Package schemas renders the pages of the schemas of an endpoint: the list of event types, and one with its fields and
+// drift.
 package schemas
 
 import (
@@ -16,12 +16,12 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed schemas.css
 var Files embed.FS
 
-// Model is what the list's page shows.
+// Model is the content of the list page.
 type Model struct {
 	layout.Frame
 	Of     hookglass.Endpoint
@@ -29,7 +29,7 @@ type Model struct {
 	Notice string
 }
 
-// OneModel is what the page of an event type shows.
+// OneModel is the content of the page of an event type.
 type OneModel struct {
 	layout.Frame
 	Of     hookglass.Endpoint
@@ -44,7 +44,7 @@ func path(e hookglass.Endpoint, below string) string {
 	return "/endpoints/" + string(e.ID) + "/schemas" + below
 }
 
-// one is the address of an event type's page.
+// one returns the address of an event type's page.
 func one(e hookglass.Endpoint, s api.SchemaSummary, below string) string {
 	return path(e, "/"+url.PathEscape(s.Provider)+"/"+url.PathEscape(name(s))+below)
 }
@@ -56,7 +56,7 @@ func name(s api.SchemaSummary) string {
 	return *s.EventType
 }
 
-// Title is an event type to people.
+// Title names an event type for people.
 func Title(s api.SchemaSummary) string {
 	if s.EventType == nil {
 		return "no event type"

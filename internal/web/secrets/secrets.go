@@ -1,4 +1,4 @@
-// Package secrets is the page of the secrets that templates of actions name. It never holds a value.
+// Package secrets renders the page of the secrets for templates of actions. It never holds a value.
 package secrets
 
 import (
@@ -10,35 +10,35 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed secrets.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Workspaces []Workspace
 	Forbidden  string // why the account may not set secrets; empty: it may
 	Now        time.Time
 	Notice     string // what was done
-	Problem    string // what could not be done
+	Problem    string // why the last request failed
 
-	// What was typed before, except for values, and what is wrong with it.
+	// What was typed, except for values, and its faults.
 	Form Form
 }
 
 // Form is what was typed.
 type Form struct {
 	Workspace   int64
-	Secret      string // the id of the one that was to be changed; empty: a new one
+	Secret      string // the id of the secret to change; empty: a new one
 	Name        string
 	Description string
-	Stale       bool // what is stored was changed since the form was shown, and nothing was saved
+	Stale       bool // not saved: the secret changed after the form was shown
 	Faults      []hookglass.FieldError
 }
 
-// Mark tells a secret as it is stored from what it becomes by a change, that of its value among them.
+// Mark returns a mark of a stored secret that changes whenever the secret does, its value included.
 func Mark(s hookglass.ActionSecret) string { return strconv.FormatInt(s.UpdatedAt.UnixMicro(), 10) }
 
 // Workspace is a workspace with its secrets.
@@ -47,13 +47,13 @@ type Workspace struct {
 	Secrets []Secret
 }
 
-// Secret is a secret, with the steps that name it.
+// Secret is a secret with the steps that use it.
 type Secret struct {
 	hookglass.ActionSecret
 	References []hookglass.StepReference
 }
 
-// fault says what is wrong with a field of the form for one secret, or for a new one.
+// fault returns what is wrong with a field of the form of a secret, or of a new one.
 func (m Model) fault(secret, field string) string {
 	if m.Form.Secret != secret {
 		return ""
@@ -68,7 +68,7 @@ func (m Model) fault(secret, field string) string {
 
 var words = map[string]string{"name": "The name", "secret_value": "The value", "description": "The description"}
 
-// stale reports whether the form for a secret was not saved because the secret was changed meanwhile.
+// stale reports whether the form of a secret was not saved because the secret changed meanwhile.
 func (m Model) stale(s Secret) bool { return m.Form.Stale && m.Form.Secret == s.ID }
 
 func (m Model) typed(s Secret) string {

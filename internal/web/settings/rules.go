@@ -11,19 +11,19 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Rules is the form of the rules by which some webhooks are answered.
+// Rules is the form of the response rules.
 type Rules struct {
 	Rules []Rule
 	Seen  string // as of General
 }
 
-// Rule is one of them, as it is or as it was typed.
+// Rule is a rule as stored, or as typed.
 type Rule struct {
 	When string
 	Answer
 }
 
-// RulesOf is the form of rules as they are.
+// RulesOf returns the form of stored rules.
 func RulesOf(rules []hookglass.ResponseRule) Rules {
 	var form Rules
 	for _, r := range rules {
@@ -33,16 +33,16 @@ func RulesOf(rules []hookglass.ResponseRule) Rules {
 	return form
 }
 
-// newRule is what a rule begins with.
+// newRule returns the form of a new rule.
 func newRule() Rule { return Rule{Answer: AnswerOf(nil)} }
 
-// answeredBy says in words what answers where no rule does.
+// answeredBy names what responds if no rule does.
 var answeredBy = map[capture.AnsweredBy]string{
 	capture.ByResponse: "the response above", capture.ByDefault: "the default response", capture.ByHandshake: "the handshake",
 	capture.ByScript: "the response script", capture.ByTunnel: "the connected machine",
 }
 
-// triedVerdict is what a try came to, in a sentence or two.
+// triedVerdict sums up a try in a sentence or two.
 func triedVerdict(t *capture.TriedRules) string {
 	ruled := 0
 	for _, e := range t.Events {
@@ -57,17 +57,17 @@ func triedVerdict(t *capture.TriedRules) string {
 	return verdict
 }
 
-// rulePart begins the ids of a rule.
+// rulePart returns the prefix of the ids of a rule.
 func rulePart(i int) string { return "rule-" + strconv.Itoa(i) + "-" }
 
-// ruleFault says what is wrong with a field of a rule.
+// ruleFault returns what is wrong with a field of a rule.
 func (m Model) ruleFault(i int, field string) string {
 	return m.fault("rules", ruleField(i)+field)
 }
 
 func ruleField(i int) string { return "response_rules." + strconv.Itoa(i) + "." }
 
-// faultyRule reports whether something is wrong with a rule.
+// faultyRule reports whether a rule has a fault.
 func (m Model) faultyRule(i int) bool {
 	if m.FaultAt != "rules" {
 		return false
@@ -80,7 +80,7 @@ func (m Model) faultyRule(i int) bool {
 	return false
 }
 
-// ruleFaults says what is wrong with all rules together.
+// ruleFaults returns what is wrong with the rules as a whole.
 func (m Model) ruleFaults() string {
 	for i := range m.Rules.Rules {
 		if m.faultyRule(i) {

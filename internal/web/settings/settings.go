@@ -1,5 +1,5 @@
-// Package settings is the page on which an endpoint is changed and deleted: what it is called, what its senders are
-// answered, which signatures are checked, where its events go on to.
+// Package settings renders the page on which an endpoint is changed and deleted: its name, its response to senders, its
+// signature configs and its forwarding targets.
 package settings
 
 import (
@@ -15,12 +15,12 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed settings.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Endpoint hookglass.Endpoint
@@ -30,27 +30,27 @@ type Model struct {
 	General  General
 	Answer   Answer
 	Rules    Rules
-	Preview  *Preview            // nil: none was asked for
+	Preview  *Preview            // nil: not asked for
 	Tried    *capture.TriedRules // nil: not asked for
 	Configs  []hookglass.SignatureConfig
 	Config   NewConfig
 	Targets  []Target
-	Target   NewTarget // as typed in the form that the faults are of
+	Target   NewTarget // as typed, if the faults belong to its form
 	Faults   []hookglass.FieldError
-	FaultAt  string // which form the faults are of: a part of the page, or that of a config or target
-	Stale    string // the part or target of which what is stored was changed since its form was shown; empty: none
+	FaultAt  string // the form of the faults: a part of the page, or the form of a config or target
+	Stale    string // the part or target that changed after its form was shown; empty: none
 	Now      time.Time
 }
 
-// General is the first form, as it is or as it was typed.
+// General is the first form, as stored or as typed.
 type General struct {
 	Name, CustomID, Provider string
 	Enabled, Handshake       bool
-	Tunnel                   bool   // the answer comes from the connected local machine
-	Seen                     string // the mark of what was stored when the form was shown
+	Tunnel                   bool   // the connected local machine responds to senders
+	Seen                     string // the mark of the stored state when the form was shown
 }
 
-// GeneralOf is the form of an endpoint as it is.
+// GeneralOf returns the form of a stored endpoint.
 func GeneralOf(e hookglass.Endpoint) General {
 	g := General{
 		Name: e.Name, CustomID: e.CustomID, Provider: e.Provider,
@@ -60,14 +60,14 @@ func GeneralOf(e hookglass.Endpoint) General {
 	return g
 }
 
-// Answer is the form of the endpoint's own answer.
+// Answer is the form of a custom response.
 type Answer struct {
 	Custom                       bool
 	Status, Headers, Body, Delay string
-	Seen                         string // as of General
+	Seen                         string // as in General
 }
 
-// AnswerOf is the form of an answer as it is; of none, what to begin with.
+// AnswerOf returns the form of a stored response, or of a new one if r is nil.
 func AnswerOf(r *hookglass.Response) Answer {
 	if r == nil {
 		a := Answer{Status: "200", Headers: "Content-Type: application/json\n", Body: "{\"received\":true}", Delay: "0"}
@@ -83,32 +83,32 @@ func AnswerOf(r *hookglass.Response) Answer {
 	return a
 }
 
-// Preview is an answer as a sender would get it.
+// Preview is a response as a sender would get it.
 type Preview struct {
 	Reply *hookglass.Reply
 	To    string // the request that it answers
 }
 
-// NewConfig is the form of a new signature config, as typed. The secret is never shown again.
+// NewConfig is the form of a new signature config as typed, without the secret.
 type NewConfig struct {
 	Provider  string
 	Options   hookglass.GenericOptions
 	Tolerance string // seconds
 }
 
-// Target is a forwarding target with its last deliveries.
+// Target is a forwarding target with its recent deliveries.
 type Target struct {
 	hookglass.ForwardingTarget
 	Deliveries []hookglass.Forward
-	Failed     []hookglass.Forward // the last of those that failed
-	AllFailed  int                 // how many failed, MostFailed at most
+	Failed     []hookglass.Forward // the most recent failures
+	AllFailed  int                 // how many failed, up to MostFailed
 	Backlog    hookglass.ForwardBacklog
 }
 
-// MostFailed is up to how many deliveries that failed are counted.
+// MostFailed is where the count of failed deliveries stops.
 const MostFailed = 1000
 
-// failed is how many deliveries have failed.
+// failed returns the number of failed deliveries.
 func (t Target) failed() string {
 	if t.AllFailed == MostFailed {
 		return itoa(MostFailed) + " or more"
@@ -116,7 +116,7 @@ func (t Target) failed() string {
 	return itoa(int64(t.AllFailed))
 }
 
-// waiting says how many deliveries wait and until when; the time itself follows where there is one.
+// waiting says how many deliveries wait and for what. The caller appends the time, if there is one.
 func (t Target) waiting() string {
 	text := itoa(int64(t.Backlog.Pending)) + " deliveries are waiting"
 	switch t.Backlog.Pending {
@@ -145,10 +145,10 @@ type NewTarget struct {
 	Name, URL, When       string
 	Timeout, Retries      string
 	RateLimit, RatePeriod string
-	Seen                  string // as of General; empty for one that is not there yet
+	Seen                  string // as in General; empty for a new target
 }
 
-// TargetOf is the form of a target as it is.
+// TargetOf returns the form of a stored target.
 func TargetOf(t hookglass.ForwardingTarget) NewTarget {
 	form := NewTarget{Name: t.Name, URL: t.URL, When: t.When, Timeout: itoa(int64(t.Timeout / time.Second)), Retries: itoa(int64(t.RetryCount)), RatePeriod: t.Rate.PeriodName()}
 	if t.Rate.Bounded() {
@@ -158,20 +158,20 @@ func TargetOf(t hookglass.ForwardingTarget) NewTarget {
 	return form
 }
 
-// Parts are the parts of the page that have forms.
+// Parts lists the parts of the page that have forms.
 var Parts = []string{"general", "response", "rules", "signatures", "forwarding"}
 
-// StaleTarget says that a forwarding target was changed since its form was shown.
+// StaleTarget says that a forwarding target changed after its form was shown.
 func (m *Model) StaleTarget(id int64) { m.AtTarget(id); m.Stale = m.FaultAt }
 
-// AtConfig and AtTarget say that faults are of the form that changes a signature config or a forwarding target.
+// AtConfig and AtTarget assign the faults to the form of a signature config or a forwarding target.
 func (m *Model) AtConfig(id int64) { m.FaultAt = configForm(id) }
 func (m *Model) AtTarget(id int64) { m.FaultAt = targetForm(id) }
 
 func configForm(id int64) string { return "config-" + itoa(id) }
 func targetForm(id int64) string { return "target-" + itoa(id) }
 
-// typed is the form of a target that is there, as it is or as it was typed.
+// typed returns the form of an existing target, as stored or as typed.
 func (m Model) typed(t Target) NewTarget {
 	if m.FaultAt == targetForm(t.ID) {
 		return m.Target
@@ -179,8 +179,8 @@ func (m Model) typed(t Target) NewTarget {
 	return TargetOf(t.ForwardingTarget)
 }
 
-// Signer is the provider whose secret is most likely the next to be given: the endpoint's own, else that of the newest
-// request, of those that sign and have no secret here yet. It is empty where there is none, and has to be chosen.
+// Signer guesses the provider of the next secret: the endpoint's own provider, else the one of the newest request, if
+// it signs and has no secret here yet. It is empty if there is no guess.
 func Signer(e hookglass.Endpoint, configs []hookglass.SignatureConfig, newest []*hookglass.Event) string {
 	likely := []string{e.Provider}
 	for _, event := range newest {
@@ -195,7 +195,7 @@ func Signer(e hookglass.Endpoint, configs []hookglass.SignatureConfig, newest []
 	return ""
 }
 
-// blank is the form of a target that is not there yet.
+// blank returns the form of a new target.
 func (m Model) blank() NewTarget {
 	if m.FaultAt == "forwarding" {
 		return m.Target
@@ -203,7 +203,7 @@ func (m Model) blank() NewTarget {
 	return NewTarget{Timeout: "30", Retries: "3"}
 }
 
-// notice is what was done in a part of the page.
+// notice returns the notice for a part of the page.
 func (m Model) notice(part string) string {
 	if m.NoticeAt != part {
 		return ""
@@ -213,7 +213,7 @@ func (m Model) notice(part string) string {
 
 func (m Model) path(below string) string { return "/endpoints/" + string(m.Endpoint.ID) + below }
 
-// fault says what is wrong with a field of a form.
+// fault returns what is wrong with a field of a form.
 func (m Model) fault(form, field string) string {
 	if m.FaultAt != form {
 		return ""
@@ -226,7 +226,7 @@ func (m Model) fault(form, field string) string {
 	return ""
 }
 
-// rest says what is wrong with a form apart from the fields that say it themselves.
+// rest returns the faults of a form that none of the given fields shows.
 func (m Model) rest(form string, fields ...string) string {
 	if m.FaultAt != form {
 		return ""
@@ -243,7 +243,7 @@ func (m Model) rest(form string, fields ...string) string {
 	return ""
 }
 
-// verifiable are the providers whose signatures can be checked.
+// verifiable returns the providers whose signatures can be verified.
 func verifiable() []provider.Info {
 	var all []provider.Info
 	for _, p := range provider.Providers() {

@@ -1,4 +1,4 @@
-// Package setup is the page of lines to copy: for agents, for the command line, and for curl.
+// Package setup renders the page of commands and configuration to copy: for agents, the command line and curl.
 package setup
 
 import (
@@ -8,21 +8,21 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed setup.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	URL      string             // of the service
-	MCP      string             // of its interface for agents
-	Endpoint hookglass.Endpoint // the user's oldest; zero: there is none yet
-	Webhook  string             // its address; empty: it has none
+	MCP      string             // of its MCP server
+	Endpoint hookglass.Endpoint // the user's oldest; zero: none yet
+	Webhook  string             // its URL; empty: it has none
 }
 
-// token stands for a token: the page has none, and a real one in it could be seen by who looks on.
+// token is a placeholder. The page has no real token, and one could be seen by bystanders.
 const token = "YOUR_TOKEN"
 
 func (m Model) header() string { return "Authorization: Bearer " + token }
@@ -31,7 +31,7 @@ func (m Model) claude() string {
 	return "claude mcp add --transport http hookglass " + m.MCP + ` --header "` + m.header() + `"`
 }
 
-// remote is for clients that speak MCP over HTTP.
+// remote configures clients that speak MCP over HTTP.
 func (m Model) remote() string {
 	return `{
   "mcpServers": {
@@ -55,7 +55,7 @@ func (m Model) cursor() string {
 }`
 }
 
-// vscode asks for the token, and keeps it out of the file.
+// vscode makes the editor ask for the token, which keeps it out of the file.
 func (m Model) vscode() string {
 	return `{
   "inputs": [
@@ -77,7 +77,7 @@ url = "` + m.MCP + `"
 bearer_token_env_var = "HOOKGLASS_TOKEN"`
 }
 
-// zed is the part of its settings.
+// zed is a part of the editor's settings.
 func (m Model) zed() string {
 	return `{
   "context_servers": {
@@ -89,7 +89,7 @@ func (m Model) zed() string {
 }`
 }
 
-// local is for clients that start a program: the command line passes messages on.
+// local configures clients that start a program: the command line passes the messages on.
 func (m Model) local() string {
 	return `{
   "mcpServers": {

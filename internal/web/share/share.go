@@ -1,4 +1,4 @@
-// Package share is the pages of links to one request: making and revoking them, and what a stranger with a link sees.
+// Package share renders the pages of share links and bundles of a request, and the request as a link shows it.
 package share
 
 import (
@@ -10,24 +10,24 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Model is what the page of a request's links shows.
+// Model is the content of the page of a request's links.
 type Model struct {
 	layout.Frame
 	Path   string // of the request
 	Title  string
 	Shares []hookglass.Share
-	Link   string // that was made just now
+	Link   string // just created
 	Notice string
 	Fault  string
 	Now    time.Time
 }
 
-// BundleModel is what the page of a request's bundle shows.
+// BundleModel is the content of the page of a request's bundle.
 type BundleModel struct {
 	layout.Frame
 	Path     string // of the request
 	Title    string
-	Pointers string // as typed, one a line
+	Pointers string // as typed, one per line
 	Keep     string
 	Replaced []bundle.Replacement
 	Signed   *bundle.Signature // nil: it cannot be signed
@@ -42,7 +42,7 @@ func (m BundleModel) signed() string {
 	return "Signed for " + m.Signed.Provider + " with the published secret " + m.Signed.Secret + "."
 }
 
-// SharedModel is what a stranger sees.
+// SharedModel is the content of the page behind a link.
 type SharedModel struct {
 	layout.Frame
 	*inspector.Detail

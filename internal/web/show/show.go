@@ -1,4 +1,4 @@
-// Package show says how values look to a person: sizes, ages, and text that strangers wrote. Everything is pure.
+// Package show formats values for people: sizes, ages, and text that strangers wrote. All functions are pure.
 package show
 
 import (
@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// Bytes is a size in the units that people read: 512 B, 1.5 KB, 26.2 MB. A kilobyte has 1,000 bytes.
+// Bytes formats a size: 512 B, 1.5 KB, 26.2 MB. A kilobyte has 1,000 bytes.
 func Bytes(n int64) string {
 	if n < 1000 {
 		return strconv.FormatInt(n, 10) + " B"
@@ -27,7 +27,7 @@ func Bytes(n int64) string {
 	return ""
 }
 
-// Count is a number with its thousands apart: 1,234,567.
+// Count formats a number with thousands separators: 1,234,567.
 func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -36,7 +36,7 @@ func Count(n int64) string {
 	return digits
 }
 
-// Plural is a number with the noun that fits it: 1 request, 2 requests.
+// Plural formats a number with its noun: 1 request, 2 requests.
 func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -44,7 +44,7 @@ func Plural(n int64, noun string) string {
 	return Count(n) + " " + noun + "s"
 }
 
-// Ago is an age in one unit, as in "5m ago"; layout.js counts on in the same words.
+// Ago formats an age in one unit, as in "5m ago". layout.js updates it in the same words.
 func Ago(t, now time.Time) string {
 	switch age := now.Sub(t); {
 	case age < 5*time.Second:
@@ -60,14 +60,14 @@ func Ago(t, now time.Time) string {
 	}
 }
 
-// Time is a time to the millisecond, for a person; always UTC, so that two people see the same.
+// Time formats a time to the millisecond for people. It is always UTC, so that two people see the same.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 
-// Machine is a time for the datetime attribute.
+// Machine formats a time for the datetime attribute.
 func Machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// Text makes foreign text safe to look at: bytes that are no text and characters that would hide or reorder
-// what stands beside them are shown as what they are. Line breaks and tabs stay.
+// Text makes foreign text safe to show. Bytes that are not text, and characters that would hide or reorder their
+// neighbours, are escaped. Line breaks and tabs stay.
 func Text(s string) string {
 	if !strings.ContainsFunc(s, odd) {
 		return s
@@ -82,7 +82,7 @@ func Text(s string) string {
 		case !odd(r):
 			b.WriteString(s[i : i+size])
 		case r < ' ':
-			b.WriteRune(0x2400 + r) // Unicode has a picture for each
+			b.WriteRune(0x2400 + r) // Unicode has a symbol for each control character
 		case r == 0x7f:
 			b.WriteRune('␡')
 		default:
@@ -93,15 +93,15 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is Text for one line: breaks are shown as pictures too.
+// Line is like Text for a single line: line breaks and tabs become symbols too.
 func Line(s string) string {
 	return strings.NewReplacer("\n", "␊", "\r", "␍", "\t", "␉").Replace(Text(s))
 }
 
-// Copied is foreign text for the clipboard, as it came, but that a page cannot hold what is not UTF-8.
+// Copied returns foreign text for the clipboard. It is unchanged, except that a page can only hold UTF-8.
 func Copied(s string) string { return hookglass.Readable(s) }
 
-// odd finds what Text does not show as it is.
+// odd reports whether Text escapes a character.
 func odd(r rune) bool {
 	switch {
 	case r == '\n', r == '\r', r == '\t':
@@ -112,7 +112,7 @@ func odd(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0xFEFF || r == 0x2028 || r == 0x2029
 }
 
-// Cut shortens text to at most n bytes, at the end of a character, and says whether it did.
+// Cut shortens text to at most n bytes at a character boundary, and reports whether it did.
 func Cut(s string, n int) (string, bool) {
 	if len(s) <= n {
 		return s, false
@@ -123,12 +123,12 @@ func Cut(s string, n int) (string, bool) {
 	return s[:n], true
 }
 
-// Curl is the line that sends an endpoint its first request.
+// Curl returns the command that sends an endpoint its first request.
 func Curl(url string) string {
 	return `curl -X POST '` + url + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`
 }
 
-// ChannelKind is how a kind of notification channel is called.
+// ChannelKind returns the name of a kind of notification channel.
 func ChannelKind(k hookglass.ChannelKind) string {
 	switch k {
 	case hookglass.ChannelSlack:
@@ -145,7 +145,7 @@ func ChannelKind(k hookglass.ChannelKind) string {
 	return "Webhook"
 }
 
-// StepType is how a type of step is called.
+// StepType returns the name of a type of step.
 func StepType(t hookglass.StepType) string {
 	switch t {
 	case hookglass.StepForward:
@@ -164,7 +164,7 @@ func StepType(t hookglass.StepType) string {
 	return string(t)
 }
 
-// Provider is the name of a provider as it writes itself, or the id where that is not known here.
+// Provider returns the name of a provider in its own spelling, or one derived from the id.
 func Provider(id string) string {
 	switch id {
 	case "", hookglass.UnknownProvider:
@@ -183,11 +183,10 @@ func Provider(id string) string {
 	return strings.ToUpper(id[:1]) + strings.ReplaceAll(id[1:], "_", " ")
 }
 
-// Fault says what is wrong with a field that has no name of its own on its page.
+// Fault describes a fault of a field that has no special name on its page.
 func Fault(wire, message string) string { return "The " + Field(wire) + " " + message + "." }
 
-// Field is what a page calls a field that has no name of its own there: the last part of its name on the wire, in
-// words.
+// Field names a field that has no special name on its page: the last part of its API name, in words.
 func Field(wire string) string {
 	last := wire[strings.LastIndexByte(wire, '.')+1:]
 	switch last {

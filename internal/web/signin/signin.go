@@ -1,4 +1,4 @@
-// Package signin is the page of a visitor: sign in, or get a temporary endpoint at once.
+// Package signin renders the page for visitors: sign in, or create a temporary endpoint.
 package signin
 
 import (
@@ -9,29 +9,29 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed signin.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
-	Temporary bool   // temporary endpoints may be made
+	Temporary bool   // temporary endpoints are allowed
 	Signup    bool   // accounts may be created
-	Mine      string // the address of this browser's temporary endpoint, when it has one
+	Mine      string // the address of this browser's temporary endpoint; empty: none
 	Next      string // where to go once signed in
 	Email     string // as typed before
 	Problem   string // why signing in failed
-	Empty     bool   // there is no user at all, and none can be created here
+	Empty     bool   // there are no users, and none can be created here
 
 	KeyProblem string // why the key of a temporary endpoint opens nothing
 }
 
-// keyed reports whether it is likely that somebody comes with the key of a temporary endpoint.
+// keyed reports whether the visitor is likely to have the key of a temporary endpoint.
 func (m Model) keyed() bool { return m.KeyProblem != "" || strings.HasPrefix(m.Next, "/endpoints/") }
 
-// UpModel is what the page for a new account shows.
+// UpModel is the content of the page for a new account.
 type UpModel struct {
 	layout.Frame
 	Next   string // where to go once signed in

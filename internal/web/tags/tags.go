@@ -1,4 +1,4 @@
-// Package tags is the page of the tags of each workspace.
+// Package tags renders the page of the tags of each workspace.
 package tags
 
 import (
@@ -9,32 +9,32 @@ import (
 	"hookglass/internal/web/layout"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed tags.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	Workspaces []Workspace
 	Notice     string                    // what was done
-	Problem    string                    // what could not be done
-	References []hookglass.StepReference // the steps for which it could not
+	Problem    string                    // why the last request failed
+	References []hookglass.StepReference // the steps because of which it failed
 	Form       Form
 }
 
-// Form is what was typed, and what is wrong with it.
+// Form holds what was typed, and its faults.
 type Form struct {
-	Tag       int64 // the one that was to be changed; 0: a new one
+	Tag       int64 // the tag to change; 0: a new one
 	Workspace int64
 	Name      string
 	Color     string
-	Stale     bool // what is stored was changed since then, and nothing was saved
+	Stale     bool // not saved: the tag changed after the form was shown
 	Faults    []hookglass.FieldError
 }
 
-// Mark tells a tag as it is stored from what it becomes by a change.
+// Mark returns a digest of a stored tag, which changes with it.
 func Mark(t hookglass.Tag) string { return layout.Mark([2]string{t.Name, t.Color}) }
 
 // Workspace is a workspace with its tags.
@@ -43,7 +43,7 @@ type Workspace struct {
 	Tags []hookglass.Tag
 }
 
-// fault says what is wrong with a field of the form for one tag, or for a new one.
+// fault returns what is wrong with a field of the form of a tag, or of a new one.
 func (m Model) fault(tag int64, field string) string {
 	if m.Form.Tag != tag {
 		return ""
@@ -58,7 +58,7 @@ func (m Model) fault(tag int64, field string) string {
 
 var words = map[string]string{"tag": "The tag", "tag.name": "The name", "tag.color": "The colour", "tag.workspace_id": "The workspace"}
 
-// typed is what a form holds: what was typed into it, or the tag as it is.
+// typed returns what a form holds: what was typed, or the stored tag.
 func (m Model) typed(t hookglass.Tag) hookglass.Tag {
 	if m.Form.Tag == t.ID {
 		t.Name, t.Color = m.Form.Name, m.Form.Color
@@ -66,10 +66,10 @@ func (m Model) typed(t hookglass.Tag) hookglass.Tag {
 	return t
 }
 
-// stale reports whether the form for a tag was not saved because the tag was changed meanwhile.
+// stale reports whether the form of a tag was not saved because the tag changed meanwhile.
 func (m Model) stale(t hookglass.Tag) bool { return m.Form.Stale && m.Form.Tag == t.ID }
 
-// color is one that the page offers.
+// color is a colour to choose.
 type color struct{ value, name string }
 
 var colors = []color{
@@ -77,7 +77,7 @@ var colors = []color{
 	{"#a16207", "Yellow"}, {"#64748b", "Grey"},
 }
 
-// offered are the colours of the page and the one that a tag has, which may be another.
+// offered returns the colours to choose from, plus the current one of a tag if it is another.
 func offered(chosen string) []color {
 	for _, c := range colors {
 		if c.value == chosen {
@@ -87,7 +87,7 @@ func offered(chosen string) []color {
 	return append([]color{{chosen, chosen}}, colors...)
 }
 
-// shade is what to draw a tag's colour with; a colour that is none, or no colour, has no shade.
+// shade returns a colour to draw, or "none" if it is empty or invalid.
 func shade(c string) string {
 	if !hookglass.ValidTagColor(c) {
 		return "none"

@@ -1,5 +1,5 @@
-// Package tunnel is the page of an endpoint's tunnel: who is connected, how to connect, and the outages with what
-// became of the requests that fell into them.
+// Package tunnel renders the page of an endpoint's tunnel: who is connected, how to connect, and the gaps with the
+// state of the requests in them.
 package tunnel
 
 import (
@@ -15,12 +15,12 @@ import (
 	"hookglass/internal/web/show"
 )
 
-// Files is the style.
+// Files holds the style.
 //
 //go:embed tunnel.css
 var Files embed.FS
 
-// Model is what the page shows.
+// Model is the content of the page.
 type Model struct {
 	layout.Frame
 	State  State
@@ -28,14 +28,14 @@ type Model struct {
 	Notice string
 }
 
-// State is who is connected, and the outages: a part that is kept fresh.
+// State is the part with the connected machines and the gaps. It refreshes.
 type State struct {
 	Endpoint    hookglass.EndpointID
 	Connections []hookglass.TunnelConnection
 	Gaps        []hookglass.Gap // newest first
 	Chosen      string          // the gap whose requests are listed; empty: none
 	Missing     []*hookglass.Event
-	More        bool // there are more of them
+	More        bool // there are more
 	Title       func(*hookglass.Event) string
 	Now         time.Time
 }
@@ -58,7 +58,7 @@ func (s State) say() string {
 	return show.Plural(int64(len(s.Connections)), "machine") + " connected"
 }
 
-// ref is how the command line names the endpoint.
+// ref returns the name of the endpoint for the command line.
 func (m Model) ref() string { return cmp.Or(m.Frame.Endpoint.CustomID, string(m.Frame.Current)) }
 
 func (m Model) listen() string { return "hookglass listen 3000 -e " + m.ref() }
@@ -108,7 +108,7 @@ func meaning(g hookglass.Gap) string {
 	return "All requests were delivered."
 }
 
-// lasted is how long an outage took.
+// lasted formats the duration of a gap.
 func lasted(g hookglass.Gap, now time.Time) string {
 	end := g.ReconnectedAt
 	if end.IsZero() {
