@@ -107,17 +107,21 @@ func TestConnectionsAreSharedByDeliveriesThatFollowSoon(t *testing.T) {
 		target := y.target(y.ep, s.URL, 1)
 		y.startWarm(target)
 		time.Sleep(150 * time.Millisecond)
-		for n := 2; ; n++ {
+		y.capture(y.ep, "", "x")
+		until(t, "the delivery of one alone", y.settledAll(target, 2, hookglass.ForwardDelivered))
+		if connection := s.got()[1].header.Get("Connection"); !strings.EqualFold(connection, "close") {
+			t.Errorf("one alone: %q", connection)
+		}
+		for n := 4; ; n += 2 { // on a busy machine some that follow come too late
 			y.capture(y.ep, "", "x")
-			until(t, "the delivery", y.settledAll(target, n, hookglass.ForwardDelivered))
-			connection := s.got()[n-1].header.Get("Connection")
-			if n == 2 && !strings.EqualFold(connection, "close") {
-				t.Errorf("one alone: %q", connection)
+			y.capture(y.ep, "", "x")
+			until(t, "the deliveries", y.settledAll(target, n, hookglass.ForwardDelivered))
+			for _, h := range s.got()[2:] {
+				if h.header.Get("Connection") == "" {
+					return
+				}
 			}
-			if n > 2 && connection == "" {
-				return
-			}
-			if n > 50 {
+			if n > 100 {
 				t.Fatal("none shares a connection")
 			}
 		}
