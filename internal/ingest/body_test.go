@@ -229,7 +229,7 @@ func TestBodyCutShortIsNotStored(t *testing.T) {
 }
 
 func TestSlowSendersAreCutOff(t *testing.T) {
-	cfg := ingest.Config{HeaderTimeout: 80 * time.Millisecond, BodyGrace: 80 * time.Millisecond}
+	cfg := ingest.Config{HeaderTimeout: 500 * time.Millisecond, BodyGrace: 80 * time.Millisecond} // the first byte comes sooner
 	s := new(stub)
 	sv := start(t, cfg, s, nil)
 	for name, text := range map[string]string{
