@@ -319,7 +319,7 @@ func TestWhatWasMissedIsGivenToTheCommand(t *testing.T) {
 func TestABodyThatIsNotReadHoldsNothingUp(t *testing.T) {
 	s := newServer(t)
 	_, dir := runs(t, s, `echo x >> log`, nil)
-	if r := reported(t, s, s.arrive(api.TunnelRequest{Body: base64of(strings.Repeat("x", 5<<20))})); r.StatusCode.Value != 200 {
+	if r := reported(t, s, s.arrive(api.TunnelRequest{Body: base64of(strings.Repeat("x", 1<<20))})); r.StatusCode.Value != 200 {
 		t.Errorf("%+v", r)
 	}
 	if got := contents(t, filepath.Join(dir, "log")); got != "x\n" {
@@ -330,7 +330,7 @@ func TestABodyThatIsNotReadHoldsNothingUp(t *testing.T) {
 func TestWhatCanNotBeStartedIsSaid(t *testing.T) {
 	s := newServer(t)
 	l, _ := runs(t, s, `true`, nil)
-	id := s.arrive(api.TunnelRequest{ProviderEventData: &api.ProviderEventData{EventType: some(strings.Repeat("x", 4<<20))}})
+	id := s.arrive(api.TunnelRequest{ProviderEventData: &api.ProviderEventData{EventType: some(strings.Repeat("x", 2<<20))}})
 	r := reported(t, s, id)
 	if r.StatusCode.Value != 0 || r.FailureCategory != "unknown_error" || !strings.Contains(r.ResponseMessage, "could not be started") {
 		t.Errorf("%+v", r)
