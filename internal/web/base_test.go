@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -27,12 +26,12 @@ func TestTheAppIsAliveBelowAPath(t *testing.T) {
 	c.open(s.link())
 	c.until(isLive)
 	first := s.hook(json(`{"number":1}`))
-	c.untilIn(2*time.Second, lists(first)+" && "+shows(first))
+	c.untilIn(soon, lists(first)+" && "+shows(first))
 	if got := eval[string](c, `location.pathname`); got != "/some/path/endpoints/"+string(s.endpoint.ID)+"/requests/"+string(first) {
 		t.Errorf("the address is %s", got)
 	}
 	second := s.hook(json(`{"number":2}`))
-	c.untilIn(2*time.Second, lists(second))
+	c.untilIn(soon, lists(second))
 	c.click("#" + string(second) + " a.row")
 	c.until(shows(second))
 	c.do(chromedp.NavigateBack())

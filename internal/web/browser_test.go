@@ -45,13 +45,13 @@ func TestRequestsArriveLiveAndTheFirstOpensItself(t *testing.T) {
 	eval[bool](c, `window.same = true`) // lost by a reload
 
 	first := s.hook(json(`{"number":1}`))
-	c.untilIn(2*time.Second, lists(first))
-	c.untilIn(2*time.Second, shows(first))
+	c.untilIn(soon, lists(first))
+	c.untilIn(soon, shows(first))
 	c.until(`document.querySelector("#announce").textContent === "New request: POST /"`)
 	c.until(`!document.querySelector("#waiting").checkVisibility() && document.querySelector("#count").textContent === "1"`)
 
 	second := s.hook(sent{method: "DELETE", target: "/thing?b=2"})
-	c.untilIn(2*time.Second, lists(second))
+	c.untilIn(soon, lists(second))
 	if eval[string](c, `document.querySelector("#rows a.row").parentElement.id`) != string(second) {
 		t.Error("the newest is not first")
 	}
@@ -393,7 +393,7 @@ func TestTabsInTheBackgroundLeaveTheirConnectionsToTheOneInFront(t *testing.T) {
 	last.until(lists(first) + ` && document.title.startsWith("(1) ")`)
 	second := s.hook(sent{target: "/second"})
 	last.show()
-	last.untilIn(2*time.Second, lists(second)+` && document.querySelectorAll("a.row").length === 2`)
+	last.untilIn(soon, lists(second)+` && document.querySelectorAll("a.row").length === 2`)
 }
 
 func TestManyWindowsSideBySideLeaveConnectionsToOneAnother(t *testing.T) {
@@ -504,7 +504,7 @@ func TestThreeTabsInTheBackgroundStayLive(t *testing.T) {
 	other := c.tabInTheBackground()
 	sent1 := s.hook(sent{target: "/1"})
 	for _, tab := range live {
-		tab.untilIn(2*time.Second, lists(sent1))
+		tab.untilIn(soon, lists(sent1))
 	}
 	other.until(lists(sent1))
 
@@ -512,7 +512,7 @@ func TestThreeTabsInTheBackgroundStayLive(t *testing.T) {
 	taken(3) // the other has it now
 	sent2 := s.hook(sent{target: "/2"})
 	for _, tab := range append(live, other) {
-		tab.untilIn(2*time.Second, lists(sent2)+` && document.querySelectorAll("a.row").length === 2`)
+		tab.untilIn(soon, lists(sent2)+` && document.querySelectorAll("a.row").length === 2`)
 	}
 
 	live[1].do(chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
@@ -670,7 +670,7 @@ func TestATestRequestIsSentWithoutLeavingThePage(t *testing.T) {
 	c.until(isLive)
 	eval[bool](c, `window.same = true`)
 	c.click("[data-test] button")
-	c.untilIn(2*time.Second, isShown+` && window.same`)
+	c.untilIn(soon, isShown+` && window.same`)
 	c.silent()
 }
 
@@ -757,7 +757,7 @@ func TestAVisitorCatchesARequestWithoutAClick(t *testing.T) {
 	address := eval[string](c, `document.querySelector("#address").textContent`)
 	id := address[strings.LastIndexByte(address, '/')+1:]
 	event := s.capture(hookglass.Endpoint{ID: hookglass.EndpointID(id)}, json(`{"caught":true}`))
-	c.untilIn(2*time.Second, lists(event))
+	c.untilIn(soon, lists(event))
 	c.click("#" + string(event) + " a") // on a phone the detail takes the place of the list
 	c.until(shows(event) + ` && !document.querySelector(".requests").checkVisibility()`)
 	c.click("a.back")

@@ -148,6 +148,10 @@ func (c *chrome) until(expression string) {
 	c.untilIn(10*time.Second, expression)
 }
 
+// soon is how long what is told at once takes at most: two seconds, and what a busy machine adds. What nobody told of comes
+// with the next beat of its stream, 15 s after the one before.
+const soon = 5 * time.Second
+
 func (c *chrome) untilIn(limit time.Duration, expression string) {
 	c.t.Helper()
 	end := time.Now().Add(limit)

@@ -34,10 +34,13 @@ func TestWhatIsReadSlowlyTakesRoom(t *testing.T) {
 		if err != nil || res.StatusCode != 200 {
 			t.Fatalf("%s: %v %v", path, res, err)
 		}
-		began := time.Now()
-		for room(patience) && time.Since(began) < 20*time.Second {
+		began, without := time.Now(), 0 // looks in a row: the room of the look before one may not have been given back yet
+		for without < 2 && time.Since(began) < 20*time.Second {
+			if without++; room(patience) {
+				without = 0
+			}
 		}
-		if room(patience) {
+		if without < 2 {
 			t.Errorf("%s takes no room while it is not read", path)
 		}
 		res.Body.Close()
