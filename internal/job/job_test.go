@@ -119,7 +119,7 @@ func TestATagThatIsRenamedTwiceHasOneName(t *testing.T) {
 			ended := make(chan error)
 			go func() { ended <- w.Run(ctx) }()
 			found := counts()
-			for deadline := time.Now().Add(10 * time.Second); !maps.Equal(found, want) && time.Now().Before(deadline); found = counts() {
+			for deadline := time.Now().Add(30 * time.Second); !maps.Equal(found, want) && time.Now().Before(deadline); found = counts() {
 				time.Sleep(20 * time.Millisecond)
 			}
 			stop()

@@ -178,7 +178,7 @@ func TestATaskInHandIsHandedBackWhenTheNodeStops(t *testing.T) {
 		})()
 		select {
 		case <-again:
-		case <-time.After(10 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Error("nobody took it")
 		}
 	})

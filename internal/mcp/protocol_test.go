@@ -330,12 +330,12 @@ func TestWaitingEndsSoonAfterTheTokenHas(t *testing.T) {
 	})
 }
 
-// until looks until something holds, for ten seconds at most.
+// until looks until something holds, for twenty seconds at most.
 func (s *site) until(holds func() bool) {
 	s.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(20 * time.Second)
 	for !holds() {
 		select {
 		case <-look.C:
