@@ -381,7 +381,7 @@ func TestAFloodWaitsWhereTheListIsReadBelow(t *testing.T) {
 	for range 2100 {
 		s.hook(json(`{}`))
 	}
-	c.untilIn(time.Minute, `document.querySelector("#live").textContent === "Paused" && said.includes("Paused. New requests wait")`)
+	c.untilIn(time.Minute, `document.querySelector("#live").textContent === "Paused" && said.includes("Paused. New requests wait until you resume")`)
 	for range 500 {
 		s.hook(json(`{}`))
 	}
@@ -1052,7 +1052,7 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 		"when": {"path:/a", " ", "signature:failed"}, "status": {"204", "1", "401"}, "headers": {"", "", "X-Why: <no>\r\n"}, "body": {"", "", "a\r\nb"}, "delay_ms": {"0", "", "5"},
 	}
 	b.want(303, "POST", s.page("/response_rules"), rules)
-	b.want(200, "GET", s.page("/settings"), nil).holds(t, "<code>path:/a</code> is answered 204", "<code>signature:failed</code> is answered 401", "X-Why: &lt;no&gt;", "a\nb", "?q=signature%3Afailed", "Add a rule")
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, "<code>path:/a</code> responds 204", "<code>signature:failed</code> responds 401", "X-Why: &lt;no&gt;", "a\nb", "?q=signature%3Afailed", "Add a rule")
 	rules["status"] = []string{"204", "", "42"} // of what is the second when it is saved
 	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, `id="rule-1-status-fault"`, "The status must be")
 	rules["status"], rules["when"][2] = []string{"204", "", "x"}, "tag:a"
@@ -1061,15 +1061,15 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, "The condition may not ask for status, tag")
 	b.want(422, "POST", s.page("/response_rules"), url.Values{"when": slices.Repeat([]string{"path:/a"}, 21), "status": slices.Repeat([]string{"200"}, 21)}).holds(t, "The response rules may have 20 entries")
 	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {""}})
-	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is answered 204")
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "responds 204")
 
 	typed := url.Values{"do": {"try"}, "when": {"header.x-id:<abc>", "header.x-id:abc"}, "status": {"400", "207"}, "headers": {"", ""}, "body": {"", ""}, "delay_ms": {"0", "0"}, "seen": {"of long ago"}}
-	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "A rule would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
+	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "Rules would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
 	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "Rules would answer 0 of the last 1 request.", "the default response")
 	page = b.want(422, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {"tag:a"}, "status": {"200"}})
 	page.holds(t, "The condition may not ask for status, tag")
 	page.lacks(t, "would answer")
-	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is answered 207", "would answer")
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "responds 207", "would answer")
 	b.want(200, "POST", "/endpoints/"+string(s.create("Empty", hookglass.KindWebhook).ID)+"/response_rules", url.Values{"do": {"try"}}).holds(t, "No requests yet.")
 	delete(typed, "do")
 	typed["when"][0] = "path:/a"

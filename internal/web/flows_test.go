@@ -60,7 +60,7 @@ func TestFlowsAreListedAndBeginAgain(t *testing.T) {
 	b.want(200, "GET", at, nil).holds(t, "&lt;b&gt;", "Steps, in any order", "<dd>none", "contains =", "y contains z", "pending", `data-every="1000"`)
 	b.want(200, "GET", at+"/state", nil).holds(t, `id="flow"`)
 	b.want(200, "GET", "/flows?state=pending", nil).holds(t, "&lt;b&gt;", "0 of 1")
-	b.want(200, "GET", "/flows?state=failed", nil).holds(t, "No flow is failed.")
+	b.want(200, "GET", "/flows?state=failed", nil).holds(t, "No flows are failed.")
 	b.want(422, "GET", "/flows?state=other", nil)
 	b.want(200, "GET", "/flows/new?from="+strings.TrimPrefix(at, "/flows/"), nil).holds(t, "/a contains =\nheader.x = y contains z", `value="never" selected`, `value="&lt;b&gt;"`)
 

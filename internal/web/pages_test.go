@@ -299,10 +299,10 @@ func TestSamplesOfMail(t *testing.T) {
 		has, not []string
 	}{
 		"at an address": {web.SMTP{Address: "192.0.2.7:2525"}, []string{
-			"by SMTP at <code>192.0.2.7:2525</code>", "swaks --server &#39;192.0.2.7:2525&#39; --to &#39;LOCAL@mail.test&#39;",
+			"SMTP server: <code>192.0.2.7:2525</code>", "swaks --server &#39;192.0.2.7:2525&#39; --to &#39;LOCAL@mail.test&#39;",
 			"createTransport({ host: &#34;192.0.2.7&#34;, port: 2525 })", "smtplib.SMTP(&#34;192.0.2.7&#34;, 2525)", "smtp.SendMail(&#34;192.0.2.7:2525&#34;, nil,", "MAIL_USERNAME=null", "/mail/ep_",
 		}, []string{"any password", "alice@example.com", "login("}},
-		"at all": {web.SMTP{Address: "[::]:25"}, []string{"by SMTP at <code>port 25</code>", "swaks --server &#39;127.0.0.1:25&#39;", "MAIL_HOST=127.0.0.1\n"}, nil},
+		"at all": {web.SMTP{Address: "[::]:25"}, []string{"SMTP server: <code>port 25</code>", "swaks --server &#39;127.0.0.1:25&#39;", "MAIL_HOST=127.0.0.1\n"}, nil},
 		"who may sign in": {web.SMTP{Address: "127.0.0.1:2525", SignIn: true}, []string{
 			"any password can send to any recipient", "--auth-user &#39;LOCAL@mail.test&#39; --auth-password any --to &#39;alice@example.com&#39;", "auth: { user: &#34;LOCAL@mail.test&#34;, pass: &#34;any&#34; }",
 			"server.login(&#34;LOCAL@mail.test&#34;, &#34;any&#34;)", "smtp.PlainAuth(&#34;&#34;, &#34;LOCAL@mail.test&#34;, &#34;any&#34;, &#34;127.0.0.1&#34;)", "MAIL_USERNAME=LOCAL@mail.test", "authentication: :plain", "EMAIL_HOST_USER",
@@ -343,7 +343,7 @@ func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	}
 	a = b.want(303, "POST", "/endpoints", url.Values{"name": {"Orders"}, "kind": {"email"}})
 	orders := a.Header.Get("Location")
-	b.want(200, "GET", orders, nil).holds(t, ">Orders</h1>", "@mail.test", "Send mail to the address above.", "by SMTP at <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
+	b.want(200, "GET", orders, nil).holds(t, ">Orders</h1>", "@mail.test", "Send mail to the address above.", "SMTP server: <code>127.0.0.1:2525</code>", "+test1@mail.test", s.url+"/mail/ep_", `placeholder="subject:invoice from:alice"`)
 	if tunnel := b.want(200, "GET", orders+"/tunnel", nil); strings.Contains(tunnel.body, "Response to senders") {
 		t.Error("the page of a mailbox leads to a setting that it does not have")
 	}
@@ -675,7 +675,7 @@ func TestALargeBodyIsShownAtOnce(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second || len(a.body) > 2<<20 {
 		t.Errorf("%d bytes of page for %d bytes of body, in %v", len(a.body), len(big), took)
 	}
-	a.holds(t, "This is the beginning of 10.", "Download the full body")
+	a.holds(t, "Only the beginning of 10.", "Download the full body")
 }
 
 // Who would be given another endpoint in place of theirs would have lost it.

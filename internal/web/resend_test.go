@@ -85,10 +85,10 @@ func TestWhatFailedAtATargetIsSentAgainByAForm(t *testing.T) {
 	}
 	page := b.want(200, "GET", s.page("/settings"), nil)
 	page.lacks(t, summary, "Send all again", "/resend")
-	page.holds(t, "12 deliveries wait; if each arrives, the last goes at the earliest at <time")
+	page.holds(t, "12 deliveries are waiting; the last is sent at the earliest at <time")
 	b.want(303, "POST", s.page("/targets/"+target), url.Values{"paused": {"true"}})
 	page = b.want(200, "GET", s.page("/settings"), nil)
-	page.holds(t, "12 deliveries wait until it is resumed.")
+	page.holds(t, "12 deliveries are waiting for the target to be resumed.")
 	page.lacks(t, "the last is sent")
 	b.want(404, "POST", s.page("/targets/x/resend"), nil)
 	b.want(404, "POST", s.page("/targets/99/deliveries/"+string(events[0])+"/resend"), nil)

@@ -177,7 +177,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(200, "GET", path, nil).lacks(t, "swordfish")
 	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "was delivered", "Night shift")
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}, "enabled": {"true"}, "webhook_url": {"https://hooks.slack.com/broken"}})
-	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "was not delivered", "The channel answered 500.")
+	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "was not delivered", "The channel responded 500.")
 	// What was typed beside something wrong stays: a field that came back empty would keep the URL of before.
 	b.want(422, "POST", path, url.Values{"name": {" "}, "webhook_url": {"https://hooks.slack.com/new"}}).holds(t, `value="https://hooks.slack.com/new"`)
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}})
@@ -240,9 +240,9 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 		says string
 	}{
 		{url.Values{"kind": {"missing_webhook"}, "window_minutes": {"30"}}, "Nothing arrives for 30 minutes."},
-		{url.Values{"kind": {"error_response"}, "window_minutes": {"10"}, "threshold": {"5"}}, "5 deliveries or more within 10 minutes fail"},
+		{url.Values{"kind": {"error_response"}, "window_minutes": {"10"}, "threshold": {"5"}}, "5 or more deliveries fail or get a status of 400 or above within 10 minutes"},
 		{url.Values{"kind": {"volume_spike"}, "window_minutes": {"5"}, "factor": {"2.5"}, "min_count": {"20"}}, "more than 2.5 times the average before"},
-		{url.Values{"kind": {"keyword_match"}, "keyword": {"refund"}, "field": {"body"}, "channels": {channel}}, "refund&#34; is found in body."},
+		{url.Values{"kind": {"keyword_match"}, "keyword": {"refund"}, "field": {"body"}, "channels": {channel}}, "refund&#34; appears in body."},
 	} {
 		kind.form.Set("name", "Watch "+kind.form.Get("kind"))
 		kind.form.Set("enabled", "true")
@@ -392,7 +392,7 @@ func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	s.hook(sent{target: "/" + strings.Repeat("a", 5000)})
 	b.want(200, "GET", "/activity", nil).lacks(t, strings.Repeat("a", 250)) // one request does not fill the page
 	b.want(200, "GET", "/activity?since=1h", nil).lacks(t, string(old))
-	b.want(200, "GET", "/activity?limit=1", nil).holds(t, "These are the newest 1")
+	b.want(200, "GET", "/activity?limit=1", nil).holds(t, "Showing the newest 1")
 	b.want(200, "GET", "/activity?type=email.received", nil).holds(t, "No activity")
 	b.want(200, "GET", "/activity?since="+url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339)), nil).lacks(t, string(old))
 	for _, bad := range []string{"since=yesterday", "limit=0", "limit=201", "limit=many", "type=x"} {

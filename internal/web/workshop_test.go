@@ -163,7 +163,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(200, "GET", base+"/new?event="+string(event), nil).holds(t, "POST /orders", "No response to check against yet")
 	b.want(303, "GET", base+"/new", nil)
 
-	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "What is asserted must hold at least one of status and JSON that the answer must contain.")
+	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "The list of assertions must hold at least one of status and JSON that the response must contain.")
 	b.want(422, "POST", base, caseForm(event, "json_subset", "{\n\"a\": }")).holds(t, "The JSON is not JSON: ", "in line 2", "Orders are taken")
 	b.want(422, "POST", base, caseForm(event, "json_subset", "{")).holds(t, "The JSON is not JSON: ")
 	b.want(422, "POST", base, caseForm(event, "status_code", "9000")).holds(t, "The status code must be from 100 to 599.")
@@ -209,7 +209,7 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 		eve.want(404, "POST", path, caseForm(event, "lock_version", "2"))
 	}
 	b.want(303, "POST", one+"/delete", url.Values{})
-	b.want(404, "GET", one, nil).holds(t, "Back to the replay cases", `href="`+base+`"`)
+	b.want(404, "GET", one, nil).holds(t, "Back to replay cases", `href="`+base+`"`)
 }
 
 func TestACaseIsAimedWhereItsRequestWentLast(t *testing.T) {
@@ -401,7 +401,7 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 		eve.want(404, "POST", path, url.Values{"name": {"x"}, "to": {"1"}, "do": {"save"}, "event": {string(event)}})
 	}
 	b.want(303, "POST", one+"/delete", url.Values{})
-	b.want(404, "GET", one, nil).holds(t, "Back to the actions", `href="`+base+`"`)
+	b.want(404, "GET", one, nil).holds(t, "Back to actions", `href="`+base+`"`)
 	b.want(200, "GET", base, nil).holds(t, "a deleted action")
 }
 
@@ -573,7 +573,7 @@ func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
-	b.want(200, "GET", base, nil).holds(t, "the client said: interrupted")
+	b.want(200, "GET", base, nil).holds(t, "client reported: interrupted")
 
 	eve := w.stranger()
 	eve.want(404, "GET", base, nil)

@@ -101,8 +101,8 @@ func TestWhatABodyIsShownAs(t *testing.T) {
 		"nothing":                       {body: ""},
 		"JSON by its type":              {body: `"a string"`, contentType: "application/problem+json; charset=utf-8", tree: true, text: true, hex: true},
 		"JSON by its look":              {body: `[1]`, contentType: "text/plain", tree: true, text: true, hex: true},
-		"JSON that ends too early":      {body: `{"a":`, contentType: "application/json", text: true, hex: true, fault: "the JSON ends too early, near byte 5"},
-		"two JSON values":               {body: `{} {}`, contentType: "application/json", text: true, hex: true, fault: "something follows the JSON value, near byte 4"},
+		"JSON that ends too early":      {body: `{"a":`, contentType: "application/json", text: true, hex: true, fault: "unexpected end of the JSON, near byte 5"},
+		"two JSON values":               {body: `{} {}`, contentType: "application/json", text: true, hex: true, fault: "unexpected data after the JSON value, near byte 4"},
 		"what only looks like JSON":     {body: `{not json`, contentType: "text/plain", text: true, hex: true},
 		"XML":                           {body: `<a><b x="1">t</b><c/></a>`, contentType: "application/xml", text: true, hex: true, xml: "<a>\n  <b x=\"1\">t</b>\n  <c/>\n</a>"},
 		"what is no XML":                {body: `<a <`, contentType: "application/xml", text: true, hex: true},
@@ -170,7 +170,7 @@ func TestTextOfAnotherCharsetIsReadable(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 	page := render(t, &hookglass.Event{Method: "POST", Type: hookglass.EventWebhook, ContentType: "text/plain; charset=iso-8859-1", Payload: &hookglass.Payload{Body: []byte("h\xe9")}})
-	if !strings.Contains(page, "Written in iso-8859-1") || !strings.Contains(page, ">hé</pre>") {
+	if !strings.Contains(page, "Sent in iso-8859-1") || !strings.Contains(page, ">hé</pre>") {
 		t.Error("the page does not say in which charset the body was written")
 	}
 }

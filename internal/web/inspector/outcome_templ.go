@@ -1671,7 +1671,7 @@ func replayForm(d *Detail) templ.Component {
 			}
 		}
 		if d.Mail == nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 131, "<div class=\"columns\"><label class=\"field\"><span>Identity mode</span> <select name=\"identity_mode\"><option value=\"original\">original</option> <option value=\"regenerate\">regenerate</option></select></label> <label class=\"field\"><span>Signature mode</span> <select name=\"signature_mode\"><option value=\"\">preserve, or resign if timestamps move</option> <option value=\"preserve\">preserve</option> <option value=\"strip\">strip</option> <option value=\"resign\">resign</option></select></label></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 131, "<div class=\"columns\"><label class=\"field\"><span>Identity mode</span> <select name=\"identity_mode\"><option value=\"original\">original</option> <option value=\"regenerate\">regenerate</option></select></label> <label class=\"field\"><span>Signature mode</span> <select name=\"signature_mode\"><option value=\"\">preserve, resign if shifted</option> <option value=\"preserve\">preserve</option> <option value=\"strip\">strip</option> <option value=\"resign\">resign</option></select></label></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

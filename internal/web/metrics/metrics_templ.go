@@ -314,7 +314,7 @@ func Figures(m Part) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = figure("Delivery success rate", rate(m.Health.SuccessRate), show.Count(m.Health.DeliveriesFailed)+" failed").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figure("Delivery success", rate(m.Health.SuccessRate), show.Count(m.Health.DeliveriesFailed)+" failed").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
