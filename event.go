@@ -197,6 +197,29 @@ func IsFieldValue(s string) bool {
 	return true
 }
 
+// CarriesCredential reports whether a field by this name holds a credential rather than a signature over the message.
+func CarriesCredential(name string) bool {
+	for _, whole := range credentials {
+		if len(name) == len(whole) && strings.EqualFold(name, whole) {
+			return true
+		}
+	}
+	for _, ending := range credentialEndings {
+		if n := len(name) - len(ending); n >= 0 && strings.EqualFold(name[n:], ending) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	credentials       = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
+	credentialEndings = []string{"-token", "-secret", "-password", "-api-key"}
+)
+
+// Redacted stands in the place of a secret, wherever what holds one is shown.
+const Redacted = "[redacted]"
+
 // Headers are field lines in the order received, spelled as received.
 type Headers []Header
 

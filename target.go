@@ -10,7 +10,9 @@ type ForwardingTarget struct {
 	EndpointID  EndpointID
 	Name        string
 	URL         string
-	When        string // the query that an event must match to be forwarded; empty: all are
+	When        string   // the query that an event must match to be forwarded; empty: all are
+	HeaderNames []string // of the headers that the target adds, sorted
+	Sealed      []byte   // these headers, sealed by internal/seal; nil: none
 	Enabled     bool
 	Timeout     time.Duration // of one attempt, whole seconds
 	RetryCount  int           // attempts after the first

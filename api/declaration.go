@@ -45,15 +45,16 @@ type DeclaredSignatureConfig struct {
 
 // DeclaredForwardingTarget is the wanted state of a forwarding target.
 type DeclaredForwardingTarget struct {
-	_              struct{}         `additionalProperties:"false"`
-	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
-	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable. Needed where the target is new." example:"https://staging.example.com/webhooks"`
-	When           Optional[string] `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
-	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
-	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
-	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
-	RateLimit      Optional[int64]  `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
-	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
+	_              struct{}                    `additionalProperties:"false"`
+	Name           Optional[string]            `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
+	URL            Optional[string]            `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable. Needed where the target is new." example:"https://staging.example.com/webhooks"`
+	When           Optional[string]            `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
+	Headers        Optional[map[string]string] `json:"headers,omitzero" null:"true" maxProperties:"20" doc:"Sent with every request, by their names, in the place of headers of the event with the same name: 20 at most, 8,192 bytes together. Not headers that frame the request or belong to its connection, and none beginning with X-Service-. Values are sealed and never shown again. They replace those there are. null: all stay." example:"{\"Authorization\":\"Bearer t0ken\",\"X-Environment\":\"staging\"}"`
+	Enabled        Optional[bool]              `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	TimeoutSeconds Optional[int64]             `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
+	RetryCount     Optional[int64]             `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
+	RateLimit      Optional[int64]             `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
+	RatePeriod     Optional[string]            `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
 }
 
 // DeclaredAlert is the wanted state of an alert.

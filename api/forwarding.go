@@ -11,23 +11,24 @@ import (
 
 // ForwardingTarget is a destination to which an endpoint's events are forwarded automatically.
 type ForwardingTarget struct {
-	ID             int64   `json:"id" example:"3"`
-	EndpointID     string  `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	Name           string  `json:"name" example:"Staging"`
-	URL            string  `json:"url" format:"uri" example:"https://staging.example.com/webhooks"`
-	When           *string `json:"when" doc:"Which events go to it, as a query; null: all." example:"event:invoice.*"`
-	Enabled        bool    `json:"enabled" doc:"Whether events go to it." example:"true"`
-	TimeoutSeconds int     `json:"timeout_seconds" doc:"For one attempt." example:"30"`
-	RetryCount     int     `json:"retry_count" doc:"Attempts after the first." example:"3"`
-	RateLimit      *int    `json:"rate_limit" doc:"At most so many requests in a rate_period, retries among them; more waits. null: no limit." example:"5"`
-	RatePeriod     *string `json:"rate_period" enum:"second,minute" doc:"null: there is no limit." example:"second"`
-	PausedAt       *Time   `json:"paused_at" doc:"When it was paused, for failing too long or by people; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
-	PauseReason    *string `json:"pause_reason" enum:"failing,manual" doc:"manual: people paused it." example:"failing"`
-	Failures       int     `json:"consecutive_failures" doc:"Deliveries that failed since the last that did not." example:"0"`
-	Pending        *int    `json:"pending,omitempty" doc:"Deliveries that wait: for their turn or their next attempt, or for the target to be resumed. Counted up to 10,000." example:"312"`
-	PendingUntil   *Time   `json:"pending_until,omitempty" doc:"When the last of them is sent at the earliest: at the rate_limit, where there is one, and if each arrives. Absent where none waits, and while the target is paused or disabled." example:"2026-11-20T10:16:33.123456Z"`
-	CreatedAt      Time    `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
-	UpdatedAt      Time    `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
+	ID             int64             `json:"id" example:"3"`
+	EndpointID     string            `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	Name           string            `json:"name" example:"Staging"`
+	URL            string            `json:"url" format:"uri" example:"https://staging.example.com/webhooks"`
+	When           *string           `json:"when" doc:"Which events go to it, as a query; null: all." example:"event:invoice.*"`
+	Headers        map[string]string `json:"headers" doc:"Sent with every request, by their names. Their values are never shown: each is [redacted]." example:"{\"Authorization\":\"[redacted]\"}"`
+	Enabled        bool              `json:"enabled" doc:"Whether events go to it." example:"true"`
+	TimeoutSeconds int               `json:"timeout_seconds" doc:"For one attempt." example:"30"`
+	RetryCount     int               `json:"retry_count" doc:"Attempts after the first." example:"3"`
+	RateLimit      *int              `json:"rate_limit" doc:"At most so many requests in a rate_period, retries among them; more waits. null: no limit." example:"5"`
+	RatePeriod     *string           `json:"rate_period" enum:"second,minute" doc:"null: there is no limit." example:"second"`
+	PausedAt       *Time             `json:"paused_at" doc:"When it was paused, for failing too long or by people; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
+	PauseReason    *string           `json:"pause_reason" enum:"failing,manual" doc:"manual: people paused it." example:"failing"`
+	Failures       int               `json:"consecutive_failures" doc:"Deliveries that failed since the last that did not." example:"0"`
+	Pending        *int              `json:"pending,omitempty" doc:"Deliveries that wait: for their turn or their next attempt, or for the target to be resumed. Counted up to 10,000." example:"312"`
+	PendingUntil   *Time             `json:"pending_until,omitempty" doc:"When the last of them is sent at the earliest: at the rate_limit, where there is one, and if each arrives. Absent where none waits, and while the target is paused or disabled." example:"2026-11-20T10:16:33.123456Z"`
+	CreatedAt      Time              `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
+	UpdatedAt      Time              `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`
 }
 
 // CreateForwardingTarget is the body of POST /endpoints/{endpoint_id}/forwarding_targets.
@@ -38,15 +39,16 @@ type CreateForwardingTarget struct {
 
 // NewForwardingTarget describes a new target.
 type NewForwardingTarget struct {
-	_              struct{}         `additionalProperties:"false"`
-	Name           Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
-	URL            Optional[string] `json:"url,omitzero" required:"true" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
-	When           Optional[string] `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
-	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"Default true." example:"true"`
-	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
-	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
-	RateLimit      Optional[int64]  `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
-	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
+	_              struct{}                    `additionalProperties:"false"`
+	Name           Optional[string]            `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
+	URL            Optional[string]            `json:"url,omitzero" required:"true" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
+	When           Optional[string]            `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
+	Headers        Optional[map[string]string] `json:"headers,omitzero" null:"true" maxProperties:"20" doc:"Sent with every request, by their names, in the place of headers of the event with the same name: 20 at most, 8,192 bytes together. Not headers that frame the request or belong to its connection, and none beginning with X-Service-. Values are sealed and never shown again." example:"{\"Authorization\":\"Bearer t0ken\",\"X-Environment\":\"staging\"}"`
+	Enabled        Optional[bool]              `json:"enabled,omitzero" doc:"Default true." example:"true"`
+	TimeoutSeconds Optional[int64]             `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300, default 30." example:"30"`
+	RetryCount     Optional[int64]             `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
+	RateLimit      Optional[int64]             `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
+	RatePeriod     Optional[string]            `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
 }
 
 // UpdateForwardingTarget is the body of PATCH /endpoints/{endpoint_id}/forwarding_targets/{target_id}.
@@ -57,22 +59,27 @@ type UpdateForwardingTarget struct {
 
 // ForwardingTargetChange lists the fields to change; absent ones stay.
 type ForwardingTargetChange struct {
-	_              struct{}         `additionalProperties:"false"`
-	Name           Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
-	URL            Optional[string] `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
-	When           Optional[string] `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null: all. A change is for what comes from then on." example:"event:invoice.* -body./livemode:false"`
-	Enabled        Optional[bool]   `json:"enabled,omitzero" doc:"true also resumes a target that is paused. false skips what waits for it." example:"true"`
-	Paused         Optional[bool]   `json:"paused,omitzero" doc:"true has its deliveries wait, until false has them sent. Not true for a target that is disabled." example:"false"`
-	TimeoutSeconds Optional[int64]  `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300." example:"30"`
-	RetryCount     Optional[int64]  `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5." example:"3"`
-	RateLimit      Optional[int64]  `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null: no limit." example:"5"`
-	RatePeriod     Optional[string] `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit." example:"second"`
+	_              struct{}                    `additionalProperties:"false"`
+	Name           Optional[string]            `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
+	URL            Optional[string]            `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
+	When           Optional[string]            `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null: all. A change is for what comes from then on." example:"event:invoice.* -body./livemode:false"`
+	Headers        Optional[map[string]string] `json:"headers,omitzero" null:"true" maxProperties:"20" doc:"Sent with every request, by their names, in the place of headers of the event with the same name: 20 at most, 8,192 bytes together. Not headers that frame the request or belong to its connection, and none beginning with X-Service-. Values are sealed and never shown again. They replace those there are; a value of [redacted], as it is shown, stays. null: all stay." example:"{\"Authorization\":\"Bearer t0ken\",\"X-Environment\":\"staging\"}"`
+	Enabled        Optional[bool]              `json:"enabled,omitzero" doc:"true also resumes a target that is paused. false skips what waits for it." example:"true"`
+	Paused         Optional[bool]              `json:"paused,omitzero" doc:"true has its deliveries wait, until false has them sent. Not true for a target that is disabled." example:"false"`
+	TimeoutSeconds Optional[int64]             `json:"timeout_seconds,omitzero" minimum:"1" maximum:"300" doc:"1 to 300." example:"30"`
+	RetryCount     Optional[int64]             `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5." example:"3"`
+	RateLimit      Optional[int64]             `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null: no limit." example:"5"`
+	RatePeriod     Optional[string]            `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit." example:"second"`
 }
 
 // FromForwardingTarget converts a target.
 func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
+	headers := make(map[string]string, len(t.HeaderNames))
+	for _, name := range t.HeaderNames {
+		headers[name] = hookglass.Redacted
+	}
 	return ForwardingTarget{
-		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, When: nonzero(t.When), Enabled: t.Enabled,
+		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, When: nonzero(t.When), Headers: headers, Enabled: t.Enabled,
 		TimeoutSeconds: int(t.Timeout / time.Second), RetryCount: t.RetryCount, RateLimit: nonzero(t.Rate.Limit), RatePeriod: nonzero(t.Rate.PeriodName()),
 		PausedAt: at(t.PausedAt), PauseReason: nonzero(t.PauseReason), Failures: t.Failures,
 		CreatedAt: Time{t.CreatedAt}, UpdatedAt: Time{t.UpdatedAt},

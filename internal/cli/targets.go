@@ -44,9 +44,9 @@ func (*TargetsListCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCm
 	}
 	rows := make([][]string, len(all))
 	for i, one := range all {
-		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), gets(one), pending(one), strconv.Itoa(one.Failures), one.URL}
+		rows[i] = []string{strconv.FormatInt(one.ID, 10), one.Name, targetState(one), maxRate(one), gets(one), adds(one), pending(one), strconv.Itoa(one.Failures), one.URL}
 	}
-	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "GETS", "PENDING", "FAILURES", "URL"}, rows))
+	return c.print(t, api.List[api.ForwardingTarget]{Data: all}, table([]string{"ID", "NAME", "STATE", "AT MOST", "GETS", "ADDS", "PENDING", "FAILURES", "URL"}, rows))
 }
 
 // targetState returns a target's state in a word.
@@ -130,6 +130,7 @@ type TargetsCreateCmd struct {
 	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
 	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
 	When    *string     `type:"query" placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
+	Header  []string    `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, in the place of one of the same name; may be repeated. - reads such lines from standard input, since other users can see flags."`
 }
 
 // Run implements the command.
@@ -140,6 +141,9 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	}
 	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries), When: api.Maybe(r.When)}
 	wanted.RateLimit, wanted.RatePeriod = r.MaxRate.fields()
+	if wanted.Headers, err = targetHeaders(t, r.Header, nil); err != nil {
+		return err
+	}
 	made, err := to.CreateForwardingTarget(ctx, c.Endpoint, wanted)
 	if err != nil {
 		return err
@@ -168,6 +172,7 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	return c.print(t, api.One[api.ForwardingTarget]{Data: one}, table([]string{"Id", strconv.FormatInt(one.ID, 10)}, [][]string{
 		{"Name", one.Name}, {"URL", one.URL}, {"State", targetState(one)}, {"Paused", clock(one.PausedAt)}, {"Because", orDash(one.PauseReason)},
 		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Gets", gets(one)},
+		{"Adds", adds(one)},
 		{"Pending", pending(one)}, {"Pending until", clock(one.PendingUntil)}, {"Created", clock(&one.CreatedAt)},
 	}))
 }
@@ -181,13 +186,14 @@ type TargetsUpdateCmd struct {
 	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5."`
 	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
 	When    *string     `type:"query" placeholder:"QUERY" help:"Send only what this search means; empty for all."`
+	Header  []string    `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, too; 'N:' takes it away; may be repeated. - reads such lines from standard input, since other users can see flags."`
 	Enable  bool        `xor:"on" help:"Send what comes from now on."`
 	Disable bool        `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
 }
 
 // Validate says what is wrong with the flags together.
 func (r *TargetsUpdateCmd) Validate() error {
-	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && r.When == nil && !r.Enable && !r.Disable {
+	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && r.When == nil && len(r.Header) == 0 && !r.Enable && !r.Disable {
 		return errors.New("say what to change")
 	}
 	return nil
@@ -199,6 +205,19 @@ func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	change.RateLimit, change.RatePeriod = r.MaxRate.fields()
 	if r.Enable || r.Disable {
 		change.Enabled = api.Some(r.Enable)
+	}
+	if len(r.Header) > 0 {
+		from, _, err := c.connect()
+		if err != nil {
+			return err
+		}
+		there, err := from.ForwardingTarget(ctx, c.Endpoint, r.Target)
+		if err != nil {
+			return err
+		}
+		if change.Headers, err = targetHeaders(t, r.Header, there.Headers); err != nil {
+			return err
+		}
 	}
 	return c.change(ctx, t, r.Target, change, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Changed target %d, which is %s: %s", now.ID, targetState(now), visible(now.URL))

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !regexp.MustCompile(`(?m)^Pending +1$`).MatchString(r.out) || !regexp.MustCompile(`(?m)^Pending until +-$`).MatchString(r.out) {
 		t.Errorf("get: %+v", r)
 	}
-	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !regexp.MustCompile(`AT MOST +GETS +PENDING +FAILURES.*\n.*paused +- +all +1 +0 `).MatchString(r.out) {
+	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !regexp.MustCompile(`AT MOST +GETS +ADDS +PENDING +FAILURES.*\n.*paused +- +all +- +1 +0 `).MatchString(r.out) {
 		t.Errorf("list: %+v", r)
 	}
 	changed := object(t, "", "targets", "update", id, "-e", ep, "--url", "https://other.example.com/", "--timeout", "7", "--name", "Other")
@@ -75,6 +76,28 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 		t.Errorf("no condition: %v", changed)
 	}
 	if made := object(t, "", "targets", "create", "Some", "https://some.example.com/", "-e", ep, "--when", "method:PUT"); member(t, made, "data", "when") != "method:PUT" {
+		t.Errorf("created %v", made)
+	}
+	headers := func(want string, stdin string, flags ...string) {
+		t.Helper()
+		if changed := object(t, stdin, append([]string{"targets", "update", id, "-e", ep}, flags...)...); fmt.Sprint(member(t, changed, "data", "headers")) != want {
+			t.Errorf("%q: %v, want %s", flags, changed, want)
+		}
+	}
+	headers("map[Authorization:[redacted] X-Environment:[redacted]]", "", "--header", "Authorization: Bearer a, b", "--header", "X-Environment: staging")
+	headers("map[Authorization:[redacted] X-More:[redacted] x-environment:[redacted]]", "x-environment: other\n\nX-More: 1\r\n", "--header", "-")
+	headers("map[X-More:[redacted] x-environment:[redacted]]", "", "--header", "authorization:")
+	for _, show := range [][]string{{"targets", "get", id, "-e", ep}, {"targets", "list", "-e", ep}} {
+		if r := run(t, "", show...); r.code != 0 || !strings.Contains(r.out, "X-More, x-environment") {
+			t.Errorf("%s: %+v", show[1], r)
+		}
+	}
+	if r := run(t, "", "targets", "update", id, "-e", ep, "--header", "Bearer hush"); r.code != 2 || strings.Contains(r.out+r.err, "hush") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 1, "may not set Host", "targets", "update", id, "-e", ep, "--header", "Host: a")
+	headers("map[]", "", "--header", "X-More:", "--header", "X-Environment:")
+	if made := object(t, "", "targets", "create", "Headed", "https://some.example.com/", "-e", ep, "--header", "X-A: 1"); fmt.Sprint(member(t, made, "data", "headers")) != "map[X-A:[redacted]]" {
 		t.Errorf("created %v", made)
 	}
 	fails(t, 2, "such as 5/s", "targets", "update", id, "-e", ep, "--max-rate", "5")

@@ -294,7 +294,7 @@ type part struct {
 	name    string
 	found   bool
 	id      string
-	secret  bool // its secret changes
+	secret  string // the field of a secret that changes; empty: none does
 	change  func(context.Context) error
 	// show returns the thing as the contract has it, and its ids once it is there.
 	show func(context.Context) (shown any, endpoint hookglass.Endpoint, ref string, err error)
@@ -327,8 +327,9 @@ func (r *run) settle(p part) error {
 		if change.Fields, err = differences(before, after); err != nil {
 			return err
 		}
-		if p.secret {
-			change.Fields = append(change.Fields, hookglass.FieldChange{Field: "secret", Secret: true})
+		shown := slices.ContainsFunc(change.Fields, func(f hookglass.FieldChange) bool { return f.Field == p.secret })
+		if p.secret != "" && !shown { // names of headers that differ show that their values do
+			change.Fields = append(change.Fields, hookglass.FieldChange{Field: p.secret, Secret: true})
 		}
 		if len(change.Fields) == 0 {
 			return errUnchanged

@@ -130,7 +130,7 @@ endpoints:
   name: Pay
   provider: stripe
   signature_configs: [{provider: stripe, secret: {env: whsec_1}}]
-  forwarding_targets: [{name: crm, url: "https://crm.example.com/x", retry_count: 1, when: "event:invoice.*"}]
+  forwarding_targets: [{name: crm, url: "https://crm.example.com/x", retry_count: 1, when: "event:invoice.*", headers: {Authorization: {env: hush_1}, X-Environment: staging}}]
   actions: [{name: Mark, steps: [{step_type: tag, name: T, config: {tag: paid}}]}]
   alerts: [{name: Quiet, kind: missing_webhook, config: {window_minutes: 5}}]
 - {custom_id: mail, kind: email, email_local_part: orders}
@@ -151,9 +151,15 @@ func TestADeclarationIsAppliedOnceAndThenNothingChanges(t *testing.T) {
 		y.wants(words(dry), want...)
 		y.wants(y.names(), "Pay", "mail")
 		y.wants(y.apply(changed), want...)
-		for _, c := range dry {
+		y.wants(y.apply(strings.Replace(changed, "hush_1", "hush_2", 1))[2:3], "update forwarding_target pay crm headers")
+		y.wants(y.apply(strings.Replace(changed, "Authorization: {env: hush_1}, ", "", 1))[2:3], "update forwarding_target pay crm headers")
+		y.wants(y.apply(strings.Replace(changed, "{Authorization: {env: hush_1}, X-Environment: staging}", "{X-Environment: hush_3}", 1))[2:3], "update forwarding_target pay crm headers")
+		y.wants(y.apply(strings.Replace(changed, ", headers: {Authorization: {env: hush_1}, X-Environment: staging}", "", 1))[2:3], "unchanged forwarding_target pay crm")
+		back, err := y.svc.Apply(t.Context(), y.who, y.read(changed), true)
+		must(t, err)
+		for _, c := range append(dry, back...) {
 			for _, f := range c.Fields {
-				if strings.Contains(f.Before+f.After, "whsec") {
+				if strings.Contains(f.Before+f.After, "whsec") || strings.Contains(f.Before+f.After, "hush") || strings.Contains(f.Before+f.After, "staging") {
 					t.Errorf("a secret shows: %+v", f)
 				}
 			}

@@ -145,14 +145,14 @@ func (r *run) signature(at, of string, e hookglass.Endpoint, d api.DeclaredSigna
 	c, found := pick(r, hookglass.DeclaredSignature, e, configs,
 		func(c hookglass.SignatureConfig) bool { return c.Provider == d.Provider.Value },
 		func(c hookglass.SignatureConfig) string { return strconv.FormatInt(c.ID, 10) })
-	secret := false
+	secret := ""
 	if found && wanted.Secret != nil {
 		same, err := r.endpoints.HoldsSecret(c, *wanted.Secret)
 		if err != nil {
 			return err
 		}
-		if secret = !same; same {
-			wanted.Secret = nil
+		if secret = "secret"; same {
+			secret, wanted.Secret = "", nil
 		}
 	}
 	return r.settle(part{
@@ -183,8 +183,18 @@ func (r *run) target(at, of string, e hookglass.Endpoint, d api.DeclaredForwardi
 	t, found := pick(r, hookglass.DeclaredTarget, e, targets,
 		func(t hookglass.ForwardingTarget) bool { return t.Name == d.Name.Value },
 		func(t hookglass.ForwardingTarget) string { return strconv.FormatInt(t.ID, 10) })
+	secret := ""
+	if found && wanted.Headers != nil {
+		same, err := r.endpoints.HoldsHeaders(t, *wanted.Headers)
+		if err != nil {
+			return err
+		}
+		if secret = "headers"; same {
+			secret, wanted.Headers = "", nil
+		}
+	}
 	return r.settle(part{
-		at: at, wrapped: "forwarding_target", kind: hookglass.DeclaredTarget, of: of, name: d.Name.Value, found: found,
+		at: at, wrapped: "forwarding_target", kind: hookglass.DeclaredTarget, of: of, name: d.Name.Value, found: found, secret: secret,
 		change: func(ctx context.Context) (err error) {
 			if found {
 				t, err = r.endpoints.UpdateForwardingTarget(ctx, r.who, string(e.ID), t.ID, wanted)

@@ -70,6 +70,7 @@ type Request struct {
 
 	signedChanged bool // a new identity or body changed what the captured signature covers
 	keep          bool // the connection may be shared; only for requests that may arrive twice
+	own           own  // headers that the target adds; none of their values is kept
 }
 
 // Build builds the request of an order. It answers validation_failed when the modes do not fit the event or an override

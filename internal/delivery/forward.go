@@ -52,6 +52,8 @@ type ForwardConfig struct {
 	Client  Client
 	Proxied bool // webhooks come through proxies of this installation
 	Log     *slog.Logger
+	// Headers opens the headers that a target adds to what it is sent, by their names; nil: no target has any.
+	Headers func(hookglass.ForwardingTarget) (map[string]string, error)
 	Now     func() time.Time // nil: the database's clock, by which all nodes measure what is due
 	Delay   Delayed          // nil: evenly distributed ("full jitter")
 	// Observe is called for each attempt with its outcome (2xx to 5xx, or the code of its failure), the delivery's new
@@ -218,13 +220,19 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 			give()
 		}()
 	}
-	r, failure := buildForward(s.event, s.queue.Target.URL, f.Proxied, f.Now())
+	headers, err := f.headers(s)
+	if err != nil {
+		f.judge(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{
+			Code: codeHeaders, Message: "The headers of the target can not be read: this node has other keys than the one that sealed them.",
+		}}, nil, 0)
+		return
+	}
+	r, failure := buildForward(s.event, s.queue.Target.URL, headers, f.Proxied, f.Now())
 	if failure != nil {
 		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
 		return
 	}
 	waiting, cancel := context.WithTimeout(ctx, turnPatience)
-	var err error
 	r.Turn, err = f.Client.Turn(waiting, tenant(&s.queue), 0) // the tenant's places are shared among its targets already
 	cancel()
 	if err != nil {
@@ -246,8 +254,28 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 		f.later(s, 0)
 		return
 	}
+	f.judge(s, a, evidence, retryAfter)
+}
+
+// headers opens what the target of a delivery adds to it.
+func (f *Forwarder) headers(s *settled) (map[string]string, error) {
+	t := s.queue.Target
+	if t.Sealed == nil {
+		return nil, nil
+	}
+	headers, err := f.Headers(t)
+	if err != nil {
+		f.Log.Error("the headers of a forwarding target can not be opened", "target", t.ID, "error", err)
+	}
+	return headers, err
+}
+
+// judge has a delivery end, or wait for its next attempt, by what came of this one. Evidence may be nil.
+func (f *Forwarder) judge(s *settled, a hookglass.ForwardAttempt, evidence *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), a.StatusCode, true
-	s.Evidence, evidence.Attempt = evidence, len(s.Attempts)
+	if s.Evidence = evidence; evidence != nil {
+		evidence.Attempt = len(s.Attempts)
+	}
 	state, wait := JudgeForward(a, len(s.Attempts)-s.Spent, s.queue.Target.RetryCount, retryAfter, f.Delay)
 	if s.State = state; state == hookglass.ForwardPending {
 		s.NextAt = f.Now().Add(wait)

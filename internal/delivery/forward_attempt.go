@@ -3,6 +3,7 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/url"
 	"slices"
@@ -29,14 +30,67 @@ const keptRunes = 500
 const (
 	codeAbandoned = "abandoned" // the processes that had it in hand died each time
 	codeInternal  = "internal"
+	codeHeaders   = "headers_sealed" // a node with the right keys may send it
 )
 
 // Delayed chooses the delay of a retry, from zero to the bound.
 type Delayed func(bound time.Duration) time.Duration
 
-// buildForward builds the request that forwards an event to a target. Its failure is final.
-func buildForward(e *hookglass.Event, target string, proxied bool, now time.Time) (Request, *hookglass.Failure) {
-	r, err := Build(Order{Event: e, TargetURL: target, Proxied: proxied, At: now, Unwarned: true})
+// own holds the headers that a target adds to every request, by name.
+type own map[string]string
+
+// overrides returns the overrides that set the headers on a request.
+func (o own) overrides() (v Overrides) {
+	if len(o) > 0 {
+		v.Headers = make(map[string]*string, len(o))
+	}
+	for name, value := range o {
+		v.Headers[name] = &value
+	}
+	return v
+}
+
+// secrets returns the values to redact in what is kept of an attempt, because a target may echo them. Short values,
+// such as "true", are left alone unless the name says that they are a credential. A credential is redacted without its
+// scheme too, and for Basic so is the password alone.
+func (o own) secrets() (all []string) {
+	for name, value := range o {
+		if !hookglass.CarriesCredential(name) {
+			if len(value) >= minCredential {
+				all = append(all, value)
+			}
+			continue
+		}
+		all = append(all, value)
+		scheme, rest, found := strings.Cut(value, " ")
+		if !found {
+			continue
+		}
+		all = append(all, rest)
+		if plain, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.EqualFold(scheme, "Basic") {
+			_, password, _ := strings.Cut(string(plain), ":")
+			all = append(all, string(plain), password)
+		}
+	}
+	return all
+}
+
+// redact redacts the values of these headers in h, however short they are. It changes h.
+func (o own) redact(h hookglass.Headers) {
+	for i := range h {
+		for name := range o {
+			if strings.EqualFold(h[i].Name, name) {
+				h[i].Value = hookglass.Redacted
+			}
+		}
+	}
+}
+
+// buildForward builds the request that forwards an event to a target, with the headers that the target adds. Its
+// failure is final.
+func buildForward(e *hookglass.Event, target string, headers own, proxied bool, now time.Time) (Request, *hookglass.Failure) {
+	r, err := Build(Order{Event: e, TargetURL: target, Overrides: headers.overrides(), Proxied: proxied, At: now, Unwarned: true})
+	r.own = headers
 	if err != nil {
 		return r, &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The event can not be sent as a request."}
 	}
@@ -55,8 +109,8 @@ func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookg
 	a.At, r.MaxResponse = f.Now().UTC(), readBody
 	out := Send(ctx, f.Client, tenant(&s.queue), s.queue.Target.Timeout, r)
 	a.Duration = out.Duration
-	secrets := Secrets(nil, out.Headers)
-	e = evidenceOf(s.event, r.SentRequest, out, secrets)
+	secrets := secretsIn(r.own.secrets(), out.Headers)
+	e = evidenceOf(s.event, r, out, secrets)
 	if out.Failure != nil {
 		a.Failure = out.Failure
 		return a, e, 0
@@ -76,9 +130,13 @@ const readBody = 64 << 10
 const keptBody = 8 << 10
 
 // evidenceOf returns what is kept of an attempt. A body that equals the event's is not kept a second time.
-func evidenceOf(ev *hookglass.Event, sent hookglass.SentRequest, out Outcome, secrets []string) *hookglass.ForwardEvidence {
+func evidenceOf(ev *hookglass.Event, r Request, out Outcome, secrets []string) *hookglass.ForwardEvidence {
+	sent := r.SentRequest
 	e := &hookglass.ForwardEvidence{Request: sent}
-	e.Request.Headers = RedactHeaders(out.Headers, secrets)
+	if e.Request.Headers = RedactHeaders(out.Headers, secrets); len(r.own) > 0 {
+		e.Request.Headers = slices.Clone(e.Request.Headers)
+		r.own.redact(e.Request.Headers)
+	}
 	if len(sent.Body) > keptBody {
 		e.Request.Body, e.Request.Truncated = Beginning(sent.Body, keptBody), true
 	}
@@ -137,7 +195,7 @@ func retriable(a hookglass.ForwardAttempt) bool {
 		return a.StatusCode == 408 || a.StatusCode == 425 || a.StatusCode == 429 || a.StatusCode >= 500 && a.StatusCode <= 599
 	}
 	switch outbound.Code(a.Failure.Code) {
-	case outbound.CodeDNSError, outbound.CodeConnectionRefused, outbound.CodeTLSError, outbound.CodeTimeout, outbound.CodeReset:
+	case codeHeaders, outbound.CodeDNSError, outbound.CodeConnectionRefused, outbound.CodeTLSError, outbound.CodeTimeout, outbound.CodeReset:
 		return true
 	}
 	return false

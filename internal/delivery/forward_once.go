@@ -27,7 +27,7 @@ type Forwarding struct {
 // ForwardOnce makes one attempt and returns the target's Retry-After. made is false when nothing was sent because there
 // was no turn or the context ended: that does not count as an attempt.
 func ForwardOnce(ctx context.Context, c Client, f Forwarding) (a hookglass.ForwardAttempt, retryAfter time.Duration, made bool) {
-	r, failure := buildForward(f.Event, f.URL, f.Proxied, f.Now())
+	r, failure := buildForward(f.Event, f.URL, nil, f.Proxied, f.Now())
 	if failure != nil {
 		return hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure}, 0, true
 	}
@@ -47,6 +47,6 @@ func ForwardOnce(ctx context.Context, c Client, f Forwarding) (a hookglass.Forwa
 
 // RenderForward returns the request that ForwardOnce would send.
 func RenderForward(e *hookglass.Event, url string, proxied bool) (hookglass.SentRequest, *hookglass.Failure) {
-	r, failure := buildForward(e, url, proxied, time.Now())
+	r, failure := buildForward(e, url, nil, proxied, time.Now())
 	return r.SentRequest, failure
 }

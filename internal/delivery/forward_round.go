@@ -218,7 +218,7 @@ func tenantOf(account, endpointNum int64) string {
 // start loads the claimed deliveries, starts to send them, and returns the places that nothing was claimed for. turnAt
 // is when they had their turn, if their targets have a rate limit.
 func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward, turnAt time.Time) {
-	var seqs []int64
+	var seqs, headed []int64
 	f.mu.Lock()
 	for i := range due {
 		q := &due[i]
@@ -230,17 +230,30 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 		for _, c := range claimed[q.TargetID] {
 			seqs = append(seqs, c.EventSeq)
 		}
+		if q.HasHeaders && len(claimed[q.TargetID]) > 0 {
+			headed = append(headed, q.TargetID)
+		}
 	}
 	f.mu.Unlock()
 	if len(seqs) == 0 {
 		return
 	}
 	events, err := f.load(sends, seqs, fair.SmallBody)
+	var sealed map[int64][]byte
+	if len(headed) > 0 && err == nil {
+		err = f.db.Glance(sends, hookglass.System, func(v *store.View) (err error) {
+			sealed, err = v.SealedHeaders(headed)
+			return err
+		})
+	}
 	for i := range due {
+		headers, there := sealed[due[i].TargetID]
+		due[i].Target.Sealed = headers
+		gone := err == nil && due[i].HasHeaders && !there // the target was deleted, and the next round skips what waits for it
 		for _, c := range claimed[due[i].TargetID] {
 			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true, turn: turnAt}
 			switch {
-			case err != nil:
+			case err != nil || gone:
 				f.later(s, handBack)
 			case s.event == nil:
 				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -108,14 +109,21 @@ func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 	return &plain
 }
 
-// redacted stands in the place of a secret.
-const redacted = "[redacted]"
-
 // Secrets returns the texts to redact in what is kept of a delivery, longest first: the secrets of the configs, and the
 // credentials in the request, which a target may echo.
 func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
+	var known []string
+	for _, c := range configs {
+		known = append(known, c.Secrets...)
+	}
+	return secretsIn(known, sent)
+}
+
+// secretsIn is Secrets with the texts that are known to be secrets.
+func secretsIn(known []string, sent hookglass.Headers) (all []string) {
+	most := math.MaxInt
 	add := func(secret string, least int) {
-		if len(secret) < least || len(all) >= maxSecrets {
+		if len(secret) < least || len(all) >= most {
 			return
 		}
 		all = append(all, secret)
@@ -125,13 +133,12 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 			}
 		}
 	}
-	for _, c := range configs {
-		for _, secret := range c.Secrets {
-			add(secret, minSecret)
-		}
+	for _, secret := range known {
+		add(secret, minSecret)
 	}
+	most = len(all) + maxSecrets
 	for _, f := range sent {
-		if !credential(f.Name) {
+		if !hookglass.CarriesCredential(f.Name) {
 			continue
 		}
 		add(f.Value, minCredential)
@@ -176,20 +183,20 @@ func inJSON(text string) []string {
 const (
 	minSecret     = 4
 	minCredential = 8
-	maxSecrets    = 100 // a cookie may have thousands of parts
+	maxSecrets    = 100 // of what a sender wrote: a cookie may have thousands of parts
 )
 
 // RedactHeaders returns a copy of headers in which fields that carry credentials by their name, and all secrets, are
 // redacted. When there can be none it returns h itself.
 func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
-	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return credential(f.Name) }) {
+	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return hookglass.CarriesCredential(f.Name) }) {
 		return h
 	}
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
 		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, secrets)}
-		if credential(f.Name) {
-			out[i].Value = redacted
+		if hookglass.CarriesCredential(f.Name) {
+			out[i].Value = hookglass.Redacted
 		}
 	}
 	return out
@@ -198,7 +205,7 @@ func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
 // RedactSecrets redacts every occurrence of a secret.
 func RedactSecrets(s string, secrets []string) string {
 	for _, secret := range secrets {
-		s = strings.ReplaceAll(s, secret, redacted)
+		s = strings.ReplaceAll(s, secret, hookglass.Redacted)
 	}
 	return s
 }
@@ -219,23 +226,3 @@ func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
 	}
 	return []byte(RedactSecrets(string(body), secrets))
 }
-
-// credential reports whether a field of this name holds a credential, as opposed to a signature over the message.
-func credential(name string) bool {
-	for _, whole := range credentials {
-		if len(name) == len(whole) && strings.EqualFold(name, whole) {
-			return true
-		}
-	}
-	for _, ending := range credentialEndings {
-		if n := len(name) - len(ending); n >= 0 && strings.EqualFold(name[n:], ending) {
-			return true
-		}
-	}
-	return false
-}
-
-var (
-	credentials       = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
-	credentialEndings = []string{"-token", "-secret", "-password", "-api-key"}
-)

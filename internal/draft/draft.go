@@ -92,7 +92,7 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 // Target reads a forwarding target.
 func Target(c api.NewForwardingTarget) (endpoint.TargetDraft, error) {
 	return TargetChange(api.ForwardingTargetChange{Name: c.Name, URL: c.URL, Enabled: c.Enabled, TimeoutSeconds: c.TimeoutSeconds, RetryCount: c.RetryCount,
-		When: c.When, RateLimit: c.RateLimit, RatePeriod: c.RatePeriod})
+		When: c.When, Headers: c.Headers, RateLimit: c.RateLimit, RatePeriod: c.RatePeriod})
 }
 
 // TargetChange reads what to change of a forwarding target.
@@ -102,6 +102,9 @@ func TargetChange(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err err
 	d.Name = Given(&faults, in+"name", c.Name, false)
 	d.URL = Given(&faults, in+"url", c.URL, false)
 	d.When = Given(&faults, in+"when", c.When, true)
+	if !c.Headers.Null { // which keeps those there are
+		d.Headers = Given(&faults, in+"headers", c.Headers, false)
+	}
 	d.Enabled = Given(&faults, in+"enabled", c.Enabled, false)
 	d.Paused = Given(&faults, in+"paused", c.Paused, false)
 	d.TimeoutSeconds = Given(&faults, in+"timeout_seconds", c.TimeoutSeconds, false)

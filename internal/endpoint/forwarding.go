@@ -36,9 +36,10 @@ func (s *Service) Through(t Targets) *Service {
 type TargetDraft struct {
 	Name           *string
 	URL            *string
-	When           *string // empty: all events
-	Enabled        *bool   // update: true also resumes a target that is paused
-	Paused         *bool   // update: whether its deliveries wait
+	When           *string            // empty: all events
+	Headers        *map[string]string // all headers that the target adds, by name; a redacted value keeps the stored one
+	Enabled        *bool              // update: true also resumes a target that is paused
+	Paused         *bool              // update: whether its deliveries wait
 	TimeoutSeconds *int64
 	RetryCount     *int64
 	RateLimit      *int64  // 0: no limit
@@ -77,6 +78,11 @@ func (s *Service) CreateForwardingTarget(ctx context.Context, who hookglass.Prin
 			return hookglass.Invalid("forwarding_target", "is one too many: an endpoint has %d at most", maxTargets)
 		}
 		t.EndpointNum, t.EndpointID = e.Num, e.ID
+		if d.Headers != nil {
+			if err := s.setHeaders(&t, *d.Headers); err != nil {
+				return err
+			}
+		}
 		return tx.CreateForwardingTarget(&t)
 	})
 	return t, err
@@ -102,6 +108,11 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 		t, err = tx.ChangeForwardingTarget(e.Num, id, func(t *hookglass.ForwardingTarget) error {
 			if err := s.applyTarget(d, t, nil); err != nil {
 				return err
+			}
+			if d.Headers != nil {
+				if err := s.setHeaders(t, *d.Headers); err != nil {
+					return err
+				}
 			}
 			resumes := d.Enabled != nil && *d.Enabled || d.Paused != nil && !*d.Paused
 			if resumes {
@@ -268,6 +279,9 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 				fault("when", "%s", wrong)
 			}
 		}
+	}
+	if d.Headers != nil {
+		judgeHeaders(*d.Headers, fault)
 	}
 	applyRate(d, t, fault)
 	if d.Enabled != nil {

@@ -177,6 +177,8 @@ func (r *reader) value(path string, n *yaml.Node, depth int) {
 	switch {
 	case secretPath.MatchString(path):
 		r.secret(path, n)
+	case headerPath.MatchString(path) && (n.Kind == yaml.MappingNode || hookglass.CarriesCredential(path[len(headerPath.FindString(path)):])):
+		r.secret(path, n)
 	case n.Kind == yaml.MappingNode:
 		r.mapping(path, n, depth)
 	case n.Kind == yaml.SequenceNode:
@@ -286,7 +288,11 @@ func (r *reader) number(path string, n *yaml.Node) {
 	r.fault(path, n, "is no number that JSON has")
 }
 
-var secretPath = regexp.MustCompile(`^endpoints\.\d+\.signature_configs\.\d+\.secret$`)
+var (
+	secretPath = regexp.MustCompile(`^endpoints\.\d+\.signature_configs\.\d+\.secret$`)
+	// headerPath is that of a header of a forwarding target, which may hold a secret.
+	headerPath = regexp.MustCompile(`^endpoints\.\d+\.forwarding_targets\.\d+\.headers\.`)
+)
 
 // secret writes the value of a secret in the place of its name.
 func (r *reader) secret(path string, n *yaml.Node) {

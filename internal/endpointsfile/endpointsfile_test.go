@@ -49,7 +49,7 @@ func example(t testing.TB) []byte {
 	return []byte(text)
 }
 
-var secrets = vault{"env STRIPE_WEBHOOK_SECRET": "whsec_1", "file acme.secret": "s3cret", "env S": "x", "file bytes": "hush\xff"}
+var secrets = vault{"env STRIPE_WEBHOOK_SECRET": "whsec_1", "file acme.secret": "s3cret", "env S": "x", "env STAGING_AUTHORIZATION": "Bearer t0ken", "file bytes": "hush\xff"}
 
 func TestTheExampleOfTheDocumentation(t *testing.T) {
 	f, err := endpointsfile.Parse("endpoints.yaml", example(t), secrets)
@@ -69,6 +69,9 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	}
 	if payments.SignatureConfigs[0].Secret.Value != "whsec_1" || acme.SignatureConfigs[0].Secret.Value != "s3cret" {
 		t.Error("the secrets are not those that were named")
+	}
+	if h := payments.ForwardingTargets[0].Headers.Value; len(h) != 2 || h["Authorization"] != "Bearer t0ken" || h["X-Environment"] != "staging" {
+		t.Errorf("headers: %v", h)
 	}
 	if string(payments.Actions[0].Steps.Value[0].Config) != `{"tag":"refund"}` {
 		t.Errorf("config: %s", payments.Actions[0].Steps.Value[0].Config)
@@ -91,6 +94,9 @@ func TestWhatIsWrongIsToldWithItsLine(t *testing.T) {
 		"a secret of another place":  {"endpoints:\n- signature_configs:\n  - secret: {vault: x}\n", "f:3: endpoints.0.signature_configs.0.secret is never written down: say {env: NAME} or {file: PATH}"},
 		"a secret that is not there": {"endpoints:\n- signature_configs:\n  - secret: {env: NOPE}\n", "f:3: endpoints.0.signature_configs.0.secret names nothing"},
 		"a secret of bytes":          {"endpoints:\n- signature_configs:\n  - secret: {file: bytes}\n", "f:3: endpoints.0.signature_configs.0.secret names what is no text in UTF-8"},
+		"a credential in the clear":  {"endpoints:\n- forwarding_targets:\n  - headers:\n      X-A: b\n      x-api-key: hush\n", "f:5: endpoints.0.forwarding_targets.0.headers.x-api-key is never written down: say {env: NAME} or {file: PATH}"},
+		"a header of another place":  {"endpoints:\n- forwarding_targets:\n  - headers: {X.A: {vault: hush}}\n", "f:3: endpoints.0.forwarding_targets.0.headers.X.A is never written down: say {env: NAME} or {file: PATH}"},
+		"a header of a number":       {"endpoints:\n- forwarding_targets:\n  - headers: {X-A: 1}\n", "f:3: endpoints.0.forwarding_targets.0.headers.X-A is of another type"},
 		"a merge key":                {"x: &x {name: a}\nendpoints:\n- <<: *x\n", "f:3: endpoints.0 has a key that is no text"},
 		"no YAML":                    {"endpoints: [\n", "f:1: is not YAML: did not find expected node content"},
 		"nothing":                    {"# only this\n", "f: is empty"},
@@ -147,9 +153,9 @@ func TestPathsOfTheAPIAreFoundInTheFile(t *testing.T) {
 	}
 	for path, line := range map[string]int{
 		"declaration.endpoints.0.forwarding_targets.0.url": 20,
-		"endpoints.0.actions.0.steps.0.config.tag":         31,
-		"endpoints.0.actions.0.steps.0.config.other.inner": 31, // the nearest around it
-		"endpoints.2.kind": 47,
+		"endpoints.0.actions.0.steps.0.config.tag":         34,
+		"endpoints.0.actions.0.steps.0.config.other.inner": 34, // the nearest around it
+		"endpoints.2.kind": 50,
 	} {
 		fault := f.Fault(path, "x")
 		if fault.Line != line {
@@ -174,6 +180,27 @@ func TestSettingsOfAnswersAreNotWrittenOfMail(t *testing.T) {
 		if strings.Contains(out.String(), "response:") != want || strings.Contains(out.String(), "provider_config:") != want {
 			t.Errorf("%s: %s", kind, out.String())
 		}
+	}
+}
+
+// Of headers a file has no value: a comment says where they belong.
+func TestHeadersOfTargetsAreWrittenByTheirNames(t *testing.T) {
+	id := "pay-1"
+	existing := []endpointsfile.Existing{{
+		Endpoint: api.Endpoint{ID: "ep_x", Name: "Pay", Kind: "webhook", CustomID: &id},
+		Targets:  []api.ForwardingTarget{{Name: "crm", URL: "https://a.example.com/", Headers: map[string]string{"X-Env": "[redacted]", "Authorization": "[redacted]"}}},
+	}}
+	var out bytes.Buffer
+	if err := endpointsfile.Write(&out, existing, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := "url: https://a.example.com/ # headers: {Authorization: {env: PAY_1_CRM_AUTHORIZATION}, X-Env: {env: PAY_1_CRM_X_ENV}}; without headers those that are there stay\n"
+	if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "redacted") {
+		t.Error(out.String())
+	}
+	f, err := endpointsfile.Parse("f", out.Bytes(), secrets)
+	if err != nil || f.Declaration.Endpoints[0].ForwardingTargets[0].Headers.Set {
+		t.Errorf("%v", err)
 	}
 }
 

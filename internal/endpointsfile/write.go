@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -139,7 +140,7 @@ func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
 	list(m, "signature_configs", e.SignatureConfigs, func(p *mapping, c api.SignatureConfig) {
 		writeSignature(p, c, deref(e.Endpoint.CustomID))
 	})
-	list(m, "forwarding_targets", e.Targets, writeTarget)
+	list(m, "forwarding_targets", e.Targets, func(p *mapping, t api.ForwardingTarget) { writeTarget(p, t, deref(e.Endpoint.CustomID)) })
 	list(m, "actions", e.Actions, writeAction)
 	list(m, "alerts", e.Alerts, func(p *mapping, a api.Alert) { writeAlert(p, a, channels) })
 	return m.made(), m.err
@@ -151,13 +152,23 @@ func writeSignature(p *mapping, c api.SignatureConfig, customID string) {
 	if c.Options != nil && *c.Options != (api.GenericOptions{}) {
 		p.set("options", c.Options)
 	}
-	name := customID + "_" + c.Provider + "_SECRET"
-	p.content[1].LineComment = "secret: {env: " + strings.Trim(variable.ReplaceAllString(strings.ToUpper(name), "_"), "_") + "}; without it the secret that is there stays"
+	p.content[1].LineComment = "secret: " + fromEnv(customID, c.Provider, "SECRET") + "; without it the secret that is there stays"
 }
 
-func writeTarget(p *mapping, t api.ForwardingTarget) {
+// fromEnv names a variable for a secret.
+func fromEnv(words ...string) string {
+	return "{env: " + strings.Trim(variable.ReplaceAllString(strings.ToUpper(strings.Join(words, "_")), "_"), "_") + "}"
+}
+
+func writeTarget(p *mapping, t api.ForwardingTarget, customID string) {
 	p.set("name", t.Name)
 	p.set("url", t.URL)
+	if names := slices.Sorted(maps.Keys(t.Headers)); len(names) > 0 {
+		for i, name := range names {
+			names[i] = name + ": " + fromEnv(customID, t.Name, name)
+		}
+		p.content[len(p.content)-1].LineComment = "headers: {" + strings.Join(names, ", ") + "}; without headers those that are there stay"
+	}
 	p.some("when", t.When)
 	p.off("enabled", t.Enabled)
 	p.set("timeout_seconds", t.TimeoutSeconds)

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,9 +46,9 @@ func (c canaries) in(text []byte) (found []string) {
 func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, t.TempDir(), "")
-	kept := canaries{"the API token": s.token, "a password": "canarypassword5b1f77", "a signature secret": "canarysecret90aa31c2"}
+	kept := canaries{"the API token": s.token, "a password": "canarypassword5b1f77", "a signature secret": "canarysecret90aa31c2", "a header of a target": "canarytarget63be70d1"}
 	s.command(nil, kept["a password"]+"\n", append([]string{"admin", "user", "create", "--email", "second@example.com", "--password-stdin", "--json"}, s.storage(0)...)...)
-	n := s.serve("--log-level", "debug", "--log-format", "json")
+	n := s.serve("--log-level", "debug", "--log-format", "json", "--outbound-allow", "127.0.0.0/8")
 	l := n.endpoint()
 
 	var temporary struct {
@@ -60,6 +61,19 @@ func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 	kept["a tunnel key"] = temporary.Data.TunnelKey
 	n.api(http.MethodPost, "/endpoints/"+l.endpoint+"/signature_configs",
 		`{"signature_config":{"provider":"github","secret":"`+kept["a signature secret"]+`"}}`, nil)
+
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Echo", r.Header.Get("X-Key"))
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"said":%q,"again":"%s"}`, r.Header.Get("Authorization"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	}))
+	t.Cleanup(target.Close)
+	headers := fmt.Sprintf(`{"Authorization":"Bearer %s","X-Key":%[1]q}`, kept["a header of a target"])
+	targets := "/endpoints/" + l.endpoint + "/forwarding_targets"
+	n.api(http.MethodPost, targets, `{"forwarding_target":{"name":"staging","url":"`+target.URL+`","retry_count":0,"headers":`+headers+`}}`, nil)
+	if _, answer, err := n.call(n.token, http.MethodPost, targets, `{"forwarding_target":{"name":"","url":"x","headers":`+headers+`}}`); err != nil || len(kept.in(answer)) > 0 {
+		t.Errorf("refused: %v %s", err, answer)
+	}
 
 	// What only passes through: it may be stored where it was part of a webhook, but not logged.
 	passing := canaries{
@@ -96,6 +110,25 @@ func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 			body = url.Values{"email": {"second@example.com"}, "password": {kept["a password"]}}.Encode()
 		}
 		n.raw(fmt.Sprintf("%s\r\nHost: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", head, n.addr, len(body), body))
+	}
+	var deliveries struct {
+		Data []struct {
+			ID, Status string
+			EventID    string `json:"event_id"`
+		}
+	}
+	eventually(t, 10*time.Second, "what came was forwarded", func() bool {
+		n.api(http.MethodGet, targets+"/1/deliveries", "", &deliveries)
+		return len(deliveries.Data) > 0 && deliveries.Data[0].Status == "failed"
+	})
+	of := "/endpoints/" + l.endpoint + "/requests/" + deliveries.Data[0].EventID
+	for _, path := range []string{
+		targets, targets + "/1", targets + "/1/deliveries", targets + "/1/deliveries/" + deliveries.Data[0].ID, of, of + "/diagnosis", "/events?limit=200", "/endpoints/" + l.endpoint + "/requests/export?format=ndjson",
+		"/endpoints/" + l.endpoint + "/requests/export?format=har",
+	} {
+		if status, answer, err := n.call(n.token, http.MethodGet, path, ""); err != nil || status != http.StatusOK || len(kept.in(answer)) > 0 {
+			t.Errorf("%s: %d %v, with %q", path, status, err, kept.in(answer))
+		}
 	}
 	_, metrics, err := n.get("/metrics")
 	if err != nil {

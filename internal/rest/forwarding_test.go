@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -149,6 +150,81 @@ func TestATargetTellsWhatWaitsForIt(t *testing.T) {
 			want(t, all.Data[0], 3, c.latest)
 		}
 	})
+}
+
+// Values of headers are told to nobody, and stay where a change gives them as they are shown.
+func TestHeadersOfAForwardingTarget(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		base := "/endpoints/" + e.ID + "/forwarding_targets"
+		var made api.One[api.ForwardingTarget]
+		s.want(http.StatusCreated, "POST", base, `{"forwarding_target":{"name":"Plain","url":"https://a.example.com/"}}`, &made)
+		if made.Data.Headers == nil || len(made.Data.Headers) > 0 {
+			t.Errorf("%v", made.Data.Headers)
+		}
+		s.want(http.StatusCreated, "POST", base, `{"forwarding_target":{"name":"N","url":"https://a.example.com/","headers":{"Authorization":" Bearer hush-1\t","X-Environment":"hush-2"}}}`, &made)
+		one := fmt.Sprintf("%s/%d", base, made.Data.ID)
+		held := func(want map[string]string) {
+			t.Helper()
+			var target hookglass.ForwardingTarget
+			if err := s.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+				target, err = v.ForwardingTarget(e.ID, made.Data.ID)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.endpoints.TargetHeaders(target)
+			if err != nil || !maps.Equal(got, want) {
+				t.Errorf("holds %v, %v, want %v", got, err, want)
+			}
+			var single api.One[api.ForwardingTarget]
+			s.want(http.StatusOK, "GET", one, "", &single)
+			shown := make(map[string]string)
+			for name := range want {
+				shown[name] = "[redacted]"
+			}
+			if !maps.Equal(single.Data.Headers, shown) {
+				t.Errorf("shows %v, want %v", single.Data.Headers, shown)
+			}
+		}
+		held(map[string]string{"Authorization": "Bearer hush-1", "X-Environment": "hush-2"})
+		change := func(members string) {
+			t.Helper()
+			if _, body := s.call(s.token, "PATCH", one, `{"forwarding_target":{`+members+`}}`); strings.Contains(body, "hush") {
+				t.Errorf("%s is answered %s", members, body)
+			}
+		}
+		change(`"name":"Other"`)
+		change(`"headers":null`)
+		held(map[string]string{"Authorization": "Bearer hush-1", "X-Environment": "hush-2"})
+		change(`"headers":{"authorization":"[redacted]","X-New":"hush-3"}`)
+		held(map[string]string{"authorization": "Bearer hush-1", "X-New": "hush-3"})
+		for _, members := range []string{
+			`{"X-Other":"[redacted]"}`, `{"X-Hush":""}`, `{"X-Hush":null}`, `{"X-Hush":"hush\r\nX: 1"}`, `{"Host":"hush"}`, `{"X-Service-Hops":"hush"}`, `{"X-A":"hush","x-a":"hush"}`, `{"a b":"hush"}`,
+			`{"X-A":"` + strings.Repeat("h", 8<<10-2) + `"}`, `"hush"`, `["hush"]`, `{"X-A":1}`, `{"X-A":["hush"]}`, `{"X-A":"hush","X-A":"hush"}`, many(21),
+		} {
+			res, body := s.call(s.token, "PATCH", one, `{"forwarding_target":{"headers":`+members+`}}`)
+			if res.StatusCode != http.StatusUnprocessableEntity && res.StatusCode != http.StatusBadRequest || strings.Contains(body, "hush") {
+				t.Errorf("%.80s: %d %s", members, res.StatusCode, body)
+			}
+		}
+		s.want(http.StatusUnprocessableEntity, "POST", base, `{"forwarding_target":{"name":"N","url":"https://a.example.com/","headers":{"X-A":"[redacted]"}}}`, nil)
+		held(map[string]string{"authorization": "Bearer hush-1", "X-New": "hush-3"})
+		change(`"headers":{"X-A":"` + strings.Repeat("h", 8<<10-3) + `"}`)
+		held(map[string]string{"X-A": strings.Repeat("h", 8<<10-3)})
+		s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{"headers":`+many(20)+`}}`, nil)
+		change(`"headers":{}`)
+		held(map[string]string{})
+	})
+}
+
+// many is an object of so many headers.
+func many(n int) string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"X-%d":"v"`, i)
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 func TestWhatAForwardingTargetMayNotBe(t *testing.T) {

@@ -72,6 +72,7 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"NewForwardingTarget/timeout_seconds":  {"minimum": 1.0, "maximum": 300.0},
 		"NewForwardingTarget/rate_limit":       {"minimum": 1.0, "maximum": 1000.0},
 		"ForwardingTargetChange/retry_count":   {"minimum": 0.0, "maximum": 5.0},
+		"ForwardingTargetChange/headers":       {"maxProperties": 20.0},
 		"DeclaredForwardingTarget/retry_count": {"minimum": 0.0, "maximum": 5.0},
 		"AlertSettings/window_minutes":         {"minimum": 1.0, "maximum": 1440.0},
 		"AlertSettings/factor":                 {"minimum": 1.01, "maximum": 1000000.0},

@@ -71,6 +71,8 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 		{"replay_cases:config:", "s.id", "replay_cases s JOIN endpoints e ON e.num = s.endpoint", "e.account_id", "e.workspace_id", "s.num"},
 		{"action_secrets:value:", "s.id", "action_secrets s JOIN workspaces w ON w.id = s.workspace_id", "w.account_id", "w.id", "s.num"},
 		{"notification_channels:sealed:", "s.id", "notification_channels s JOIN workspaces w ON w.id = s.workspace_id", "w.account_id", "w.id", "s.num"},
+		{"forwarding_targets:sealed:", "cast(s.endpoint AS text)", "(SELECT * FROM forwarding_targets WHERE sealed IS NOT NULL) s JOIN endpoints e ON e.num = s.endpoint",
+			"e.account_id", "e.workspace_id", "s.id"},
 		{"acme:sealed:", "s.name", "acme s", "", "", "s.updated_at"}, // the installation's
 	} {
 		var a args

@@ -15,6 +15,7 @@ type ForwardQueue struct {
 	TargetID     int64
 	Gone         bool // the target or its endpoint was deleted; nothing below is set
 	Target       hookglass.ForwardingTarget
+	HasHeaders   bool // of the target, which are to be loaded: see [View.SealedHeaders]
 	AccountID    int64
 	Entitlements hookglass.Entitlements // of the account, where there is one
 	FirstAt      time.Time              // when the first of them is due
@@ -33,7 +34,7 @@ const awaited = `WITH RECURSIVE q (target) AS (
 // ForwardQueues lists the targets with deliveries that are not final, by id.
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, awaited+`SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
-			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
+			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), t.sealed IS NOT NULL, coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
 			coalesce(t.retry_count, 0), coalesce(t.rate_limit, 0), coalesce(t.rate_period, 0), t.rate_next, t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
 		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
 			LEFT JOIN endpoints e ON e.num = t.endpoint AND e.deleted_at IS NULL
@@ -46,7 +47,7 @@ func scanForwardQueue(scan func(...any) error) (q ForwardQueue, err error) {
 	var enabled, timeout, limit, period, payment int64
 	var a hookglass.Account
 	t := &q.Target
-	err = scan(&q.TargetID, &first, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &enabled, &timeout,
+	err = scan(&q.TargetID, &first, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &q.HasHeaders, &enabled, &timeout,
 		&t.RetryCount, &limit, &period, &next, &paused, &t.Failures, &q.AccountID, &a.Plan, &a.Subscription, &payment)
 	t.ID, t.Enabled, t.Timeout, t.PausedAt = q.TargetID, enabled != 0, time.Duration(timeout)*time.Second, fromMicros(paused)
 	a.PaymentMethod = payment != 0

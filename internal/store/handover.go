@@ -198,7 +198,7 @@ const handedForward = "s.num, s.event, s.claim, s.created_at, " + handedTarget
 
 // handedTarget lists the columns that decide whether a delivery may be sent: of its target t, the endpoint e and the
 // account a.
-const handedTarget = `t.id, e.num, e.id, t.name, t.url, t.timeout_seconds, t.retry_count, t.failures,
+const handedTarget = `t.id, e.num, e.id, t.name, t.url, t.sealed, t.timeout_seconds, t.retry_count, t.failures,
 	coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)`
 
 func scanHandedForward(scan func(...any) error) (h HandedForward, err error) {
@@ -213,7 +213,7 @@ func scanHandedTarget(scan func(...any) error, before ...any) (q ForwardQueue, e
 	var timeout, payment int64
 	var a hookglass.Account
 	t := &q.Target
-	err = scan(append(before, &t.ID, &t.EndpointNum, (*string)(&t.EndpointID), &t.Name, &t.URL, &timeout, &t.RetryCount, &t.Failures,
+	err = scan(append(before, &t.ID, &t.EndpointNum, (*string)(&t.EndpointID), &t.Name, &t.URL, &t.Sealed, &timeout, &t.RetryCount, &t.Failures,
 		&q.AccountID, (*string)(&a.Plan), (*string)(&a.Subscription), &payment)...)
 	a.PaymentMethod = payment != 0
 	t.Enabled, t.Timeout = true, time.Duration(timeout)*time.Second

@@ -2,13 +2,14 @@ package store
 
 import (
 	"database/sql"
+	"encoding/json"
 	"math"
 	"time"
 
 	"hookglass"
 )
 
-const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.condition, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.failures,
+const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.condition, t.header_names, t.sealed, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.failures,
 	t.failing_from, t.paused_at, t.pause_reason, t.created_at, t.updated_at`
 
 const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint`
@@ -16,8 +17,12 @@ const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.e
 func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err error) {
 	var enabled, timeout, created, updated int64
 	var limit, period, failing, paused sql.NullInt64
-	var when, reason sql.NullString
-	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &when, &enabled, &timeout, &t.RetryCount, &limit, &period, &t.Failures, &failing, &paused, &reason, &created, &updated)
+	var when, names, reason sql.NullString
+	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &when, &names, &t.Sealed, &enabled, &timeout, &t.RetryCount, &limit, &period, &t.Failures, &failing,
+		&paused, &reason, &created, &updated)
+	if err == nil && names.Valid {
+		err = json.Unmarshal([]byte(names.String), &t.HeaderNames)
+	}
 	t.When = decodeText(when.String)
 	t.Enabled, t.Timeout = enabled != 0, time.Duration(timeout)*time.Second
 	t.Rate = rateOf(limit.Int64, period.Int64)
@@ -32,6 +37,15 @@ func rateOf(limit, period int64) hookglass.Rate {
 		return hookglass.Rate{}
 	}
 	return hookglass.Rate{Limit: int(limit), Period: time.Duration(period) * time.Second}
+}
+
+// targetHeaders returns the values of the columns of a target's headers: both are NULL if there are none.
+func targetHeaders(t *hookglass.ForwardingTarget) (names, sealed any) {
+	if len(t.HeaderNames) == 0 {
+		return nil, nil
+	}
+	text, _ := json.Marshal(t.HeaderNames) // of strings it never fails
+	return string(text), t.Sealed
 }
 
 // ForwardingTargets lists the targets of an endpoint with an id above after, oldest first; limit 0 is all.
@@ -77,6 +91,20 @@ func (v *View) TargetConditions(endpointNum int64) ([]TargetCondition, error) {
 	}, "SELECT id, condition FROM forwarding_targets WHERE endpoint = $1 AND enabled = 1 ORDER BY id", endpointNum)
 }
 
+// SealedHeaders returns the sealed headers of targets as they are now, by their ids: nil for one without, nothing for
+// one that is gone.
+func (v *View) SealedHeaders(targets []int64) (map[int64][]byte, error) {
+	sealed := make(map[int64][]byte, len(targets))
+	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+		var id int64
+		var headers []byte
+		err := scan(&id, &headers)
+		sealed[id] = headers
+		return struct{}{}, err
+	}, "SELECT id, sealed FROM forwarding_targets WHERE "+v.dialect.among("id", "$1"), v.dialect.list(targets))
+	return sealed, err
+}
+
 // CountForwardingTargets counts the targets of an endpoint.
 func (v *View) CountForwardingTargets(endpointNum int64) (n int64, err error) {
 	err = v.queryRow("endpoint", "SELECT count(*) FROM forwarding_targets WHERE endpoint = $1", []any{endpointNum}, &n)
@@ -86,11 +114,13 @@ func (v *View) CountForwardingTargets(endpointNum int64) (n int64, err error) {
 // CreateForwardingTarget stores a new target and sets its id and times.
 func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 	t.CreatedAt, t.UpdatedAt = tx.Now, tx.Now
+	names, sealed := targetHeaders(t)
 	tx.AnnounceAtOnce(TopicEndpoints)
-	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, condition, enabled, timeout_seconds, retry_count, rate_limit, rate_period, failures, created_at, updated_at)
-		VALUES ($1, $2, $3, $10, $4, $5, $6, $8, $9, 0, $7, $7) RETURNING id`,
+	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, condition, header_names, sealed, enabled, timeout_seconds, retry_count, rate_limit, rate_period,
+			failures, created_at, updated_at)
+		VALUES ($1, $2, $3, $10, $11, $12, $4, $5, $6, $8, $9, 0, $7, $7) RETURNING id`,
 		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro(),
-			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When))}, &t.ID)
+			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When)), names, sealed}, &t.ID)
 }
 
 // ChangeForwardingTarget loads a target, applies change and stores the result. Enabling a disabled target skips the
@@ -116,11 +146,12 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		}
 	}
 	t.UpdatedAt = tx.Now
+	names, sealed := targetHeaders(&t)
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return t, tx.change("forwarding target", `UPDATE forwarding_targets SET name = $2, url = $3, enabled = $4, timeout_seconds = $5, retry_count = $6,
-		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11, condition = $12 WHERE id = $1`,
+		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11, condition = $12, header_names = $13, sealed = $14 WHERE id = $1`,
 		id, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout/time.Second), t.RetryCount,
-		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro(), nullString(encodeText(t.When)))
+		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro(), nullString(encodeText(t.When)), names, sealed)
 }
 
 // DeleteForwardingTarget deletes a target. Its deliveries are invisible at once and erased in the background. It

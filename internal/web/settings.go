@@ -197,8 +197,17 @@ func readResponse(t settings.Answer) (*hookglass.Response, error) {
 			return nil, hookglass.Invalid("delay_ms", "must be a number of milliseconds")
 		}
 	}
-	response := &hookglass.Response{Status: status, Headers: map[string]string{}, Body: t.Body, Delay: time.Duration(delay) * time.Millisecond}
-	for line := range strings.Lines(t.Headers) {
+	response := &hookglass.Response{Status: status, Body: t.Body, Delay: time.Duration(delay) * time.Millisecond}
+	if response.Headers, err = headerLines(t.Headers); err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// headerLines reads headers as people type them, one a line.
+func headerLines(text string) (map[string]string, error) {
+	headers := map[string]string{}
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
@@ -207,9 +216,9 @@ func readResponse(t settings.Answer) (*hookglass.Response, error) {
 		if !ok {
 			return nil, hookglass.Invalid("headers", "must be lines as Name: value")
 		}
-		response.Headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}
-	return response, nil
+	return headers, nil
 }
 
 // previewResponse shows how the newest request, or a made-up one, would be answered.
@@ -340,6 +349,15 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 	if r.PostForm.Has("when") {
 		d.When = &t.When
 	}
+	if r.PostForm.Has("headers") {
+		text := r.PostFormValue("headers")
+		t.Headers = untold(text)
+		headers, err := headerLines(text)
+		if err != nil {
+			return t, d, err
+		}
+		d.Headers = &headers
+	}
 	if r.PostForm.Has("enabled") {
 		enabled := r.PostFormValue("enabled") == "true"
 		d.Enabled = &enabled
@@ -371,6 +389,23 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 		d.RatePeriod = &t.RatePeriod
 	}
 	return t, d, nil
+}
+
+// untold are lines of headers for a form that is shown again, without the values that were typed: they may be secrets,
+// and no page holds one. So a line that is none is left out.
+func untold(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			continue
+		}
+		if b.WriteString(name + ": "); strings.TrimSpace(value) == hookglass.Redacted {
+			b.WriteString(hookglass.Redacted)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {

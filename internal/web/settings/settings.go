@@ -143,6 +143,7 @@ func (t Target) resendable(d hookglass.Forward) bool {
 // NewTarget is the form of a forwarding target, as typed.
 type NewTarget struct {
 	Name, URL, When       string
+	Headers               string // one a line; a value that is not shown stands as [hookglass.Redacted]
 	Timeout, Retries      string
 	RateLimit, RatePeriod string
 	Seen                  string // as in General; empty for a new target
@@ -151,6 +152,9 @@ type NewTarget struct {
 // TargetOf returns the form of a stored target.
 func TargetOf(t hookglass.ForwardingTarget) NewTarget {
 	form := NewTarget{Name: t.Name, URL: t.URL, When: t.When, Timeout: itoa(int64(t.Timeout / time.Second)), Retries: itoa(int64(t.RetryCount)), RatePeriod: t.Rate.PeriodName()}
+	for _, name := range t.HeaderNames {
+		form.Headers += name + ": " + hookglass.Redacted + "\n"
+	}
 	if t.Rate.Bounded() {
 		form.RateLimit = itoa(int64(t.Rate.Limit))
 	}

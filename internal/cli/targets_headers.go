@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/server"
+)
+
+// maxHeaderLines bounds what is read for the headers of a target. The server takes less.
+const maxHeaderLines = 1 << 16
+
+// targetHeaders are the headers that a target shall add: those that are there, which are told without their values, and
+// those of the flags; one without a value is taken away. No flags leave them as they are.
+func targetHeaders(t *server.Terminal, flags []string, there map[string]string) (o api.Optional[map[string]string], err error) {
+	if len(flags) == 0 {
+		return o, nil
+	}
+	var lines []string
+	for _, flag := range flags {
+		if flag != "-" {
+			lines = append(lines, flag)
+			continue
+		}
+		text, err := readInput(t, flag, maxHeaderLines)
+		if err != nil {
+			return o, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	headers := maps.Clone(there)
+	if headers == nil {
+		headers = make(map[string]string)
+	}
+	for _, line := range lines {
+		name, value, found := strings.Cut(line, ":")
+		f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+		if !found || !hookglass.IsToken(f.Name) {
+			return o, outcome{exitUsage, "--header must be of the form 'Name: value', each time"} // what it holds may be a secret
+		}
+		maps.DeleteFunc(headers, func(other, _ string) bool { return strings.EqualFold(other, f.Name) })
+		if f.Value != "" {
+			headers[f.Name] = f.Value
+		}
+	}
+	return api.Some(headers), nil
+}
+
+// adds are the names of the headers that a target adds, as people read them.
+func adds(t api.ForwardingTarget) string {
+	if len(t.Headers) == 0 {
+		return "-"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(t.Headers)), ", ")
+}
