@@ -67,7 +67,7 @@ type Endpoint struct {
 	Enabled        bool
 	Response       *Response
 	ResponseRules  []ResponseRule // tried before Response
-	ResponseScript string         // as [ParseResponseScript] reads it; empty: none
+	ResponseScript string         // as [ParseResponseScript] or, for email endpoints, [ParseMailScript] reads it; empty: none
 	SchemaTracking bool           // whether schemas are inferred from what it captures
 	TunnelActive   bool
 	EventCount     int64

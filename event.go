@@ -47,11 +47,11 @@ const (
 // UnknownProvider is the detected provider of an event that no rule recognised.
 const UnknownProvider = "unknown"
 
-// Reply is the exact answer that the sender of a webhook was given.
+// Reply is the exact answer that the sender of a webhook was given, or that of a mail by a script.
 type Reply struct {
 	Status  int // 0: none was given
 	Headers Headers
-	Body    []byte
+	Body    []byte // of mail: what stands behind the code
 	Source  ResponseSource
 	Rule    *ReplyRule    // the rule of the endpoint whose answer it is; nil: none
 	Delay   time.Duration // waited before it is sent
@@ -101,7 +101,7 @@ type Event struct {
 	ContentType string
 	IP          string
 	Size        int64 // bytes of the body; of the raw message for mail
-	Status      int   // of the stored reply to the sender; 0 for mail
+	Status      int   // of the stored reply to the sender; 0 if there was none, and for mail that no script answered
 
 	Provider        string // detected; UnknownProvider when not recognised
 	EventType       string // the provider's; empty when not known
@@ -126,7 +126,7 @@ type Event struct {
 func (e *Event) Sent() Headers {
 	r := e.Reply
 	sent := r.Headers[:len(r.Headers):len(r.Headers)]
-	if r.Unanswered() {
+	if r.Unanswered() || e.Type == EventEmail {
 		return sent
 	}
 	if r.Status != 204 && r.Status != 304 && !(e.Method == "HEAD" && len(r.Body) == 0) {
@@ -163,7 +163,7 @@ type Payload struct {
 	Headers  Headers
 	Trailers Headers
 	Body     []byte
-	Reply    *Reply    // nil for mail
+	Reply    *Reply    // nil for mail that no script answered
 	Envelope *Envelope // nil for webhooks
 	Verdict  []byte    // of mail: the evidence for Authentication, as JSON; nil while it is pending
 

@@ -24,8 +24,8 @@ type Ledger struct {
 
 // Answers that are no status.
 const (
-	AnswerAccepted = "accepted" // a mail
-	AnswerNone     = "none"     // a webhook whose sender was left without an answer on purpose
+	AnswerAccepted = "accepted" // a mail, with 250
+	AnswerNone     = "none"     // a webhook or a mail whose sender was left without an answer on purpose
 )
 
 // LedgerReplays count what people sent again.

@@ -17,6 +17,8 @@ type ScriptedAnswer struct {
 	Delay      time.Duration // before the answer or the reset
 	RetryAfter time.Duration // sent in whole seconds; 0: not sent
 	Times      int           // attempts in a row that it answers, at least 1
+	Enhanced   string        // for mail: the enhanced status code; empty: the default for the status
+	Text       string        // for mail: the text of the reply; empty: the default
 }
 
 // Bounds of a script. MaxScriptDelay is the bound of a custom answer's delay (decisions, section 4). MaxScriptHold is
@@ -39,7 +41,14 @@ const (
 // only) and "*3" (the number of attempts that the entry answers). It answers validation_failed for response_script
 // and names the entry at fault.
 func ParseResponseScript(text string) (ResponseScript, error) {
-	if len(text) > MaxScript {
+	return parseScript(text, len(text), func(entry string) (ScriptedAnswer, string) {
+		return parseScripted(strings.ToLower(entry), httpStatuses)
+	})
+}
+
+// parseScript reads the entries of a script that has size characters.
+func parseScript(text string, size int, parse func(entry string) (a ScriptedAnswer, fault string)) (ResponseScript, error) {
+	if size > MaxScript {
 		return nil, Invalid("response_script", "may have %d characters at most", MaxScript)
 	}
 	entries := strings.Split(text, ",")
@@ -48,7 +57,7 @@ func ParseResponseScript(text string) (ResponseScript, error) {
 	}
 	script := make(ResponseScript, 0, len(entries))
 	for i, entry := range entries {
-		a, fault := parseScripted(strings.ToLower(strings.TrimSpace(entry)))
+		a, fault := parse(strings.TrimSpace(entry))
 		if fault != "" {
 			return nil, Invalid("response_script", "entry %d %s", i+1, fault)
 		}
@@ -57,7 +66,15 @@ func ParseResponseScript(text string) (ResponseScript, error) {
 	return script, nil
 }
 
-func parseScripted(entry string) (a ScriptedAnswer, fault string) {
+// statuses are those that the entries of a script may have.
+type statuses struct {
+	must    string // what an entry must be, in words
+	include func(status int64) bool
+}
+
+var httpStatuses = statuses{"be a status from 200 to 599, reset or timeout", func(status int64) bool { return status >= 200 && status <= 599 }}
+
+func parseScripted(entry string, of statuses) (a ScriptedAnswer, fault string) {
 	a.Times = 1
 	if rest, times, found := strings.Cut(entry, "*"); found {
 		n, ok := digits(times)
@@ -100,8 +117,8 @@ func parseScripted(entry string) (a ScriptedAnswer, fault string) {
 		return a, ""
 	}
 	status, ok := digits(answer)
-	if !ok || status < 200 || status > 599 {
-		return a, "must be a status from 200 to 599, reset or timeout"
+	if !ok || !of.include(status) {
+		return a, "must " + of.must
 	}
 	if a.Delay > MaxScriptDelay {
 		return a, fmt.Sprintf("may be delayed by %s at most", scriptTime(MaxScriptDelay))
@@ -183,6 +200,11 @@ func (a ScriptedAnswer) String() string {
 	}
 	if a.Times > 1 {
 		b.WriteString("*" + strconv.Itoa(a.Times))
+	}
+	for _, said := range []string{a.Enhanced, a.Text} {
+		if said != "" {
+			b.WriteString(" " + said)
+		}
 	}
 	return b.String()
 }

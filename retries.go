@@ -2,6 +2,8 @@ package hookglass
 
 import (
 	"crypto/sha256"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,6 +15,7 @@ const (
 	IdentityDelivery IdentityKind = "delivery_id" // the provider's id of the delivery, or the header Webhook-Id
 	IdentityEvent    IdentityKind = "event_id"    // the provider's id of the event, and its type
 	IdentityBody     IdentityKind = "body"        // the body's bytes, and the event type
+	IdentityEnvelope IdentityKind = "envelope"    // of mail without a Message-ID: sender, recipients and subject
 )
 
 // DeliveryKey identifies a delivery within its endpoint. It is a hash, so that it reveals no content.
@@ -20,6 +23,9 @@ type DeliveryKey [16]byte
 
 // DeliveryIdentity returns what the attempts of one delivery have in common. The event needs its headers and body.
 func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
+	if e.Type == EventEmail {
+		return mailIdentity(e)
+	}
 	id := e.DeliveryID
 	if id == "" && e.Payload != nil {
 		id = e.Headers.Get("Webhook-Id") // Standard Webhooks, which senders of any provider may use
@@ -35,6 +41,31 @@ func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
 		body = e.Body
 	}
 	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, body)
+}
+
+// mailIdentity is by the Message-ID and the recipients: one mail may be sent to each of them by itself. Without a
+// payload the first recipient is known alone, and the sender by the header.
+func mailIdentity(e *Event) (IdentityKind, DeliveryKey) {
+	from, to := e.From, []string{e.Path}
+	if e.Payload != nil && e.Envelope != nil {
+		from, to = e.Envelope.From, e.Envelope.To
+	}
+	to = slices.Clone(to)
+	for i := range to {
+		to[i] = strings.ToLower(to[i])
+	}
+	slices.Sort(to)
+	recipients := strings.Join(to, "\n")
+	if e.EventRef != "" {
+		return IdentityEvent, deliveryKey(IdentityEvent, "", recipients, []byte(e.EventRef))
+	}
+	return IdentityEnvelope, deliveryKey(IdentityEnvelope, strings.ToLower(from), recipients, []byte(e.Subject))
+}
+
+// RecipientIdentity is what the attempts to send mail from one sender to one recipient have in common, of which nothing
+// else is known before the mail is sent.
+func RecipientIdentity(from, to string) DeliveryKey {
+	return deliveryKey("recipient", strings.ToLower(from), strings.ToLower(to), nil)
 }
 
 func deliveryKey(kind IdentityKind, provider, eventType string, what []byte) (k DeliveryKey) {

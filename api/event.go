@@ -64,10 +64,10 @@ type EventDetail struct {
 	InnerProvider  string  `json:"inner_provider,omitempty" doc:"Where detected_provider wraps what others send: whose it is." example:"aws_ses"`
 	Flavour        string  `json:"flavour,omitempty" doc:"The variant of detected_provider, or the envelope of its delivery, where there are several." example:"forgejo"`
 
-	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"Webhooks only, as what follows: the answer that the sender was given." example:"200"`
+	ResponseStatusSent       *int              `json:"response_status_sent,omitempty" doc:"As what follows: the answer that the sender was given. Of mail only where a response_script answered it: the code of SMTP." example:"200"`
 	ResponseHeadersSent      map[string]string `json:"response_headers_sent,omitempty" doc:"As they were on the wire." example:"{\"Content-Type\":\"application/json\"}"`
 	ResponseHeaderList       [][2]string       `json:"response_header_list,omitempty" example:"[[\"Content-Type\",\"application/json\"]]"`
-	ResponseBodySent         *string           `json:"response_body_sent,omitempty" doc:"In base64 where it is not UTF-8; see response_body_encoding." example:"{\"received\":true}"`
+	ResponseBodySent         *string           `json:"response_body_sent,omitempty" doc:"In base64 where it is not UTF-8; see response_body_encoding. Of mail: what stood behind the code." example:"{\"received\":true}"`
 	ResponseBodySentEncoding string            `json:"response_body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
 	ResponseSource           string            `json:"response_source,omitempty" enum:"default,custom,handshake,tunnel" example:"default"`
 	ResponseRule             *ReplyRule        `json:"response_rule,omitempty" doc:"The rule of the endpoint that answered, as it was then; absent where none did."`

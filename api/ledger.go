@@ -44,7 +44,7 @@ type LedgerTotals struct {
 	Kept     int64            `json:"kept" doc:"Of those: events that are there now." example:"118"`
 	Deleted  int64            `json:"deleted" doc:"Of those: events that people deleted, or that were purged for their age." example:"0"`
 	Ignored  int64            `json:"ignored" doc:"Of kept." example:"3"`
-	Answers  map[string]int64 `json:"answers" doc:"Of kept: by the status that the sender was answered; accepted for mail, none where a script left the sender without an answer." example:"{\"200\":118}"`
+	Answers  map[string]int64 `json:"answers" doc:"Of kept: by the status that the sender was answered; accepted for mail, but what a script answered to it; none where one left the sender without an answer." example:"{\"200\":118}"`
 	Replays  LedgerReplays    `json:"replays" doc:"Of kept: events that people sent again."`
 }
 

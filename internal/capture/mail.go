@@ -25,6 +25,7 @@ type Mail struct {
 	Client   netip.Addr // the sending server, according to trusted proxies; may be the zero Addr
 	Raw      []byte     // owned by the arrival
 	At       time.Time  // when it was complete
+	Answers  Answers    // how many answers the sender gets, where endpoints have scripts
 }
 
 // Recipient is one recipient of a mail.
@@ -37,6 +38,7 @@ type Recipient struct {
 type Delivered struct {
 	Event hookglass.EventID
 	Err   error
+	Reply *hookglass.Reply // what a script has the sender be answered, as it is on record with the event; nil: nothing
 }
 
 // maxListed bounds From, To and Subject in the list form, in bytes. The headers hold them in full.
@@ -55,19 +57,23 @@ func (s *Service) AdmitMailbox(ctx context.Context, ref string) (Target, error) 
 }
 
 // CaptureMail stores the mail once for each endpoint among the recipients and returns the outcome for each recipient. A
-// mail with an event is on disk. The events of several endpoints are committed independently: some may be stored and
-// others not. Errors: not_found if the endpoint was deleted meanwhile, rate_limited, and unavailable if the storage
-// cannot take it.
+// mail with an event is on disk, even if a script refuses it. The events of several endpoints are committed
+// independently: some may be stored and others not. Errors: not_found if the endpoint was deleted meanwhile,
+// rate_limited, and unavailable if the storage cannot take it.
 func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 	events, of := s.judgeMail(m)
-	outcomes := make([]error, len(events))
-	if len(events) == 1 {
-		outcomes[0] = s.keepMail(ctx, m.To[0].Target, events[0])
+	targets := make([]Target, len(events))
+	for i, r := range m.To {
+		targets[of[i]] = r.Target
+	}
+	outcomes := s.followMail(ctx, m.Answers, targets, events)
+	if len(events) == 1 && outcomes[0] == nil {
+		outcomes[0] = s.keepMail(ctx, targets[0], events[0])
 	} else {
 		var storing sync.WaitGroup
-		for i, r := range m.To {
-			if n := of[i]; !slices.Contains(of[:i], n) {
-				storing.Go(func() { outcomes[n] = s.keepMail(ctx, r.Target, events[n]) }) // concurrently, to share a commit
+		for n, ev := range events {
+			if outcomes[n] == nil {
+				storing.Go(func() { outcomes[n] = s.keepMail(ctx, targets[n], ev) }) // concurrently, to share a commit
 			}
 		}
 		storing.Wait()
@@ -75,7 +81,7 @@ func (s *Service) CaptureMail(ctx context.Context, m *Mail) []Delivered {
 	delivered := make([]Delivered, len(m.To))
 	for i, n := range of {
 		if delivered[i].Err = outcomes[n]; outcomes[n] == nil {
-			delivered[i].Event = events[n].ID
+			delivered[i].Event, delivered[i].Reply = events[n].ID, events[n].Reply
 		}
 	}
 	return delivered

@@ -17,9 +17,9 @@ type script struct {
 	text    string
 }
 
-// readScript parses the script of an endpoint; nil is none.
+// readScript parses the script of an endpoint for webhooks; nil is none.
 func readScript(e *hookglass.Endpoint) *script {
-	if e.ResponseScript == "" {
+	if e.ResponseScript == "" || e.Kind == hookglass.KindEmail {
 		return nil
 	}
 	answers, err := hookglass.ParseResponseScript(e.ResponseScript)

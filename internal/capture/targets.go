@@ -19,9 +19,10 @@ type target struct {
 	missing  bool // the endpoint does not exist
 	endpoint hookglass.Endpoint
 	configs  []provider.Config
-	work     store.Work // the work for each event, conditions aside
-	choosers []chooser  // targets with conditions
-	script   *script    // nil: none
+	work     store.Work  // the work for each event, conditions aside
+	choosers []chooser   // targets with conditions
+	script   *script     // nil: none
+	mail     *mailScript // the script of an email endpoint; nil: none
 	rules    []rule
 	underWay *atomic.Int64 // arrivals in progress, shared by all references to the endpoint
 	heard    uint64        // the announcement count when it was read
@@ -110,7 +111,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.endpoint.SchemaTracking {
 			t.work.Tasks = append(t.work.Tasks, store.TaskSchema)
 		}
-		t.script, t.rules = readScript(&t.endpoint), readRules(t.endpoint.ResponseRules)
+		t.script, t.mail, t.rules = readScript(&t.endpoint), readMailScript(&t.endpoint), readRules(t.endpoint.ResponseRules)
 		return err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {

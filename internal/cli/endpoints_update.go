@@ -30,6 +30,7 @@ type EndpointsUpdateCmd struct {
 	Header        []string       `sep:"none" placeholder:"'N: V'" help:"Answer with this field, in the place of one of the same name; may be repeated."`
 	Body          *string        `placeholder:"FILE" help:"Answer with what this file holds, in which {{event.id}} and the like stand for parts of the request; - is standard input."`
 	Delay         *time.Duration `placeholder:"TIME" help:"Wait before the answer, 30s at most."`
+	Script        *string        `placeholder:"SCRIPT" help:"Answer the attempts of each delivery one after another, for example 500*3,timeout,200, or of mail 451*2,250 or rcpt:550; none ends it."`
 	Rules         string         `placeholder:"FILE" help:"Answer some webhooks otherwise, by the rules in this file: JSON as the API takes it, [{\"when\": \"method:GET path:/health\", \"status\": 204}, …]; - is standard input, none leaves no rules."`
 	DefaultAnswer bool           `help:"Answer as if nothing had been set."`
 	ResponseMode  string         `enum:"static,tunnel," default:"" help:"Who answers: static, or tunnel for the connected local machine."`
@@ -43,8 +44,9 @@ func (c *EndpointsUpdateCmd) Help() string {
   echo '{"ok":true}' | hookglass endpoints update payments --body - --header 'Content-Type: application/json'
   echo '[{"when": "signature:failed", "status": 401}]' | hookglass endpoints update payments --rules -
   hookglass endpoints update payments --default-answer
+  hookglass endpoints update inbox --script '451*2 4.7.1 Greylisted,250'
 
-What is not named stays as it is. "hookglass retries --script" answers the attempts of a delivery one after another.`
+What is not named stays as it is. "hookglass retries" shows how senders try again.`
 }
 
 // answers reports whether a flag sets a part of the answer.
@@ -59,7 +61,7 @@ func (c *EndpointsUpdateCmd) Validate() error {
 		return errors.New("only one of --rules and --body can be standard input")
 	case c.DefaultAnswer && c.answers():
 		return errors.New("--default-answer leaves no answer to set")
-	case c.Name == nil && c.Provider == nil && c.CustomID == nil && !c.Enable && !c.Disable && !c.answers() && !c.DefaultAnswer && c.ResponseMode == "" && c.Rules == "":
+	case c.Name == nil && c.Provider == nil && c.CustomID == nil && !c.Enable && !c.Disable && !c.answers() && !c.DefaultAnswer && c.ResponseMode == "" && c.Rules == "" && c.Script == nil:
 		return errors.New("say what to change")
 	}
 	return nil
@@ -88,7 +90,7 @@ func (c *EndpointsUpdateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 // change returns the change that the flags ask for. If flags set only some fields of a setting, the others keep the
 // endpoint's values.
 func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at *client.Client) (api.EndpointChange, error) {
-	change := api.EndpointChange{Name: api.Maybe(c.Name), Provider: clearable(c.Provider), CustomID: clearable(c.CustomID)}
+	change := api.EndpointChange{Name: api.Maybe(c.Name), Provider: clearable(c.Provider), CustomID: clearable(c.CustomID), ResponseScript: clearable(c.Script)}
 	if c.Enable || c.Disable {
 		change.Enabled = api.Some(c.Enable)
 	}
@@ -192,7 +194,9 @@ func answerOf(e api.Endpoint) string {
 
 func mostlyAnswered(e api.Endpoint) string {
 	switch {
-	case !takesWebhooks(e):
+	case !takesWebhooks(e) && !e.Enabled:
+		return "550 (disabled)"
+	case !takesWebhooks(e) && e.ResponseScript == nil:
 		return "250 (mail)"
 	case !e.Enabled:
 		return "410 (disabled)"

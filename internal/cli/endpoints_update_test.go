@@ -48,6 +48,17 @@ func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
 	change("", "--rules", "none")
 	answered(200, `{"received":true`, "")
 	change("", "--response-mode", "tunnel")
+	change("", "--script", "500,200")
+	answered(500, `{"error":"scripted"`, "")
+	change("", "--script", "none")
+	inbox := member(t, object(t, "", "endpoints", "create", "Letters", "--kind", "email"), "data", "id").(string)
+	if r := run(t, "", "endpoints", "update", inbox, "--script", "RCPT:451 Later,250"); r.code != 0 || !strings.Contains(r.out, "by the script rcpt:451 Later,250") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 1, "entry 1 must be 250", "endpoints", "update", inbox, "--script", "200")
+	if r := run(t, "", "endpoints", "update", inbox, "--script", "none"); !strings.Contains(r.out, "250 (mail)") {
+		t.Errorf("%+v", r)
+	}
 	got := object(t, "", "endpoints", "get", endpoint)
 	if member(t, got, "data", "name") != "Shop" || member(t, got, "data", "custom_id") != nil || member(t, got, "data", "provider_config", "response_mode") != "tunnel" {
 		t.Errorf("%v", got)

@@ -39,6 +39,12 @@ func mailDetail(e api.EventDetail) string {
 	}
 	section(&b, "Attachments", files)
 	section(&b, "Faults", e.ParseFaults)
+	switch {
+	case e.ResponseStatusSent != nil:
+		fmt.Fprintf(&b, "\nAnswered %d %s (by the script)\n", *e.ResponseStatusSent, visible(deref(e.ResponseBodySent)))
+	case e.ResponseSource != "":
+		b.WriteString("\nNot answered (by the script): the connection was reset\n")
+	}
 	return b.String()
 }
 

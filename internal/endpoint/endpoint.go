@@ -313,18 +313,21 @@ func (c *change) responseScript(text string) {
 	if c.ResponseScript = ""; text == "" {
 		return
 	}
-	script, err := hookglass.ParseResponseScript(text)
+	var script fmt.Stringer
+	var err error
+	if c.Kind == hookglass.KindEmail {
+		script, err = hookglass.ParseMailScript(text)
+	} else {
+		script, err = hookglass.ParseResponseScript(text)
+	}
 	var coded *hookglass.Error
-	switch {
-	case errors.As(err, &coded):
+	if errors.As(err, &coded) {
 		for _, f := range coded.Details {
 			c.fault(f.Field, "%s", f.Message)
 		}
-	case c.Kind == hookglass.KindEmail:
-		c.webhooksAlone("response_script")
-	default:
-		c.ResponseScript = script.String()
+		return
 	}
+	c.ResponseScript = script.String()
 }
 
 func (c *change) schemaTracking(on bool) {

@@ -38,8 +38,8 @@ func Diagnose(c Case) hookglass.Diagnosis {
 		d.authentication()
 	} else {
 		d.signature()
-		d.response()
 	}
+	d.response()
 	for _, a := range c.Deliveries {
 		d.delivery(a)
 	}
@@ -149,16 +149,20 @@ func (d *diagnosis) response() {
 		text += fmt.Sprintf(", after %s", r.Delay.Round(time.Millisecond))
 	}
 	text += ")."
-	if e := d.Sender.Expects; e != "" {
+	mail := d.Event.Type == hookglass.EventEmail // what is known of senders is of webhooks
+	if e := d.Sender.Expects; e != "" && !mail {
 		text += " It expects: " + e + "."
 	}
 	again := ""
-	if d.Sender.Retries != "" {
+	if d.Sender.Retries != "" && !mail {
 		again = " Without that, it does this: " + d.Sender.Retries + "."
 	}
 	switch {
 	case r.Status >= 200 && r.Status <= 299:
 		d.add(hookglass.AreaResponse, hookglass.SeverityOK, "accepted", text, "")
+	case mail:
+		d.add(hookglass.AreaResponse, hookglass.SeverityWarning, "custom_error", text+" The code is that of the endpoint's response_script.",
+			"If the sender shall take it as delivered, end the endpoint's response_script. The retry profile shows what the sender did then.")
 	case r.Rule != nil:
 		d.add(hookglass.AreaResponse, hookglass.SeverityWarning, "custom_error", text+again+" The status is that of the rule.",
 			"If the sender shall take it as received, change the rule in the endpoint's response_rules: its condition, or its status to a 2xx one.")

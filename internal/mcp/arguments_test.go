@@ -57,6 +57,7 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "forward", "config": args{"url": "http://10.0.0.1/"}}}}, []string{"target_not_allowed", "Next: choose a public address."}},
 			{"create_alert", args{"endpoint_id": ep, "name": "n", "kind": "missing_webhook", "config": args{"window_minutes": 1441}}, []string{"config.window_minutes must be 1 to 1440"}},
 			{"create_endpoint", args{"name": ""}, []string{"name"}},
+			{"create_endpoint", args{"name": "n", "kind": "email", "response_script": "200"}, []string{"entry 1 must be 250, 400 to 459"}},
 			{"create_endpoint", args{"name": "n", "workspace_id": 0}, []string{"workspace_id is no workspace of yours"}},
 			{"create_endpoint", args{"name": "n", "workspace_id": 1e30}, []string{"workspace_id must be a whole number"}},
 			{"create_endpoint", args{"name": "n", "custom_id": ""}, []string{"custom_id may not be empty"}},

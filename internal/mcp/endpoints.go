@@ -39,7 +39,8 @@ type (
 		EmailLocalPart *string             `json:"email_local_part" doc:"For email endpoints: what stands before the @, lower case, 2 to 50 characters; random when left out."`
 		CustomID       *string             `json:"custom_id" doc:"A readable id, lower case letters, digits and hyphens; unique in the installation."`
 		ProviderConfig *api.ProviderConfig `json:"provider_config" doc:"How handshakes and answers are treated."`
-		Response       *api.Response       `json:"response" doc:"A custom answer to senders."`
+		Response       *api.Response       `json:"response" doc:"A custom answer to senders of webhooks."`
+		ResponseScript *string             `json:"response_script" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another, the last one all that follow: 500*3,timeout,200 for webhooks; 451*2,250 for mail, where rcpt:550 has recipients be refused."`
 		Enabled        *bool               `json:"enabled" doc:"Default true."`
 		WorkspaceID    *int64              `json:"workspace_id" doc:"Where to create it; default the token's workspace."`
 	}
@@ -91,7 +92,7 @@ func (s *service) getEndpoint(ctx context.Context, in *InEndpoint) (out api.One[
 func (s *service) createEndpoint(ctx context.Context, in *newEndpoint) (out api.One[api.Endpoint], err error) {
 	d, err := draft.Endpoint(&api.NewEndpoint{
 		Name: api.Maybe(in.Name), Kind: api.Maybe(in.Kind), Provider: api.Maybe(in.Provider), EmailLocalPart: api.Maybe(in.EmailLocalPart), CustomID: api.Maybe(in.CustomID),
-		ProviderConfig: api.Maybe(in.ProviderConfig), Response: api.Maybe(in.Response), Enabled: api.Maybe(in.Enabled), WorkspaceID: api.Maybe(in.WorkspaceID),
+		ProviderConfig: api.Maybe(in.ProviderConfig), Response: api.Maybe(in.Response), ResponseScript: api.Maybe(in.ResponseScript), Enabled: api.Maybe(in.Enabled), WorkspaceID: api.Maybe(in.WorkspaceID),
 	})
 	if err != nil {
 		return out, err

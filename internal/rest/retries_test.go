@@ -1,6 +1,9 @@
 package rest_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +45,10 @@ func TestAScriptIsSetReadAndTakenBack(t *testing.T) {
 		if e.Data.ResponseScript != nil {
 			t.Errorf("after null it is %q", *e.Data.ResponseScript)
 		}
-		s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"Mail","kind":"email","response_script":"500"}}`, nil)
+		s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"Mail","kind":"email","response_script":"200"}}`, &refused)
+		if len(refused.Details) != 1 || refused.Details[0].Field != "endpoint.response_script" {
+			t.Errorf("refused with %+v", refused)
+		}
 		s.want(422, "POST", "/endpoints", `{"endpoint":{"name":"Mail","kind":"email","schema_tracking":true}}`, nil)
 		s.want(422, "PATCH", at, `{"endpoint":{"schema_tracking":null}}`, nil)
 	})
@@ -129,4 +135,77 @@ func TestTheRetryProfile(t *testing.T) {
 		}
 		s.want(404, "GET", "/endpoints/ep_00000000000000000000000000/retry_profile", "", nil)
 	})
+}
+
+func TestAScriptOfMailIsSetAndItsAnswersAreOnRecord(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		inbox := s.newEndpoint(`,"kind":"email","email_local_part":"inbox","response_script":" DATA: 451*2 4.7.1 Greylisted, reset, 250"`)
+		if inbox.ResponseScript == nil || *inbox.ResponseScript != "451*2 4.7.1 Greylisted,reset,250" {
+			t.Fatalf("made with %v", inbox.ResponseScript)
+		}
+		at := "/endpoints/" + inbox.ID
+		var ids []string
+		for range 5 {
+			ids = append(ids, s.answered("inbox", welcome))
+		}
+		for i, want := range []string{"451 4.7.1 Greylisted", "451 4.7.1 Greylisted", "", "250 2.0.0 Stored", "250 2.0.0 Stored"} {
+			var e api.One[api.EventDetail]
+			s.want(200, "GET", at+"/requests/"+ids[i], "", &e)
+			got := ""
+			if e.Data.ResponseStatusSent != nil {
+				got = fmt.Sprintf("%d %s", *e.Data.ResponseStatusSent, *e.Data.ResponseBodySent)
+			}
+			if got != want || e.Data.ResponseSource != "custom" || e.Data.Status != nil || len(e.Data.ResponseHeaderList) != 0 || e.Data.Envelope == nil || e.Data.Envelope.RcptTo[0] != "inbox@mail.test" {
+				t.Errorf("attempt %d is on record as %q from %q, status %v, envelope %+v", i+1, got, e.Data.ResponseSource, e.Data.Status, e.Data.Envelope)
+			}
+			var d api.One[api.Diagnosis]
+			s.want(200, "GET", at+"/requests/"+ids[i]+"/diagnosis", "", &d)
+			if code := []string{"custom_error", "custom_error", "unanswered", "accepted", "accepted"}[i]; !slices.ContainsFunc(d.Data.Findings, func(f api.DiagnosisFinding) bool { return f.Code == code }) {
+				t.Errorf("attempt %d: %+v has no %s", i+1, d.Data.Findings, code)
+			}
+		}
+		other := s.answered("inbox", strings.Replace(welcome, "<1@", "<2@", 1)) // another mail begins at the start
+
+		var list struct{ Data []api.Event }
+		s.want(200, "GET", at+"/requests?q=status:451", "", &list)
+		if len(list.Data) != 3 || list.Data[0].ID != other || list.Data[0].Status != nil {
+			t.Errorf("answered 451: %+v", list.Data)
+		}
+		var p api.One[api.RetryProfile]
+		s.want(200, "GET", at+"/retry_profile", "", &p)
+		if len(p.Data.Groups) != 2 || len(p.Data.Providers) != 0 {
+			t.Fatalf("%+v", p.Data)
+		}
+		g := p.Data.Groups[0]
+		if g.IdentifiedBy != "event_id" || g.State != "delivered" || g.AttemptCount != 5 || g.Attempts[0].Answer != "451" || g.Attempts[2].Answer != "reset" || g.Attempts[3].Answer != "250" {
+			t.Errorf("%+v", g)
+		}
+		var l api.One[api.Ledger]
+		s.want(200, "GET", at+"/ledger", "", &l)
+		if a := l.Data.Totals.Answers; a["451"] != 3 || a["none"] != 1 || a["accepted"] != 2 || len(a) != 3 || !l.Data.Balanced {
+			t.Errorf("the ledger has %v", a)
+		}
+		s.want(200, "PATCH", at, `{"endpoint":{"response_script":null}}`, nil)
+		var e api.One[map[string]any]
+		s.want(200, "GET", at+"/requests/"+s.answered("inbox", welcome), "", &e)
+		if _, there := e.Data["response_status_sent"]; there {
+			t.Error("a mail without a script has an answer on record")
+		}
+	})
+}
+
+// answered is deliver as it comes by SMTP, where scripts are asked.
+func (s *site) answered(localPart, raw string) string {
+	s.t.Helper()
+	target, err := s.captures.AdmitMail(s.t.Context(), localPart)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d := s.captures.CaptureMail(s.t.Context(), &capture.Mail{
+		From: "bounces@example.org", To: []capture.Recipient{{Address: localPart + "@mail.test", Target: target}}, Protocol: "ESMTP", Raw: []byte(raw), At: time.Now(), Answers: capture.AnswersOne,
+	})
+	if d[0].Err != nil {
+		s.t.Fatal(d[0].Err)
+	}
+	return string(d[0].Event)
 }

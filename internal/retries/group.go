@@ -14,6 +14,7 @@ type delivery struct {
 	hookglass.AttemptGroup
 	seqs     []int64
 	eventRef string
+	mail     bool
 }
 
 // last returns the latest attempt.
@@ -36,7 +37,7 @@ func group(arrivals []arrival, now time.Time) []delivery {
 			}
 		}
 		if g == nil {
-			g = &delivery{AttemptGroup: hookglass.AttemptGroup{Key: a.key, Kind: a.kind, Provider: a.provider, EventType: a.eventType}, eventRef: a.eventRef}
+			g = &delivery{AttemptGroup: hookglass.AttemptGroup{Key: a.key, Kind: a.kind, Provider: a.provider, EventType: a.eventType}, eventRef: a.eventRef, mail: a.mail}
 			all = append(all, g)
 		}
 		byKey[a.key] = g

@@ -72,7 +72,7 @@ func (s *Service) Profile(ctx context.Context, who hookglass.Principal, ref stri
 			return p, err
 		}
 		for _, e := range events {
-			if e.Type == hookglass.EventWebhook {
+			if known(e) {
 				arrivals = append(arrivals, arrivalOf(e))
 			}
 		}
@@ -162,6 +162,12 @@ func (s *Service) compare(ctx context.Context, who hookglass.Principal, g *deliv
 	return nil
 }
 
+// known reports whether the answer to an event is known. It is not for a mail that is too large to be loaded, unless a
+// script gave it a status.
+func known(e *hookglass.Event) bool {
+	return e.Type == hookglass.EventWebhook || e.Payload != nil || e.Status != 0
+}
+
 // arrival is what is needed of an event to group it.
 type arrival struct {
 	attempt    hookglass.Attempt
@@ -172,6 +178,7 @@ type arrival struct {
 	eventType  string
 	eventRef   string
 	deliveryID string
+	mail       bool
 }
 
 func arrivalOf(e *hookglass.Event) arrival {
@@ -180,6 +187,12 @@ func arrivalOf(e *hookglass.Event) arrival {
 		provider: e.Provider, eventType: e.EventType, eventRef: e.EventRef, deliveryID: e.DeliveryID,
 	}
 	a.kind, a.key = hookglass.DeliveryIdentity(e)
+	if a.mail = e.Type == hookglass.EventEmail; a.mail {
+		a.eventRef = "" // one mail goes to several recipients by itself, which are deliveries of their own
+		if e.Payload != nil && e.Reply == nil {
+			a.attempt.Status = 250
+		}
+	}
 	if e.Payload == nil {
 		if a.kind == hookglass.IdentityBody { // too large to compare: a group of its own
 			lone := *e
@@ -217,7 +230,9 @@ const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 func senders(groups []delivery) (facts []hookglass.SenderFacts) {
 	seen := map[string]bool{}
 	for _, g := range groups {
-		seen[g.Provider] = true
+		if !g.mail { // what is documented is of webhooks
+			seen[g.Provider] = true
+		}
 	}
 	for _, name := range sorted(seen) {
 		facts = append(facts, inspect.Sender(name))

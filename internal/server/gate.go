@@ -96,6 +96,14 @@ func (g *gate) AdmitMail(ctx context.Context, localPart string) (capture.Target,
 	return capture.Target{}, notYet()
 }
 
+// AnswerRecipient implements smtpd.Capturer.
+func (g *gate) AnswerRecipient(ctx context.Context, t capture.Target, from, to string) (*hookglass.Reply, error) {
+	if c := g.capturer.Load(); c != nil {
+		return (*c).AnswerRecipient(ctx, t, from, to)
+	}
+	return nil, notYet()
+}
+
 // CaptureMail implements smtpd.Capturer.
 func (g *gate) CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered {
 	if c := g.capturer.Load(); c != nil {

@@ -197,6 +197,18 @@ func (c *conn) kill() {
 	c.nc.Close()
 }
 
+// cut ends the connection by a reset, so that the client sees it broken (RFC 9293, section 3.10.7.4).
+func (c *conn) cut() {
+	nc := c.nc
+	if secured, ok := nc.(*tls.Conn); ok {
+		nc = secured.NetConn() // without a close_notify
+	}
+	if tcp, ok := nc.(interface{ SetLinger(seconds int) error }); ok {
+		tcp.SetLinger(0) // if it fails, the connection is still closed
+	}
+	nc.Close()
+}
+
 // Error makes a reply an error: the reply with which the connection ends.
 func (r reply) Error() string { return r.text }
 
@@ -259,6 +271,9 @@ func (c *conn) farewell(err error) {
 	var r reply
 	var ne net.Error
 	switch {
+	case err == errReset:
+		_ = c.out.Flush()
+		c.cut()
 	case errors.As(err, &r):
 		c.last(r)
 	case errors.As(err, &ne) && ne.Timeout():

@@ -26,10 +26,12 @@ type ledger struct {
 	given   []time.Duration // how long it had for each
 	refused map[int64]int
 	reasons map[string]int
-	admit   func(localPart string) error // a fault of admission; nil: none
-	keep    func(endpoint int64) error   // a fault of storage; nil: none
-	entered chan struct{}                // told when a mail is being stored; nil: nobody is
-	release chan struct{}                // waited for before it is
+	admit   func(localPart string) error                    // a fault of admission; nil: none
+	keep    func(endpoint int64) error                      // a fault of storage; nil: none
+	rcpt    func(from, to string) (*hookglass.Reply, error) // what a script says to a recipient; nil: nothing
+	data    func(endpoint int64) *hookglass.Reply           // and to a message
+	entered chan struct{}                                   // told when a mail is being stored; nil: nobody is
+	release chan struct{}                                   // waited for before it is
 }
 
 // The mailboxes and their endpoints.
@@ -54,6 +56,13 @@ func (l *ledger) AdmitMail(_ context.Context, localPart string) (t capture.Targe
 	return t, nil
 }
 
+func (l *ledger) AnswerRecipient(_ context.Context, _ capture.Target, from, to string) (*hookglass.Reply, error) {
+	if l.rcpt == nil {
+		return nil, nil
+	}
+	return l.rcpt(from, to)
+}
+
 func (l *ledger) CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered {
 	end, _ := ctx.Deadline()
 	given := time.Until(end)
@@ -72,6 +81,9 @@ func (l *ledger) CaptureMail(ctx context.Context, m *capture.Mail) []capture.Del
 		if delivered[i].Err == nil {
 			delivered[i].Event = hookglass.EventID(fmt.Sprintf("eml_%d_%d", len(l.mails), r.Target.Endpoint.Num))
 			kept = true
+			if l.data != nil {
+				delivered[i].Reply = l.data(r.Target.Endpoint.Num)
+			}
 		}
 	}
 	if kept {

@@ -57,6 +57,7 @@ const (
 	reasonBusy        = "busy"
 	reasonUnavailable = "unavailable"
 	reasonInternal    = "internal"
+	reasonScript      = "script"
 )
 
 // replyOf returns the reply for an error of the capturer, and the reason under which it is counted.

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hookglass"
 	"hookglass/internal/capture"
 	"hookglass/internal/httpd"
 	"hookglass/internal/intake"
@@ -30,6 +31,8 @@ type Capturer interface {
 	// AdmitMail finds the endpoint of a local part in lower case, before the message is read. Errors: not_found, gone,
 	// rate_limited, unavailable.
 	AdmitMail(ctx context.Context, localPart string) (capture.Target, error)
+	// AnswerRecipient returns the answer of a script to a recipient, nil if no script answers. Errors: unavailable.
+	AnswerRecipient(ctx context.Context, t capture.Target, from, to string) (*hookglass.Reply, error)
 	// CaptureMail durably stores the mail, once for each endpoint, and returns the result for each recipient. Their
 	// errors: unavailable, rate_limited, and not_found if the endpoint was deleted meanwhile.
 	CaptureMail(ctx context.Context, m *capture.Mail) []capture.Delivered
@@ -95,6 +98,8 @@ type Server struct {
 	log      *refusalLog
 	budget   *intake.Budget
 	draining atomic.Bool
+	drain    chan struct{} // closed when draining begins
+	delayed  atomic.Int64  // connections whose answer waits, because a script says so
 
 	mu        sync.Mutex
 	listeners []net.Listener
@@ -109,6 +114,7 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Server {
 	return &Server{
 		cfg: cfg, capturer: capturer, log: &refusalLog{log: log, told: cfg.Refused},
 		budget: intake.NewBudget(cfg.InFlightBytes, cfg.MaxMessageBytes),
+		drain:  make(chan struct{}),
 		conns:  make(map[*conn]struct{}), byAddr: make(map[netip.Addr]int),
 	}
 }
@@ -213,7 +219,9 @@ func (s *Server) forget(c *conn) {
 // answered. If ctx ends before that, it closes the rest and returns the context's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	s.draining.Store(true)
+	if !s.draining.Swap(true) {
+		close(s.drain)
+	}
 	for _, ln := range s.listeners {
 		ln.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hookglass"
 	"hookglass/internal/capture"
 	"hookglass/internal/intake"
 )
@@ -18,6 +19,7 @@ type envelope struct {
 	oversized bool // MAIL was refused for its SIZE
 	from      string
 	to        []capture.Recipient
+	scripted  bool // a script refused a recipient
 }
 
 func (c *conn) reset() {
@@ -217,7 +219,20 @@ func (c *conn) rcpt(rest string) error {
 		c.server.capturer.Refuse(ctx, target)
 		return c.fault(replyMailFirst)
 	}
+	scripted, err := c.server.capturer.AnswerRecipient(ctx, target, c.from, p.address)
+	switch {
+	case err != nil:
+		r, reason := replyOf(err)
+		return c.refuseRcpt(p.address, r, reason, err)
+	case scripted != nil && scripted.Status != 250:
+		c.scripted = true
+		c.refused(reasonScript, "from", c.from, "to", p.address)
+		return c.give(scripted)
+	}
 	c.to = append(c.to, capture.Recipient{Address: p.address, Target: target})
+	if scripted != nil {
+		return c.give(scripted)
+	}
 	c.say(reply{250, "2.1.5", "OK"})
 	return nil
 }
@@ -247,7 +262,7 @@ func (c *conn) data(rest string) error {
 	case !c.begun:
 		return c.fault(replyMailFirst)
 	case len(c.to) == 0:
-		return c.fault(replyRcptFirst)
+		return c.noRecipient()
 	}
 	c.say(reply{code: 354, text: "Send the message; CR LF . CR LF ends it"})
 	// Send the 354 before anything more is read: flush would hold it back if input is waiting.
@@ -255,6 +270,15 @@ func (c *conn) data(rest string) error {
 		return err
 	}
 	return c.receive(&dataReader{r: c.in})
+}
+
+// noRecipient answers who sends a mail to nobody. It is no fault of a client that pipelines where a script refused all.
+func (c *conn) noRecipient() error {
+	if c.scripted {
+		c.say(replyRcptFirst)
+		return nil
+	}
+	return c.fault(replyRcptFirst)
 }
 
 func (c *conn) bdat(rest string) error {
@@ -265,15 +289,14 @@ func (c *conn) bdat(rest string) error {
 	}
 	chunks := &chunkReader{conn: c, left: size, last: last, rest: c.server.cfg.CommandTimeout}
 	if !c.begun || len(c.to) == 0 {
-		r := replyRcptFirst
-		if !c.begun {
-			r = replyMailFirst
-		}
 		chunks.last = true // read this chunk only
 		if err := c.discard(chunks); err != nil {
 			return err
 		}
-		return c.fault(r)
+		if c.begun {
+			return c.noRecipient()
+		}
+		return c.fault(replyMailFirst)
 	}
 	if err := c.out.Flush(); err != nil {
 		return err
@@ -293,12 +316,17 @@ func (c *conn) receive(r io.Reader) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.storingTime(len(raw)))
 	defer cancel()
+	answers := capture.AnswersOne
+	if c.lmtp {
+		answers = capture.AnswersEach
+	}
 	results := c.server.capturer.CaptureMail(ctx, &capture.Mail{
-		From: c.from, To: c.to, Helo: c.helo, Protocol: c.protocol(), Client: c.client, Raw: raw, At: time.Now(),
+		From: c.from, To: c.to, Helo: c.helo, Protocol: c.protocol(), Client: c.client, Raw: raw, At: time.Now(), Answers: answers,
 	})
-	c.settle(results)
+	c.lease.Release() // an answer may wait
+	err = c.settle(results)
 	c.reset()
-	return nil
+	return err
 }
 
 // storingRate is what a slow disk writes per second, and maxStoring bounds the extra time for a message. Clients wait
@@ -406,12 +434,13 @@ func (c *conn) answer(r reply, recipients int) {
 	}
 }
 
-// settle replies to a message that was given to the capturer. SMTP has one reply for all recipients: 250 if the mail is
-// stored at every endpoint that still exists. Otherwise the sender is told to retry, and endpoints that have the mail
-// will get it twice.
-func (c *conn) settle(results []capture.Delivered) {
+// settle replies to a message that was given to the capturer. SMTP has one reply for all recipients: that of a script,
+// which the capturer has chosen for all of them, or 250 if the mail is stored at every endpoint that still exists.
+// Otherwise the sender is told to retry, and endpoints that have the mail will get it twice.
+func (c *conn) settle(results []capture.Delivered) error {
 	replies := make([]reply, len(results))
 	var failed, gone *reply
+	var scripted *hookglass.Reply
 	events := map[string]struct{}{}
 	first := -1
 	for i, d := range results {
@@ -419,7 +448,7 @@ func (c *conn) settle(results []capture.Delivered) {
 			replies[i] = stored(d.Event, 1)
 			events[string(d.Event)] = struct{}{}
 			if first < 0 {
-				first = i
+				first, scripted = i, d.Reply
 			}
 			continue
 		}
@@ -432,18 +461,20 @@ func (c *conn) settle(results []capture.Delivered) {
 			failed = &replies[i]
 		}
 	}
-	if c.lmtp {
-		for _, r := range replies {
-			c.say(r)
-		}
-	} else if failed != nil {
-		c.say(*failed)
-	} else if first >= 0 {
-		c.say(stored(results[first].Event, len(events)))
-	} else {
-		c.say(*gone)
-	}
 	if first >= 0 {
 		c.errors, c.refusals, c.commands = 0, 0, 0
 	}
+	switch {
+	case c.lmtp:
+		return c.settleEach(results, replies)
+	case failed != nil:
+		c.say(*failed)
+	case scripted != nil:
+		return c.give(scripted)
+	case first >= 0:
+		c.say(stored(results[first].Event, len(events)))
+	default:
+		c.say(*gone)
+	}
+	return nil
 }

@@ -58,7 +58,7 @@ const (
 // appendEventArgs appends the columns of insertEvent.
 func appendEventArgs(values []any, e *hookglass.Event) []any {
 	var status any
-	if e.Payload != nil && e.Reply != nil && !e.Reply.Unanswered() {
+	if answeredStatus(e) {
 		status = e.Reply.Status
 	}
 	return append(values,
@@ -67,6 +67,12 @@ func appendEventArgs(values []any, e *hookglass.Event) []any {
 		e.Provider, nullString(encodeText(e.EventType)), nullString(encodeText(e.EventRef)), nullString(encodeText(e.DeliveryID)),
 		string(e.SignatureStatus), nullString(e.SignatureReason), status,
 		nullString(encodeText(e.From)), nullString(encodeText(e.To)), nullString(encodeText(e.Subject)))
+}
+
+// answeredStatus reports whether an event has a status of its answer. A mail that no script answered has none; one
+// whose sender was left without an answer has 0, as no webhook has, so that the ledger tells the two apart.
+func answeredStatus(e *hookglass.Event) bool {
+	return e.Payload != nil && e.Reply != nil && (e.Type == hookglass.EventEmail || !e.Reply.Unanswered())
 }
 
 // appendPayloadArgs appends the columns of insertPayload.
@@ -80,9 +86,11 @@ func appendPayloadArgs(values []any, e *hookglass.Event) []any {
 	}
 	values = append(values, p.Body)
 	if r := p.Reply; r != nil {
-		return append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body, nullString(encodeReplyRule(r.Rule)), nil)
+		values = append(values, r.Status, string(r.Source), r.Delay.Milliseconds(), wire(r.Headers), r.Body, nullString(encodeReplyRule(r.Rule)))
+	} else {
+		values = append(values, nil, nil, nil, nil, nil, nil)
 	}
-	return append(values, nil, nil, nil, nil, nil, nil, nullString(encodeEnvelope(p.Envelope)))
+	return append(values, nullString(encodeEnvelope(p.Envelope)))
 }
 
 // encodeReplyRule encodes a rule as a column: its index, a space and its condition.

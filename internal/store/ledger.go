@@ -106,7 +106,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 		}
 		l.Ignored += ignored
 		switch {
-		case kind == string(hookglass.EventEmail):
+		case kind == string(hookglass.EventEmail) && (!status.Valid || status.Int64 == 250):
 			l.Answers[hookglass.AnswerAccepted] += n
 		case status.Int64 == 0:
 			l.Answers[hookglass.AnswerNone] += n

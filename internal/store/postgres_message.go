@@ -212,10 +212,10 @@ func (m *captureMessage) event(e *hookglass.Event) {
 	m.textOrNull(encodeText(e.DeliveryID))
 	m.text(string(e.SignatureStatus))
 	m.textOrNull(e.SignatureReason)
-	if e.Reply == nil || e.Reply.Status == 0 {
-		m.null()
-	} else {
+	if answeredStatus(e) {
 		m.integer(int64(e.Reply.Status))
+	} else {
+		m.null()
 	}
 	m.textOrNull(encodeText(e.From))
 	m.textOrNull(encodeText(e.To))
@@ -246,13 +246,12 @@ func (m *captureMessage) payload(e *hookglass.Event) {
 		m.bytes(wire(r.Headers))
 		m.bytes(r.Body)
 		m.textOrNull(encodeReplyRule(r.Rule))
-		m.null()
 	} else {
 		for range 6 {
 			m.null()
 		}
-		m.textOrNull(encodeEnvelope(e.Envelope))
 	}
+	m.textOrNull(encodeEnvelope(e.Envelope))
 	m.endRow()
 }
 

@@ -16,6 +16,12 @@ func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script s
 	return n, err
 }
 
+// ForgetAttempts makes the next attempt of a delivery the first.
+func (tx *Tx) ForgetAttempts(endpointNum int64, key hookglass.DeliveryKey) error {
+	_, err := tx.exec(`DELETE FROM script_positions WHERE endpoint = $1 AND identity = $2`, endpointNum, key[:])
+	return err
+}
+
 // positionRows bounds the attempt counters that one transaction purges.
 const positionRows = 500
 

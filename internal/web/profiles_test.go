@@ -3,6 +3,10 @@ package web_test
 import (
 	"net/url"
 	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
 )
 
 func TestHowSendersRetryIsDrawnAndTold(t *testing.T) {
@@ -45,4 +49,37 @@ func TestSchemasAndTheirBaseline(t *testing.T) {
 	eve := s.stranger()
 	eve.want(404, "GET", base, nil)
 	eve.want(404, "GET", base+"/unknown/-", nil)
+}
+
+func TestMailIsAnsweredByAScriptThatIsSetInTheSettings(t *testing.T) {
+	s := newSite(t)
+	inbox := s.create("inbox", hookglass.KindEmail)
+	b := s.signedIn()
+	base := "/endpoints/" + string(inbox.ID)
+	b.want(200, "GET", base+"/settings", nil).holds(t, "Response to senders", `name="response_script" value=""`, base+"/retries")
+	b.want(422, "POST", base+"/response", url.Values{"response_script": {"451,<b>"}}).holds(t, "entry 2 must be 250, 400 to 459", "451,&lt;b&gt;")
+	b.want(303, "POST", base+"/response", url.Values{"response_script": {"451 4.7.1 Grey & listed,reset,250"}})
+	b.want(200, "GET", base+"/settings", nil).holds(t, `value="451 4.7.1 Grey &amp; listed,reset,250"`)
+	b.want(409, "POST", base+"/response", url.Values{"response_script": {"550"}, "seen": {"of another"}}).holds(t, `value="550"`)
+	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for range 3 {
+		d := s.captures.CaptureMail(t.Context(), &capture.Mail{
+			From: "a@example.org", To: []capture.Recipient{{Address: "in@mail.test", Target: target}}, Protocol: "ESMTP", Raw: []byte("Message-ID: <1@x>\r\n\r\nx"), At: time.Now(), Answers: capture.AnswersOne,
+		})
+		if d[0].Err != nil {
+			t.Fatal(d[0].Err)
+		}
+		ids = append(ids, string(d[0].Event))
+	}
+	b.want(200, "GET", base+"/requests/"+ids[0], nil).holds(t, "Response", "451", "the endpoint's script", "4.7.1 Grey &amp; listed")
+	b.want(200, "GET", base+"/requests/"+ids[1], nil).holds(t, "No answer was given")
+	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/retries")
+	b.want(200, "GET", base+"/retries", nil).holds(t, "451*2 4.7.1 Greylisted,250", "3 attempts within", "answered 451, reset, 250")
+	b.want(200, "GET", base+"/ledger/book", nil).holds(t, "Balanced", "451 × 1, accepted × 1, none × 1", `class="short">451<`, `class="short">none<`, `class="short">250<`)
+	b.want(303, "POST", base+"/response", url.Values{"response_script": {""}})
+	b.want(200, "GET", base+"/settings", nil).holds(t, `name="response_script" value=""`)
 }

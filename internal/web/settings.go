@@ -52,7 +52,7 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 		return err
 	}
 	m := settings.Model{
-		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Rules: settings.RulesOf(e.ResponseRules), Now: time.Now(),
+		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Script: settings.ScriptOf(e), Rules: settings.RulesOf(e.ResponseRules), Now: time.Now(),
 	}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
 		return err
@@ -164,6 +164,9 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	if err := readLongForm(w, r); err != nil {
 		return err
 	}
+	if e.Kind == hookglass.KindEmail {
+		return a.saveMailScript(w, r, v, e)
+	}
 	typed := settings.Answer{
 		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: r.PostFormValue("headers"), Body: strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n"), Delay: r.PostFormValue("delay_ms"),
 		Seen: r.PostFormValue("seen"),
@@ -183,6 +186,17 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{Response: &response})
 	return a.settle(w, r, err, "saved", "response", func(m *settings.Model) { m.Answer = typed })
+}
+
+// saveMailScript saves the script of an email endpoint.
+func (a *app) saveMailScript(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint) error {
+	typed := settings.Script{Text: strings.TrimSpace(r.PostFormValue("response_script")), Seen: r.PostFormValue("seen")}
+	if stored := settings.ScriptOf(e).Seen; stale(typed.Seen, stored) {
+		typed.Seen = stored
+		return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) { m.Script, m.Stale = typed, "response" })
+	}
+	_, err := a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{ResponseScript: &typed.Text})
+	return a.settle(w, r, err, "saved", "response", func(m *settings.Model) { m.Script = typed })
 }
 
 // readResponse parses the form of an answer. The endpoint capability validates its values.

@@ -112,7 +112,7 @@ func answer(l hookglass.LedgerLine) string {
 	switch {
 	case l.Event.Status != 0:
 		return strconv.Itoa(l.Event.Status)
-	case l.Event.Type == hookglass.EventEmail:
+	case l.Event.Type == hookglass.EventEmail && l.Source == "": // no script answered it
 		return hookglass.AnswerAccepted
 	}
 	return hookglass.AnswerNone

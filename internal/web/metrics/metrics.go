@@ -41,7 +41,7 @@ type Model struct {
 // Part is the part with the figures. It refreshes.
 type Part struct {
 	Self string // its address
-	Mail bool   // an email endpoint: mails have no status and no signature
+	Mail bool   // an email endpoint: mails have no signature, and a status only by a script
 	api.Metrics
 }
 

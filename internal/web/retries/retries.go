@@ -34,6 +34,14 @@ func (m Model) path(below string) string {
 	return "/endpoints/" + string(m.Of.ID) + "/retries" + below
 }
 
+// example returns a script that fits the endpoint's kind.
+func (m Model) example() string {
+	if m.Of.Kind == hookglass.KindEmail {
+		return "451*2 4.7.1 Greylisted,250"
+	}
+	return "500*3,timeout,200"
+}
+
 // retried returns the deliveries with more than one attempt.
 func retried(p api.RetryProfile) (groups []api.AttemptGroup) {
 	for _, g := range p.Groups {

@@ -29,6 +29,7 @@ type Model struct {
 	NoticeAt string // in which part of the page
 	General  General
 	Answer   Answer
+	Script   Script // of an email endpoint
 	Rules    Rules
 	Preview  *Preview            // nil: not asked for
 	Tried    *capture.TriedRules // nil: not asked for
@@ -81,6 +82,17 @@ func AnswerOf(r *hookglass.Response) Answer {
 	a := Answer{Custom: true, Status: itoa(int64(r.Status)), Headers: headers.String(), Body: r.Body, Delay: itoa(r.Delay.Milliseconds())}
 	a.Seen = layout.Mark(a)
 	return a
+}
+
+// Script is the form of an email endpoint's script of answers.
+type Script struct {
+	Text string
+	Seen string // as of General
+}
+
+// ScriptOf fills the form with the stored script.
+func ScriptOf(e hookglass.Endpoint) Script {
+	return Script{Text: e.ResponseScript, Seen: layout.Mark(e.ResponseScript)}
 }
 
 // Preview is a response as a sender would get it.

@@ -1,0 +1,85 @@
+package smtpd
+
+import (
+	"errors"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+)
+
+// errReset ends a connection whose client a script leaves without an answer.
+var errReset = errors.New("the connection is reset")
+
+// codeClosing is the code after which a server closes the connection (RFC 5321, section 3.8).
+const codeClosing = 421
+
+// give answers as a script says, when its time has come. An error ends the connection.
+func (c *conn) give(r *hookglass.Reply) error {
+	if err := c.delay(r.Delay); err != nil {
+		return err
+	}
+	if r.Unanswered() {
+		return errReset
+	}
+	said := reply{code: r.Status, text: string(r.Body)}
+	if r.Status == codeClosing {
+		return said
+	}
+	c.say(said)
+	return nil
+}
+
+// settleEach answers a message for each of its recipients. What their answers wait for, they wait for together. After
+// one that is not given there is none.
+func (c *conn) settleEach(results []capture.Delivered, replies []reply) error {
+	var longest time.Duration
+	closing, unanswered := false, len(results)
+	for i, d := range results {
+		if d.Reply == nil {
+			continue
+		}
+		longest = max(longest, d.Reply.Delay)
+		if d.Reply.Unanswered() {
+			unanswered = i
+			break
+		}
+		replies[i] = reply{code: d.Reply.Status, text: string(d.Reply.Body)}
+		closing = closing || d.Reply.Status == codeClosing
+	}
+	if err := c.delay(longest); err != nil {
+		return err
+	}
+	for _, r := range replies[:unanswered] {
+		c.say(r)
+	}
+	switch {
+	case unanswered < len(results):
+		return errReset
+	case closing:
+		return errEnd
+	}
+	return nil
+}
+
+// delay waits with an answer, or until the server stops. What was answered before goes out first. Half of the
+// connections may wait at a time, so that scripts leave room for others; who comes beyond that does not wait.
+func (c *conn) delay(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	defer c.server.delayed.Add(-1)
+	if 2*c.server.delayed.Add(1) > int64(c.server.cfg.MaxConns) {
+		return nil
+	}
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.server.drain:
+	}
+	return nil
+}
