@@ -191,7 +191,7 @@ func TestPagesAreAsWideAsEachOther(t *testing.T) {
 	s := newWorkshop(t)
 	event := s.hook(json(`{}`))
 	pages := []string{
-		"/endpoints", "/activity", "/flows", "/flows/new", "/channels", "/tags", "/secrets", "/setup", "/account", "/account/tokens",
+		"/endpoints", "/activity", "/flows", "/flows/new", "/tags", "/secrets", "/setup", "/account", "/account/tokens",
 		s.below("/requests/" + string(event) + "/share"), s.below("/cases"), s.below("/actions"), s.below("/actions/new"), s.below("/alerts"), s.below("/tunnel"), s.below("/metrics"),
 		s.below("/settings"), s.below("/schemas"), s.below("/retries"), s.below("/ledger"),
 	}
