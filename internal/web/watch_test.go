@@ -172,7 +172,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	page.lacks(t, "swordfish")
 	path := page.found(t, `href="(/channels/chan_[^"]+)"`)
 
-	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "The test message was delivered", "answered 200")
+	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "The test message was delivered", "responded 200")
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}, "enabled": {"true"}, "webhook_url": {""}})
 	b.want(200, "GET", path, nil).lacks(t, "swordfish")
 	b.want(200, "POST", path+"/test", url.Values{}).holds(t, "was delivered", "Night shift")
@@ -255,18 +255,18 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"keyword_match"}, "keyword": {"x"}, "channels": {"chan_nothing"}}).holds(t, "is no notification channel")
 
 	list := b.want(200, "GET", base, nil)
-	list.holds(t, "tells On call", `<span class="badge">Slack</span>`)
+	list.holds(t, "Notifies On call", `<span class="badge">Slack</span>`)
 	path := list.found(t, `(?s)href="(`+base+`/alrt_[^"]+)" id="[^"]+"><strong>Watch keyword_match`)
 	b.want(200, "GET", path, nil).holds(t, "Never triggered.", `value="refund"`, `checked`)
 	event := w.hook(json(`{"order":"refund"}`))
 	w.judged()
 	b.want(200, "GET", base+"/rows", nil).holds(t, "triggered", "Triggered: Watch keyword_match")
-	b.want(200, "GET", path+"/incidents", nil).holds(t, "goes on", "/requests/"+string(event))
+	b.want(200, "GET", path+"/incidents", nil).holds(t, "ongoing", "/requests/"+string(event))
 	b.want(200, "GET", "/activity?type=alert.triggered", nil).holds(t, "Alert triggered", "Watch keyword_match", "/requests/"+string(event))
 
 	b.want(422, "POST", path, url.Values{"name": {""}, "keyword": {"refund"}}).holds(t, "The name must have 1 to 200 characters")
 	b.want(303, "POST", path, url.Values{"name": {"Refunds"}, "keyword": {"refund"}, "field": {"body"}, "enabled": {"true"}})
-	b.want(200, "GET", path, nil).holds(t, "Refunds", "goes on") // what it watches for is the same
+	b.want(200, "GET", path, nil).holds(t, "Refunds", "ongoing") // what it watches for is the same
 	b.want(303, "POST", path+"/enabled", url.Values{"enabled": {"false"}})
 	b.want(200, "GET", path, nil).holds(t, "disabled", "The alert was disabled.")
 
