@@ -379,7 +379,8 @@ func (s *Server) openDatabase(ctx context.Context) (*seal.Keys, error) {
 			s.db = db
 			return keys, nil
 		}
-		if !hookglass.Is(err, hookglass.CodeUnavailable) && !errors.As(err, new(*store.NotWritable)) {
+		passes := hookglass.Is(err, hookglass.CodeUnavailable) || errors.As(err, new(*store.NotWritable))
+		if !passes || store.Damaged(err) { // a damaged database does not mend itself
 			return nil, err
 		}
 		s.log.Warn("waiting for the database", "error", remedied(err), "retry_in", wait)
