@@ -532,7 +532,7 @@ func TestAComparisonSpeaksAsThePageOfARequestDoes(t *testing.T) {
 	s := newSite(t)
 	left, right := s.hook(s.github("push", "d-1", `1`, "")), s.hook(json(`[2]`))
 	page := s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil)
-	page.holds(t, ">Provider</th>", ">Event</th>", ">Delivery id</th>", ">the whole</th>", "compared as JSON.")
+	page.holds(t, ">Provider</th>", ">Event</th>", ">Delivery id</th>", ">whole body</th>", "compared as JSON.")
 	page.lacks(t, "detected_provider", "delivery_id", `<th scope="row"></th>`)
 	left, right = s.hook(sent{body: "one"}), s.hook(sent{body: "two"})
 	s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil).holds(t, "--- first\n", "+++ second\n")
