@@ -584,7 +584,7 @@ func mailScript(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"small\">To see what a program does when its mail is refused: the attempts to send each mail are answered one after another, the last entry answers all that follow. Without a script senders get 250.</p><form method=\"post\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"small\">Refuse mail to test how a program retries. Each attempt to send a mail gets the next entry of the script, and the last entry answers all further attempts. Without a script, senders get 250.</p><form method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -639,7 +639,7 @@ func mailScript(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "</label><p class=\"small\">Entries: 250, 400 to 459, 500 to 559, <code>reset</code> or <code>timeout</code>; behind it <code>+2s</code> waits and <code>*3</code> repeats; then an enhanced code and a text of your own, without commas. A mail is stored with its answer. <code>rcpt:</code> before all refuses recipients before the mail is sent: nothing is stored then.</p><div class=\"buttons\"><button type=\"submit\" class=\"primary\" aria-label=\"Save the response\">Save</button> <a href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "</label><p class=\"small\">An entry is 250, 400 to 459, 500 to 559, <code>reset</code> or <code>timeout</code>. Add <code>+2s</code> to wait, <code>*3</code> to repeat, then an enhanced code and a text without commas. Each mail is stored with its answer. Start with <code>rcpt:</code> to refuse recipients before the mail is sent; then nothing is stored.</p><div class=\"buttons\"><button type=\"submit\" class=\"primary\" aria-label=\"Save the response\">Save</button> <a href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1448,20 +1448,20 @@ func targetFields(m Model, form string, t NewTarget) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 140, "</label> <label class=\"field\"><span>Headers <span class=\"small\">sent with every request, one a line, as Name: value; values are encrypted and never shown again, ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 140, "</label> <label class=\"field\"><span>Headers <span class=\"small\">one per line, as Name: value; sent with every request; values are encrypted and never shown again: leave ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var53 string
 		templ_7745c5c3_Var53, templ_7745c5c3_Err = templ.JoinStringErrs(hookglass.Redacted)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/settings/settings.templ`, Line: 327, Col: 153}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/settings/settings.templ`, Line: 327, Col: 161}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var53))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 141, " keeps one</span></span> <textarea name=\"headers\" rows=\"2\" spellcheck=\"false\" autocomplete=\"off\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 141, " to keep one</span></span> <textarea name=\"headers\" rows=\"2\" spellcheck=\"false\" autocomplete=\"off\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
