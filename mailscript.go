@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MailStage is when the sender of a mail is given the answer of a script.
+// MailStage is the stage of an SMTP transaction at which a script answers.
 type MailStage string
 
 // The stages.
@@ -16,7 +16,7 @@ const (
 	StageData      MailStage = "data" // after the mail, which is stored with its answer
 )
 
-// MailScript is what the attempts of a mail are answered one after another, as a ResponseScript for webhooks.
+// MailScript answers the attempts of a mail one after another, as a ResponseScript does for webhooks.
 type MailScript struct {
 	Stage   MailStage
 	Answers ResponseScript
@@ -34,10 +34,10 @@ var mailCodes = statuses{"be 250, 400 to 459, 500 to 559, reset or timeout", fun
 // enhancedCode is the form of an enhanced code (RFC 3463, section 2).
 var enhancedCode = regexp.MustCompile(`^[245]\.[0-9]{1,3}\.[0-9]{1,3}$`)
 
-// ParseMailScript reads a script for mail. It may begin with "rcpt:" or "data:", without which it is data. Entries are
-// those of [ParseResponseScript] with codes of SMTP and without Retry-After, and may have an enhanced code and a text
-// behind them, which has no comma: "451*2 4.7.1 Greylisted,250". It answers validation_failed for the field
-// response_script, and says which entry is at fault.
+// ParseMailScript parses a script for mail. It may begin with "rcpt:" or "data:", the default. Entries are those of
+// [ParseResponseScript], with SMTP codes and without Retry-After. An enhanced code and a text without commas may
+// follow: "451*2 4.7.1 Greylisted,250". It answers validation_failed for the field response_script, naming the entry at
+// fault.
 func ParseMailScript(text string) (MailScript, error) {
 	s := MailScript{Stage: StageData}
 	rest := strings.TrimSpace(text)
@@ -78,11 +78,11 @@ func parseMailEntry(entry string) (a ScriptedAnswer, fault string) {
 	return a, ""
 }
 
-// At is the answer to the n-th attempt, from 1 on.
+// At returns the answer to the n-th attempt, counted from 1.
 func (s MailScript) At(n int64) ScriptedAnswer { return s.Answers.At(n) }
 
-// Over reports whether the n-th attempt has come to the end of a script that ends well: what comes from the same sender
-// to the same recipient afterwards is another mail.
+// Over reports whether the n-th attempt is at the end of a script that ends with 250. What the same sender sends to the
+// same recipient afterwards is another mail.
 func (s MailScript) Over(n int64) bool {
 	for _, a := range s.Answers {
 		n -= int64(a.Times)
@@ -90,7 +90,7 @@ func (s MailScript) Over(n int64) bool {
 	return n >= 0 && s.Answers[len(s.Answers)-1].Status == 250
 }
 
-// String is the script in its one spelling, which [ParseMailScript] reads.
+// String returns the canonical spelling of the script, which [ParseMailScript] reads.
 func (s MailScript) String() string {
 	if s.Stage == StageRecipient {
 		return string(StageRecipient) + ":" + s.Answers.String()
@@ -98,11 +98,11 @@ func (s MailScript) String() string {
 	return s.Answers.String()
 }
 
-// mailReply is what is said with a code of SMTP where a script does not say it.
+// mailReply is the default enhanced code and text of an SMTP code.
 type mailReply struct{ enhanced, text string }
 
-// mailReplies are those of codes that senders may know by their meaning: the sentences of RFC 5321, section 4.2.3, in a
-// few words, with the enhanced codes of RFC 3463 and RFC 7505 that say the same.
+// mailReplies lists codes with a well-known meaning: the sentences of RFC 5321, section 4.2.3, shortened, with the
+// matching enhanced codes of RFC 3463 and RFC 7505.
 var mailReplies = map[int]mailReply{
 	421: {"4.3.2", "The service is not available; the connection is closed"},
 	450: {"4.2.1", "The mailbox is not available now; try again later"},
@@ -125,7 +125,7 @@ var mailReplies = map[int]mailReply{
 	556: {"5.1.10", "The domain takes no mail"},
 }
 
-// SMTPText is what stands behind the code of an answer to a mail, or to a recipient: the enhanced code, and the text.
+// SMTPText returns what follows the code in a reply: the enhanced code and the text.
 func (a ScriptedAnswer) SMTPText(stage MailStage) string {
 	usual, known := mailReplies[a.Status]
 	switch {

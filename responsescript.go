@@ -46,7 +46,7 @@ func ParseResponseScript(text string) (ResponseScript, error) {
 	})
 }
 
-// parseScript reads the entries of a script that has size characters.
+// parseScript parses the entries of a script of size characters.
 func parseScript(text string, size int, parse func(entry string) (a ScriptedAnswer, fault string)) (ResponseScript, error) {
 	if size > MaxScript {
 		return nil, Invalid("response_script", "may have %d characters at most", MaxScript)
@@ -66,7 +66,7 @@ func parseScript(text string, size int, parse func(entry string) (a ScriptedAnsw
 	return script, nil
 }
 
-// statuses are those that the entries of a script may have.
+// statuses describes the statuses that entries of a script may have.
 type statuses struct {
 	must    string // what an entry must be, in words
 	include func(status int64) bool

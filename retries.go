@@ -43,8 +43,8 @@ func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, body)
 }
 
-// mailIdentity is by the Message-ID and the recipients: one mail may be sent to each of them by itself. Without a
-// payload the first recipient is known alone, and the sender by the header.
+// mailIdentity identifies a mail by its Message-ID and recipients, because one mail may be sent to each recipient
+// separately. Without a payload, only the first recipient is known, and the sender only by the header.
 func mailIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	from, to := e.From, []string{e.Path}
 	if e.Payload != nil && e.Envelope != nil {
@@ -62,8 +62,8 @@ func mailIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	return IdentityEnvelope, deliveryKey(IdentityEnvelope, strings.ToLower(from), recipients, []byte(e.Subject))
 }
 
-// RecipientIdentity is what the attempts to send mail from one sender to one recipient have in common, of which nothing
-// else is known before the mail is sent.
+// RecipientIdentity identifies attempts to send mail from one sender to one recipient: nothing else is known before the
+// mail is sent.
 func RecipientIdentity(from, to string) DeliveryKey {
 	return deliveryKey("recipient", strings.ToLower(from), strings.ToLower(to), nil)
 }

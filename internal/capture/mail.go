@@ -38,7 +38,7 @@ type Recipient struct {
 type Delivered struct {
 	Event hookglass.EventID
 	Err   error
-	Reply *hookglass.Reply // what a script has the sender be answered, as it is on record with the event; nil: nothing
+	Reply *hookglass.Reply // the answer of a script, as recorded with the event; nil: no script answered
 }
 
 // maxListed bounds From, To and Subject in the list form, in bytes. The headers hold them in full.

@@ -10,40 +10,40 @@ import (
 	"hookglass/internal/store"
 )
 
-// Answers says how many answers the sender of a mail is given.
+// Answers says how many answers the sender of a mail gets.
 type Answers int
 
-// The numbers.
+// The ways to answer a mail.
 const (
-	AnswersUnscripted Answers = iota // by HTTP: nobody asks scripts, which are of SMTP
-	AnswersOne                       // by SMTP: one for all recipients
-	AnswersEach                      // by LMTP: one for each recipient
+	AnswersUnscripted Answers = iota // over HTTP: scripts do not apply
+	AnswersOne                       // over SMTP: one for all recipients
+	AnswersEach                      // over LMTP: one for each recipient
 )
 
-// codeScripted is under which recipients are counted that a script refused. Nobody is answered it.
+// codeScripted is the code under which recipients that a script refused are counted. It is never sent.
 const codeScripted hookglass.Code = "scripted"
 
-// mailScript is what the attempts of a mail are answered one after another. text is its one spelling.
+// mailScript answers the attempts of a mail one after another. text is its canonical spelling.
 type mailScript struct {
 	hookglass.MailScript
 	text string
 }
 
-// readMailScript reads the script of an email endpoint; nil where it has none.
+// readMailScript parses the script of an email endpoint; nil is none.
 func readMailScript(e *hookglass.Endpoint) *mailScript {
 	if e.ResponseScript == "" || e.Kind != hookglass.KindEmail {
 		return nil
 	}
 	script, err := hookglass.ParseMailScript(e.ResponseScript)
 	if err != nil {
-		return nil // of a later version of the program: the endpoint answers as without one
+		return nil // written by a later version of the program: the endpoint answers as if it had none
 	}
 	return &mailScript{script, script.String()}
 }
 
-// AnswerRecipient is what the script of an email endpoint has the sender be answered to RCPT; nil where it says
-// nothing there. Which attempt this is, is counted by sender and recipient, from the beginning again after a script
-// that ends with 250. It answers unavailable.
+// AnswerRecipient returns the answer of an email endpoint's script to RCPT, nil if the script does not answer there.
+// Attempts are counted by sender and recipient. The count starts over when a script that ends with 250 is at its end.
+// It answers unavailable.
 func (s *Service) AnswerRecipient(ctx context.Context, t Target, from, to string) (*hookglass.Reply, error) {
 	script := t.known.mail
 	if script == nil || script.Stage != hookglass.StageRecipient {
@@ -70,9 +70,9 @@ func (s *Service) AnswerRecipient(ctx context.Context, t Target, from, to string
 	return r, nil
 }
 
-// followMail gives the events of a mail the answers of their endpoints' scripts, one event for each target, and says
-// for which of them the attempt could not be counted: those are not to be stored. As with webhooks, an attempt whose
-// event then cannot be stored counts.
+// followMail sets the replies of a mail's events, one for each target, by the scripts of their endpoints. It returns an
+// error for each event whose attempt could not be counted; such an event must not be stored. As with webhooks, an
+// attempt counts even if its event then cannot be stored.
 func (s *Service) followMail(ctx context.Context, answers Answers, targets []Target, events []*hookglass.Event) []error {
 	outcomes := make([]error, len(events))
 	var scripted []int
@@ -84,7 +84,7 @@ func (s *Service) followMail(ctx context.Context, answers Answers, targets []Tar
 	if len(scripted) == 0 {
 		return outcomes
 	}
-	// All who count the same count in the same order, so that none waits for another that waits for it.
+	// Counters are locked in one order, so that two mails to the same endpoints cannot deadlock.
 	slices.SortFunc(scripted, func(a, b int) int { return cmp.Compare(targets[a].Endpoint.Num, targets[b].Endpoint.Num) })
 	attempts := make([]int64, len(events))
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
@@ -120,7 +120,7 @@ func (s *Service) followMail(ctx context.Context, answers Answers, targets []Tar
 	return outcomes
 }
 
-// mailReply is an entry of a script as a reply.
+// mailReply converts an entry of a script to a reply.
 func mailReply(a hookglass.ScriptedAnswer, stage hookglass.MailStage) *hookglass.Reply {
 	r := &hookglass.Reply{Status: a.Status, Source: hookglass.SourceCustom, Delay: a.Delay}
 	if a.Status != 0 {
@@ -129,9 +129,9 @@ func mailReply(a hookglass.ScriptedAnswer, stage hookglass.MailStage) *hookglass
 	return r
 }
 
-// worst is the answer to a mail for all of its recipients, where each endpoint has one of its own or none, which is
-// 250: that after which the sender tries again goes before one for good, and that before 250. So no mail is taken to be
-// delivered that somebody refuses. Of two alike it is the first.
+// worst chooses one answer to a mail for all recipients. No answer goes before 4xx, that before 5xx, and that before
+// 250 or no script, so that a sender never takes a mail for delivered that some endpoint refuses. Of two alike, the
+// first is chosen.
 func worst(events []*hookglass.Event) (one *hookglass.Reply) {
 	for _, ev := range events {
 		if r := ev.Reply; r != nil && (one == nil || badness(r) > badness(one)) {
@@ -153,8 +153,8 @@ func badness(r *hookglass.Reply) int {
 	return 0
 }
 
-// untilUnanswered has those recipients be left without an answer who come behind the first one that is: the connection
-// is gone by then.
+// untilUnanswered leaves all recipients after the first unanswered one without an answer too: the connection is gone by
+// then.
 func untilUnanswered(events []*hookglass.Event) {
 	var none *hookglass.Reply
 	for _, ev := range events {

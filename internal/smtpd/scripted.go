@@ -8,13 +8,13 @@ import (
 	"hookglass/internal/capture"
 )
 
-// errReset ends a connection whose client a script leaves without an answer.
+// errReset ends a connection whose client gets no answer from a script.
 var errReset = errors.New("the connection is reset")
 
 // codeClosing is the code after which a server closes the connection (RFC 5321, section 3.8).
 const codeClosing = 421
 
-// give answers as a script says, when its time has come. An error ends the connection.
+// give sends the answer of a script after its delay. An error ends the connection.
 func (c *conn) give(r *hookglass.Reply) error {
 	if err := c.delay(r.Delay); err != nil {
 		return err
@@ -30,8 +30,8 @@ func (c *conn) give(r *hookglass.Reply) error {
 	return nil
 }
 
-// settleEach answers a message for each of its recipients. What their answers wait for, they wait for together. After
-// one that is not given there is none.
+// settleEach answers a message for each recipient. All wait once, for the longest delay. After a recipient without an
+// answer, none gets one.
 func (c *conn) settleEach(results []capture.Delivered, replies []reply) error {
 	var longest time.Duration
 	closing, unanswered := false, len(results)
@@ -62,8 +62,8 @@ func (c *conn) settleEach(results []capture.Delivered, replies []reply) error {
 	return nil
 }
 
-// delay waits with an answer, or until the server stops. What was answered before goes out first. Half of the
-// connections may wait at a time, so that scripts leave room for others; who comes beyond that does not wait.
+// delay waits before an answer, at most until the server stops. Earlier answers are sent first. At most half of the
+// connections may wait at a time, so that scripts leave room for others; any further one does not wait.
 func (c *conn) delay(d time.Duration) error {
 	if d <= 0 {
 		return nil

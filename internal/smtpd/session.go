@@ -19,7 +19,7 @@ type envelope struct {
 	oversized bool // MAIL was refused for its SIZE
 	from      string
 	to        []capture.Recipient
-	scripted  bool // a script refused a recipient
+	scripted  bool // a script refused a recipient of this mail
 }
 
 func (c *conn) reset() {
@@ -272,7 +272,8 @@ func (c *conn) data(rest string) error {
 	return c.receive(&dataReader{r: c.in})
 }
 
-// noRecipient answers who sends a mail to nobody. It is no fault of a client that pipelines where a script refused all.
+// noRecipient answers a message without recipients. It is not a fault of the client if it pipelined and a script
+// refused all of them.
 func (c *conn) noRecipient() error {
 	if c.scripted {
 		c.say(replyRcptFirst)

@@ -69,8 +69,8 @@ func appendEventArgs(values []any, e *hookglass.Event) []any {
 		nullString(encodeText(e.From)), nullString(encodeText(e.To)), nullString(encodeText(e.Subject)))
 }
 
-// answeredStatus reports whether an event has a status of its answer. A mail that no script answered has none; one
-// whose sender was left without an answer has 0, as no webhook has, so that the ledger tells the two apart.
+// answeredStatus reports whether the status of the answer is stored with an event. It is not for a mail that no script
+// answered. A mail whose sender got no answer has status 0, so that the ledger can tell the two apart.
 func answeredStatus(e *hookglass.Event) bool {
 	return e.Payload != nil && e.Reply != nil && (e.Type == hookglass.EventEmail || !e.Reply.Unanswered())
 }
