@@ -217,7 +217,7 @@ var (
 	credentialEndings = []string{"-token", "-secret", "-password", "-api-key"}
 )
 
-// Redacted stands in the place of a secret, wherever what holds one is shown.
+// Redacted replaces a secret wherever its holder is shown.
 const Redacted = "[redacted]"
 
 // Headers are field lines in the order received, spelled as received.

@@ -13,8 +13,8 @@ import (
 // maxHeaderLines bounds what is read for the headers of a target. The server takes less.
 const maxHeaderLines = 1 << 16
 
-// targetHeaders are the headers that a target shall add: those that are there, which are told without their values, and
-// those of the flags; one without a value is taken away. No flags leave them as they are.
+// targetHeaders returns the headers that a target is to have: the stored ones, which are known without their values,
+// changed by the flags. A flag without a value removes a header. Without flags nothing changes.
 func targetHeaders(t *server.Terminal, flags []string, there map[string]string) (o api.Optional[map[string]string], err error) {
 	if len(flags) == 0 {
 		return o, nil
@@ -43,7 +43,7 @@ func targetHeaders(t *server.Terminal, flags []string, there map[string]string) 
 		name, value, found := strings.Cut(line, ":")
 		f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if !found || !hookglass.IsToken(f.Name) {
-			return o, outcome{exitUsage, "--header must be of the form 'Name: value', each time"} // what it holds may be a secret
+			return o, outcome{exitUsage, "--header must be of the form 'Name: value', each time"} // not quoted: it may hold a secret
 		}
 		maps.DeleteFunc(headers, func(other, _ string) bool { return strings.EqualFold(other, f.Name) })
 		if f.Value != "" {
@@ -53,7 +53,7 @@ func targetHeaders(t *server.Terminal, flags []string, there map[string]string) 
 	return api.Some(headers), nil
 }
 
-// adds are the names of the headers that a target adds, as people read them.
+// adds returns the names of the headers that a target adds, as text.
 func adds(t api.ForwardingTarget) string {
 	if len(t.Headers) == 0 {
 		return "-"

@@ -52,7 +52,7 @@ type ForwardConfig struct {
 	Client  Client
 	Proxied bool // webhooks come through proxies of this installation
 	Log     *slog.Logger
-	// Headers opens the headers that a target adds to what it is sent, by their names; nil: no target has any.
+	// Headers opens the headers that a target adds, by name; nil: no target has any.
 	Headers func(hookglass.ForwardingTarget) (map[string]string, error)
 	Now     func() time.Time // nil: the database's clock, by which all nodes measure what is due
 	Delay   Delayed          // nil: evenly distributed ("full jitter")
@@ -257,7 +257,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	f.judge(s, a, evidence, retryAfter)
 }
 
-// headers opens what the target of a delivery adds to it.
+// headers opens the headers that the target of a delivery adds.
 func (f *Forwarder) headers(s *settled) (map[string]string, error) {
 	t := s.queue.Target
 	if t.Sealed == nil {
@@ -270,7 +270,7 @@ func (f *Forwarder) headers(s *settled) (map[string]string, error) {
 	return headers, err
 }
 
-// judge has a delivery end, or wait for its next attempt, by what came of this one. Evidence may be nil.
+// judge ends a delivery or schedules its next attempt, by the outcome of this one. Evidence may be nil.
 func (f *Forwarder) judge(s *settled, a hookglass.ForwardAttempt, evidence *hookglass.ForwardEvidence, retryAfter time.Duration) {
 	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), a.StatusCode, true
 	if s.Evidence = evidence; evidence != nil {

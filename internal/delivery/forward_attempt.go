@@ -30,7 +30,7 @@ const keptRunes = 500
 const (
 	codeAbandoned = "abandoned" // the processes that had it in hand died each time
 	codeInternal  = "internal"
-	codeHeaders   = "headers_sealed" // a node with the right keys may send it
+	codeHeaders   = "headers_sealed" // retried: a node with the right keys may send it
 )
 
 // Delayed chooses the delay of a retry, from zero to the bound.

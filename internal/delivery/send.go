@@ -119,7 +119,7 @@ func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
 	return secretsIn(known, sent)
 }
 
-// secretsIn is Secrets with the texts that are known to be secrets.
+// secretsIn is like Secrets, given the texts that are known to be secrets.
 func secretsIn(known []string, sent hookglass.Headers) (all []string) {
 	most := math.MaxInt
 	add := func(secret string, least int) {

@@ -19,8 +19,7 @@ const (
 	maxTargetHeaderBytes = 8 << 10
 )
 
-// TargetHeaders opens the headers that a target adds to what it is sent, by their names: for sending them, and for
-// nothing else.
+// TargetHeaders opens the headers that a target adds, by name. Use it only to send them.
 func (s *Service) TargetHeaders(t hookglass.ForwardingTarget) (headers map[string]string, err error) {
 	if t.Sealed == nil {
 		return nil, nil
@@ -35,7 +34,7 @@ func (s *Service) TargetHeaders(t hookglass.ForwardingTarget) (headers map[strin
 	return headers, nil
 }
 
-// HoldsHeaders reports whether a target has these headers and no others. A value as it is shown is the one there is.
+// HoldsHeaders reports whether a target has exactly these headers. A redacted value counts as the stored one.
 func (s *Service) HoldsHeaders(t hookglass.ForwardingTarget, headers map[string]string) (bool, error) {
 	if len(headers) != len(t.HeaderNames) {
 		return false, nil
@@ -54,7 +53,7 @@ func (s *Service) HoldsHeaders(t hookglass.ForwardingTarget, headers map[string]
 	return true, nil
 }
 
-// judgeHeaders says what is wrong with headers that a target shall have.
+// judgeHeaders lists what is wrong with headers for a target.
 func judgeHeaders(headers map[string]string, fault func(field, format string, args ...any)) {
 	set := make(map[string]*string, len(headers))
 	for name, value := range headers {
@@ -72,8 +71,8 @@ func judgeHeaders(headers map[string]string, fault func(field, format string, ar
 	}
 }
 
-// setHeaders has a target add these headers, and no others, to what it is sent. A value as it is shown stays what it
-// was, under that name in any spelling.
+// setHeaders replaces the headers of a target. A redacted value keeps the value stored under that name, in any
+// spelling.
 func (s *Service) setHeaders(t *hookglass.ForwardingTarget, headers map[string]string) error {
 	set := make(map[string]string, len(headers))
 	var there map[string]string
@@ -111,7 +110,7 @@ func (s *Service) setHeaders(t *hookglass.ForwardingTarget, headers map[string]s
 	return err
 }
 
-// valueOf is the value of a header under its name in any spelling.
+// valueOf returns the value of a header by its name in any spelling.
 func valueOf(headers map[string]string, name string) (value string, found bool) {
 	for other, value := range headers {
 		if strings.EqualFold(other, name) {
@@ -121,7 +120,7 @@ func valueOf(headers map[string]string, name string) (value string, found bool) 
 	return "", false
 }
 
-// fieldValue is a value without the blanks around it, which are no part of it (RFC 9110, section 5.5).
+// fieldValue trims the whitespace around a value, which is not part of it (RFC 9110, section 5.5).
 func fieldValue(value string) string { return strings.Trim(value, " \t") }
 
 // headersOf names the endpoint: the headers are sealed before the row has an id. Who could put them into the row of

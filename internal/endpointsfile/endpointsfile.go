@@ -290,7 +290,7 @@ func (r *reader) number(path string, n *yaml.Node) {
 
 var (
 	secretPath = regexp.MustCompile(`^endpoints\.\d+\.signature_configs\.\d+\.secret$`)
-	// headerPath is that of a header of a forwarding target, which may hold a secret.
+	// headerPath matches the path of a header of a forwarding target, which may hold a secret.
 	headerPath = regexp.MustCompile(`^endpoints\.\d+\.forwarding_targets\.\d+\.headers\.`)
 )
 

@@ -155,7 +155,7 @@ func writeSignature(p *mapping, c api.SignatureConfig, customID string) {
 	p.content[1].LineComment = "secret: " + fromEnv(customID, c.Provider, "SECRET") + "; without it the secret that is there stays"
 }
 
-// fromEnv names a variable for a secret.
+// fromEnv returns a reference to an environment variable for a secret.
 func fromEnv(words ...string) string {
 	return "{env: " + strings.Trim(variable.ReplaceAllString(strings.ToUpper(strings.Join(words, "_")), "_"), "_") + "}"
 }

@@ -218,7 +218,7 @@ func readResponse(t settings.Answer) (*hookglass.Response, error) {
 	return response, nil
 }
 
-// headerLines reads headers as people type them, one a line.
+// headerLines parses headers that a person typed, one per line.
 func headerLines(text string) (map[string]string, error) {
 	headers := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -405,8 +405,8 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 	return t, d, nil
 }
 
-// untold are lines of headers for a form that is shown again, without the values that were typed: they may be secrets,
-// and no page holds one. So a line that is none is left out.
+// untold returns header lines for a form that is shown again, without the values that were typed: they may be secrets,
+// and no page may hold one. A line that is not a header is left out for the same reason.
 func untold(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
