@@ -327,7 +327,10 @@ func (c *change) responseScript(text string) {
 		}
 		return
 	}
-	c.ResponseScript = script.String()
+	// The canonical spelling is stored and read again, and may be longer than what was typed: 2m is 120s there.
+	if c.ResponseScript = script.String(); len(c.ResponseScript) > hookglass.MaxScript {
+		c.fault("response_script", "has %d characters when its times are in seconds; it may have %d at most", len(c.ResponseScript), hookglass.MaxScript)
+	}
 }
 
 func (c *change) schemaTracking(on bool) {

@@ -41,6 +41,11 @@ func TestAScriptIsSetReadAndTakenBack(t *testing.T) {
 			t.Errorf("refused with %+v", refused)
 		}
 		s.want(422, "PATCH", at, `{"endpoint":{"response_script":5}}`, nil)
+		long := strings.Repeat("timeout+2m,", 89) + "timeout+2m" // 120s, as it is stored and read again
+		s.want(422, "PATCH", at, `{"endpoint":{"response_script":"`+long+`"}}`, &refused)
+		if len(refused.Details) != 1 || !strings.Contains(refused.Details[0].Message, "in seconds") {
+			t.Errorf("a script that is longer as it is stored: %+v", refused.Details)
+		}
 		s.want(200, "PATCH", at, `{"endpoint":{"response_script":null}}`, &e)
 		if e.Data.ResponseScript != nil {
 			t.Errorf("after null it is %q", *e.Data.ResponseScript)
