@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/api"
@@ -44,6 +45,10 @@ func targetHeaders(t *server.Terminal, flags []string, there map[string]string) 
 		f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if !found || !hookglass.IsToken(f.Name) {
 			return o, outcome{exitUsage, "--header must be of the form 'Name: value', each time"} // not quoted: it may hold a secret
+		}
+		// Flags come with U+FFFD for what is not UTF-8, and so would JSON: nobody could see that another value is sent.
+		if strings.ContainsRune(f.Value, utf8.RuneError) {
+			return o, outcome{exitUsage, "--header " + f.Name + " has a value that is not UTF-8"}
 		}
 		maps.DeleteFunc(headers, func(other, _ string) bool { return strings.EqualFold(other, f.Name) })
 		if f.Value != "" {

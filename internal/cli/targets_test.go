@@ -96,6 +96,10 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	fails(t, 1, "may not set Host", "targets", "update", id, "-e", ep, "--header", "Host: a")
+	fails(t, 2, "not UTF-8", "targets", "update", id, "-e", ep, "--header", "X-B: a\xff")
+	if r := run(t, "X-B: a\xffb\n", "targets", "update", id, "-e", ep, "--header", "-"); r.code != 2 || !strings.Contains(r.err, "not UTF-8") {
+		t.Errorf("%+v", r)
+	}
 	headers("map[]", "", "--header", "X-More:", "--header", "X-Environment:")
 	if made := object(t, "", "targets", "create", "Headed", "https://some.example.com/", "-e", ep, "--header", "X-A: 1"); fmt.Sprint(member(t, made, "data", "headers")) != "map[X-A:[redacted]]" {
 		t.Errorf("created %v", made)
