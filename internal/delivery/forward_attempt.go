@@ -52,7 +52,7 @@ func (o own) overrides() (v Overrides) {
 
 // secrets returns the values to redact in what is kept of an attempt, because a target may echo them. Short values,
 // such as "true", are left alone unless the name says that they are a credential. A credential is redacted without its
-// scheme too, and for Basic so is the password alone.
+// scheme too, and so are the values of its parameters or cookies, and for Basic the password alone.
 func (o own) secrets() (all []string) {
 	for name, value := range o {
 		if !hookglass.CarriesCredential(name) {
@@ -62,14 +62,20 @@ func (o own) secrets() (all []string) {
 			continue
 		}
 		all = append(all, value)
-		scheme, rest, found := strings.Cut(value, " ")
-		if !found {
-			continue
+		rest := value
+		if i := strings.IndexAny(value, " \t"); i >= 0 {
+			rest = strings.TrimSpace(value[i:])
+			all = append(all, rest)
+			plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(rest, "="))
+			if err == nil && strings.EqualFold(value[:i], "Basic") {
+				_, password, _ := strings.Cut(string(plain), ":")
+				all = append(all, string(plain), password)
+			}
 		}
-		all = append(all, rest)
-		if plain, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.EqualFold(scheme, "Basic") {
-			_, password, _ := strings.Cut(string(plain), ":")
-			all = append(all, string(plain), password)
+		for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ';' }) {
+			if _, parameter, named := strings.Cut(part, "="); named {
+				all = append(all, strings.Trim(parameter, ` "`))
+			}
 		}
 	}
 	return all
@@ -117,7 +123,7 @@ func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookg
 	}
 	a.StatusCode = out.Response.Status
 	text, longer := said(out.Response, readBody)
-	a.Body, a.Truncated = beginning([]byte(RedactSecrets(string(text), secrets)))
+	a.Body, a.Truncated = beginning([]byte(RedactText(string(text), secrets)))
 	a.Truncated = a.Truncated || longer
 	return a, e, outbound.RetryAfter(out.Response.Headers, f.Now(), hookglass.MaxForwardWait)
 }

@@ -157,6 +157,31 @@ func TestNoHeaderOfATargetIsKept(t *testing.T) {
 	})
 }
 
+// A target may write what it was sent as often as it likes, so that what is read of its answer ends within a copy, and
+// without the parts around it.
+func TestNoPartOfACredentialIsKept(t *testing.T) {
+	key := strings.Repeat("hush", 75)
+	headers := map[string]string{"X-Api-Key": key, "Authorization": "Bearer \t hush-token", "Cookie": `sid="hush-99"; other=hus`, "X-Auth-Token": `Token token="hush-5566", nonce="a"`}
+	for name, echo := range map[string]string{
+		"cut": strings.Repeat(key+" ", 300), "two blanks": "hush-token", "a quoted cookie": "hush-99", "a parameter": "hush-5566",
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachYard(t, func(t *testing.T, y *yard) {
+				sink := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); io.WriteString(w, echo) })
+				target := y.target(y.ep, sink.URL, 0)
+				y.headed(target, headers)
+				y.start(y.db)
+				ev := y.capture(y.ep, "", "")
+				until(t, "the delivery", y.settledAll(target, 1, hookglass.ForwardFailed))
+				f, evidence := y.delivery(target, ev.ID)
+				if kept := string(evidence[0].Response.Body) + f.Attempts[0].Body; strings.Contains(kept, "hush") || !strings.Contains(kept, "[redacted]") {
+					t.Errorf("kept: %.200s … %.400s", kept, kept[max(0, len(kept)-400):])
+				}
+			})
+		})
+	}
+}
+
 // dumped is all that a database holds, as text.
 type dumped struct{ strings.Builder }
 

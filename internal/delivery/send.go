@@ -213,16 +213,34 @@ func RedactSecrets(s string, secrets []string) string {
 // maxPlain is how much of a compressed body is searched for secrets.
 const maxPlain = 1 << 20
 
-// RedactBody redacts secrets in a body. A compressed body that holds any is kept decoded.
+// RedactText is RedactSecrets for a text that may have been cut: the beginning of a secret at its end goes too.
+func RedactText(s string, secrets []string) string {
+	s = RedactSecrets(s, secrets)
+	longest := 0
+	for _, secret := range secrets {
+		for n := min(len(secret)-1, len(s)); n >= minCredential && n > longest; n-- {
+			if strings.HasSuffix(s, secret[:n]) {
+				longest = n
+			}
+		}
+	}
+	if longest == 0 {
+		return s
+	}
+	return s[:len(s)-longest] + hookglass.Redacted
+}
+
+// RedactBody redacts secrets in a body, also one that was cut within a secret. A compressed body that holds any is kept
+// decoded.
 func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
 	if len(secrets) == 0 { // as most
 		return body
 	}
 	if coding.Of(h) != "" {
 		plain := string(coding.Plain(body, h, maxPlain))
-		if blotted := RedactSecrets(plain, secrets); blotted != plain {
+		if blotted := RedactText(plain, secrets); blotted != plain {
 			return []byte(blotted)
 		}
 	}
-	return []byte(RedactSecrets(string(body), secrets))
+	return []byte(RedactText(string(body), secrets))
 }
