@@ -216,18 +216,45 @@ const maxPlain = 1 << 20
 // RedactText is RedactSecrets for a text that may have been cut: the beginning of a secret at its end goes too.
 func RedactText(s string, secrets []string) string {
 	s = RedactSecrets(s, secrets)
-	longest := 0
+	cut := 0
 	for _, secret := range secrets {
-		for n := min(len(secret)-1, len(s)); n >= minCredential && n > longest; n-- {
-			if strings.HasSuffix(s, secret[:n]) {
-				longest = n
-			}
-		}
+		cut = max(cut, overlap(s, secret))
 	}
-	if longest == 0 {
+	if cut < minCredential {
 		return s
 	}
-	return s[:len(s)-longest] + hookglass.Redacted
+	return s[:len(s)-cut] + hookglass.Redacted
+}
+
+// overlap returns the length of the longest end of s that is a beginning of secret, but not all of it. Its time is
+// linear in secret (Knuth, Morris and Pratt), because strangers may have written both.
+func overlap(s, secret string) (n int) {
+	if len(secret) <= minCredential {
+		return 0
+	}
+	if s = s[max(0, len(s)-len(secret)+1):]; !strings.Contains(s, secret[:minCredential]) { // as most
+		return 0
+	}
+	border := make([]int, len(secret)) // of each beginning of secret: its longest end that is a shorter beginning
+	for i := 1; i < len(secret); i++ {
+		for n > 0 && secret[i] != secret[n] {
+			n = border[n-1]
+		}
+		if secret[i] == secret[n] {
+			n++
+		}
+		border[i] = n
+	}
+	n = 0
+	for i := range len(s) {
+		for n > 0 && s[i] != secret[n] {
+			n = border[n-1]
+		}
+		if s[i] == secret[n] {
+			n++
+		}
+	}
+	return n
 }
 
 // RedactBody redacts secrets in a body, also one that was cut within a secret. A compressed body that holds any is kept
