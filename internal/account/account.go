@@ -22,7 +22,6 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
-	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
 
@@ -82,14 +81,14 @@ const (
 // Purge deletes expired sessions, login links, old tokens and rate limits. There may be as many rate limits as there
 // were client addresses, so they are deleted in batches, with pauses in between for other users of the storage.
 func (s *Service) Purge(ctx context.Context) error {
-	if err := s.inPieces(ctx, (*store.Tx).PurgeSessions); err != nil {
+	if err := s.db.UpdateInPieces(ctx, (*store.Tx).PurgeSessions); err != nil {
 		return err
 	}
 	if err := s.purgeTokens(ctx); err != nil {
 		return err
 	}
 	last := ""
-	return s.inPieces(ctx, func(tx *store.Tx) (more bool, err error) {
+	return s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) {
 		next, err := tx.PurgeRateLimits(last)
 		if err == nil {
 			last = next
@@ -98,29 +97,12 @@ func (s *Service) Purge(ctx context.Context) error {
 	})
 }
 
-// inPieces has all of something deleted that there may be very much of: sessions, or rate limits of as many addresses
-// as called. Between the pieces are rests in which the storage belongs to others.
-func (s *Service) inPieces(ctx context.Context, piece func(*store.Tx) (more bool, err error)) error {
-	for more := true; more; {
-		began := time.Now()
-		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			more, err = piece(tx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		fair.Rest(ctx, began)
-	}
-	return nil
-}
-
 func (s *Service) purgeTokens(ctx context.Context) error {
 	last, now := s.purged.Load(), time.Now()
 	if now.Sub(time.Unix(0, last)).Abs() < tokensEvery || !s.purged.CompareAndSwap(last, now.UnixNano()) {
 		return nil
 	}
-	err := s.inPieces(ctx, func(tx *store.Tx) (bool, error) { return tx.PurgeTokens(tx.Now.Add(-keepEnded)) })
+	err := s.db.UpdateInPieces(ctx, func(tx *store.Tx) (bool, error) { return tx.PurgeTokens(tx.Now.Add(-keepEnded)) })
 	if err != nil {
 		s.purged.Store(last)
 	}

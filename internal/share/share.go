@@ -17,7 +17,6 @@ import (
 	"hookglass/internal/action"
 	"hookglass/internal/coding"
 	"hookglass/internal/email"
-	"hookglass/internal/fair"
 	"hookglass/internal/provider"
 	"hookglass/internal/store"
 )
@@ -96,18 +95,7 @@ func (s *Service) Revoke(ctx context.Context, who hookglass.Principal, ref strin
 
 // Purge deletes links that have expired, a part at a time.
 func (s *Service) Purge(ctx context.Context) error {
-	for more := true; more; {
-		began := time.Now()
-		err := s.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			more, err = tx.PurgeShares()
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		fair.Rest(ctx, began)
-	}
-	return nil
+	return s.db.UpdateInPieces(ctx, (*store.Tx).PurgeShares)
 }
 
 // Open returns the event of a link, with credentials and the endpoint's secrets blotted out and without what would let

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/fair"
 )
 
 // Config says which database to open.
@@ -206,6 +207,23 @@ func (db *DB) Update(ctx context.Context, who hookglass.Principal, fn func(*Tx) 
 // their sync, each for a moment, so that captures wait neither for it nor for its sync.
 func (db *DB) UpdateAlong(ctx context.Context, who hookglass.Principal, fn func(*Tx) error) error {
 	return db.updateBy(ctx, who, fn, db.engine.updateAlong)
+}
+
+// UpdateInPieces calls piece in transactions of UpdateAlong, by the system, until there is no more to do. It rests
+// between them, so that other users of the storage have their turn.
+func (db *DB) UpdateInPieces(ctx context.Context, piece func(*Tx) (more bool, err error)) error {
+	for more := true; more; {
+		began := time.Now()
+		err := db.UpdateAlong(ctx, hookglass.System, func(tx *Tx) (err error) {
+			more, err = piece(tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fair.Rest(ctx, began)
+	}
+	return nil
 }
 
 func (db *DB) updateBy(ctx context.Context, who hookglass.Principal, fn func(*Tx) error, update func(context.Context, change) error) error {
