@@ -40,11 +40,14 @@ var layers = map[string]int{
 
 	module + "/cmd/hookglass": 7, module + "/bench": 7,
 
-	testSupport: 7, "faults": 7,
+	testSupport: 7, testBounds: 7, "faults": 7,
 }
 
-// testSupport is imported by tests and by the benchmarks, and by nothing that is shipped.
-const testSupport = "store/storetest"
+// These are imported by tests and, the first, by the benchmarks, and by nothing that is shipped.
+const (
+	testSupport = "store/storetest"
+	testBounds  = "cputime"
+)
 
 // siblings are the imports within one layer that are allowed.
 var siblings = map[string][]string{
@@ -174,7 +177,7 @@ var reserved = []struct {
 	},
 	{
 		[]string{"testing"},
-		[]string{testSupport},
+		[]string{testSupport, testBounds},
 		"what is shipped carries no test code",
 	},
 }
@@ -318,7 +321,7 @@ func faultOf(from, imported string) string {
 	if n, ok := narrow[from]; ok && !slices.Contains(n.imports, to) {
 		return fmt.Sprintf("%s may import only %s: %s", from, strings.Join(n.imports, ", "), n.why)
 	}
-	if to == testSupport && !slices.Contains(siblings[from], to) {
+	if (to == testSupport || to == testBounds) && !slices.Contains(siblings[from], to) {
 		return "it serves tests, and nothing that is shipped may need it"
 	}
 	switch {
@@ -613,6 +616,7 @@ func TestTheRuleRefuses(t *testing.T) {
 		{"rest", "hookglass/internal/web", "siblings"},
 		{"httpd", "hookglass/internal/rest", "siblings"},
 		{"smtpd", "hookglass/internal/store/storetest", "serves tests"},
+		{"action", "hookglass/internal/cputime", "serves tests"},
 		{module + "/client", "hookglass/internal/provider", "contract alone"},
 		{"listen", "hookglass/internal/store", "through client alone"},
 		{"email", "hookglass/internal/jsondoc", "siblings"},
