@@ -108,7 +108,7 @@ var mailReplies = map[int]mailReply{
 	450: {"4.2.1", "The mailbox is not available now; try again later"},
 	451: {"4.3.0", "An error occurred here; try again later"},
 	452: {"4.3.1", "There is not enough storage; try again later"},
-	454: {"4.7.0", "This can not be checked now; try again later"},
+	454: {"4.7.0", "This cannot be checked now; try again later"},
 	500: {"5.5.2", "There is no such command"},
 	501: {"5.5.4", "The argument is not valid"},
 	502: {"5.5.1", "The command is not implemented"},

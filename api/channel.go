@@ -22,7 +22,7 @@ type NotificationChannel struct {
 	Failures        int         `json:"consecutive_failures" doc:"Attempts that failed since the last that did not." example:"0"`
 	LastError       *string     `json:"last_error" doc:"Of the last attempt, where it failed." example:"The channel answered 404."`
 	LastDeliveredAt *Time       `json:"last_delivered_at" example:"2026-11-20T10:15:30.123456Z"`
-	Problem         *string     `json:"problem" doc:"Why this installation can not send to channels of this kind; null: it can." example:"This installation has no mail relay."`
+	Problem         *string     `json:"problem" doc:"Why this installation cannot send to channels of this kind; null: it can." example:"This installation has no mail relay."`
 	Secret          string      `json:"secret,omitempty" doc:"The signing secret of a webhook channel that was created without one; shown in the answer to its creation alone."`
 	CreatedAt       Time        `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
 	UpdatedAt       Time        `json:"updated_at" example:"2026-11-20T10:15:30.123456Z"`

@@ -36,7 +36,7 @@ type UpdateActionSecret struct {
 // ActionSecretChange lists the fields to change; absent ones stay.
 type ActionSecretChange struct {
 	_           struct{}         `additionalProperties:"false"`
-	Name        Optional[string] `json:"name,omitzero" doc:"It can not be changed: only its present name is taken."`
+	Name        Optional[string] `json:"name,omitzero" doc:"It cannot be changed: only its present name is taken."`
 	SecretValue Optional[string] `json:"secret_value,omitzero" minLength:"1" maxLength:"16384" doc:"Replaces the value." example:"n3w"`
 	Description Optional[string] `json:"description,omitzero" null:"true" maxLength:"500" doc:"For people, up to 500 characters." example:"The CRM's API token"`
 }

@@ -53,7 +53,7 @@ type UpdateSignatureConfig struct {
 // SignatureConfigChange lists the fields to change; absent ones stay.
 type SignatureConfigChange struct {
 	_            struct{}                 `additionalProperties:"false"`
-	Provider     Optional[string]         `json:"provider,omitzero" doc:"Can not change." example:"github"`
+	Provider     Optional[string]         `json:"provider,omitzero" doc:"Cannot change." example:"github"`
 	Secret       Optional[string]         `json:"secret,omitzero" minLength:"1" maxLength:"4096" doc:"Replaces the secrets there are, unless keep_previous." example:"whsec_new"`
 	KeepPrevious Optional[bool]           `json:"keep_previous,omitzero" doc:"The two secrets before stay valid, while the provider changes over; default false." example:"true"`
 	Enabled      Optional[bool]           `json:"enabled,omitzero" example:"true"`

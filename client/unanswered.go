@@ -50,7 +50,7 @@ func (u *Unanswered) Reason() string { return reason(u.cause.Err) }
 func reason(err error) string {
 	var name *net.DNSError
 	if errors.As(err, &name) {
-		return "the name " + name.Name + " can not be resolved: " + name.Err
+		return "the name " + name.Name + " cannot be resolved: " + name.Err
 	}
 	for op := (*net.OpError)(nil); errors.As(err, &op) && op.Err != nil; {
 		err = op.Err

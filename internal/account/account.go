@@ -241,7 +241,7 @@ func (s *Service) UserByEmail(ctx context.Context, email string) (hookglass.User
 func (s *Service) CreateWorkspace(ctx context.Context, who hookglass.Principal, account int64, name string) (hookglass.Workspace, error) {
 	w := hookglass.Workspace{AccountID: account, Name: name}
 	if who.Workspace != 0 {
-		return w, hookglass.Errorf(hookglass.CodeForbidden, "A workspace's token can not create workspaces.")
+		return w, hookglass.Errorf(hookglass.CodeForbidden, "A workspace's token cannot create workspaces.")
 	}
 	if err := checkName("name", name); err != nil {
 		return w, err

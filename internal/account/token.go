@@ -76,7 +76,7 @@ func tokenFacts(t hookglass.Token) []hookglass.Fact {
 
 func (r TokenRequest) check(who hookglass.Principal) error {
 	if !who.System && (who.User != r.User || who.Workspace != 0 && r.Level != hookglass.LevelWorkspace) {
-		return hookglass.Errorf(hookglass.CodeForbidden, "A token can not have more rights than its creator.")
+		return hookglass.Errorf(hookglass.CodeForbidden, "A token cannot have more rights than its creator.")
 	}
 	for _, scope := range r.Scopes {
 		if err := who.May(scope); err != nil {

@@ -163,7 +163,7 @@ func (s *Service) checkConfig(kind hookglass.StepType, raw []byte) (stored []byt
 	}
 	stored, err = json.Marshal(made)
 	if err != nil {
-		return nil, []hookglass.FieldError{{Field: "", Message: "can not be stored"}}, false
+		return nil, []hookglass.FieldError{{Field: "", Message: "cannot be stored"}}, false
 	}
 	return stored, nil, false
 }
@@ -290,7 +290,7 @@ func (s *Service) checkRequest(c *configReader, r requestConfig) {
 		c.fault("method", "must be one of %s", strings.Join(requestMethods, ", "))
 	}
 	if (r.Method == "GET" || r.Method == "HEAD") && r.Body != "" {
-		c.fault("body", "can not be sent with %s", r.Method)
+		c.fault("body", "cannot be sent with %s", r.Method)
 	}
 	if len(r.Body) > MaxRendered {
 		c.fault("body", "may have 256 KiB at most")

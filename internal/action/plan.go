@@ -65,7 +65,7 @@ func (ps *plans) find(ctx context.Context, endpointNum int64) (*plan, error) {
 	for _, a := range actions {
 		p, err := compile(a)
 		if err != nil {
-			ps.log.Error("an action can not be run", "error", err)
+			ps.log.Error("an action cannot be run", "error", err)
 			continue
 		}
 		fresh.actions = append(fresh.actions, p)

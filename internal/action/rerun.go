@@ -195,8 +195,8 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 	}
 	program, err := compile(*q.current)
 	if err != nil {
-		s.Log.Error("an action can not be run", "error", err)
-		return s.abandon(ctx, h, hookglass.FailureInternal, "The action can not be read.")
+		s.Log.Error("an action cannot be run", "error", err)
+		return s.abandon(ctx, h, hookglass.FailureInternal, "The action cannot be read.")
 	}
 	// A rerun records the trigger and runs the steps whatever it says (decisions, section 13).
 	doc := sc.base.Fresh()

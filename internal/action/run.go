@@ -137,7 +137,7 @@ func (s *Service) resume(sc *scene, h store.HeldRun) (*run, error) {
 	}
 	var c checkpoint
 	if err := json.Unmarshal(plain, &c); err != nil {
-		return nil, fmt.Errorf("the checkpoint of %s can not be read", h.ID) // without the cause, which may quote what was sealed
+		return nil, fmt.Errorf("the checkpoint of %s cannot be read", h.ID) // without the cause, which may quote what was sealed
 	}
 	r := &run{scene: sc, s: s, held: h, stored: true, policy: c.Policy, next: c.Next, sent: c.Sent, tries: c.Tries, done: c.Done, given: c.Given, doc: sc.base.Fresh()}
 	if r.steps, err = readSteps(c.Steps, c.Policy); err != nil {
@@ -151,7 +151,7 @@ func (s *Service) resume(sc *scene, h store.HeldRun) (*run, error) {
 		if d.Output != nil {
 			value, err := jsondoc.Parse(d.Output, jsondoc.Bounds{Bytes: 16 << 20, Depth: 2 * jsondoc.MaxDepth})
 			if err != nil {
-				return nil, fmt.Errorf("the checkpoint of %s can not be read", h.ID)
+				return nil, fmt.Errorf("the checkpoint of %s cannot be read", h.ID)
 			}
 			output = &value
 		}
@@ -178,7 +178,7 @@ func (r *run) loadSecrets(v *store.View) error {
 	for _, secret := range found {
 		plain, err := r.s.Sealer.Open(secret.Sealed, valueOf(secret.ID))
 		if err != nil {
-			r.s.Log.Error("an action secret can not be opened", "secret", secret.ID, "error", err)
+			r.s.Log.Error("an action secret cannot be opened", "secret", secret.ID, "error", err)
 			continue
 		}
 		r.secrets[secret.Name], r.values[secret.Name] = secret, string(plain)

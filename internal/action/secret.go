@@ -72,7 +72,7 @@ func (s *Service) UpdateSecret(ctx context.Context, who hookglass.Principal, wor
 		}
 		faults := d.faults()
 		if d.Name != nil && *d.Name != secret.Name {
-			faults = append(faults, secretFault("name", "can not be changed"))
+			faults = append(faults, secretFault("name", "cannot be changed"))
 		}
 		if len(faults) > 0 {
 			return hookglass.InvalidFields(faults)

@@ -50,7 +50,7 @@ func TestTryingADraftStoresAndSendsNothing(t *testing.T) {
 		}
 		a := b.create(d)
 		if _, err := b.actions.Backtest(t.Context(), b.who, string(b.ep.ID), a.ID, action.BacktestOf{Limit: 1, Draft: &action.Draft{Steps: &missing}}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
-			t.Errorf("a backtest of a draft that can not be saved: %v", err)
+			t.Errorf("a backtest of a draft that cannot be saved: %v", err)
 		}
 		if got := fields(action.Draft{}); len(got) != 1 || got[0] != "endpoint_action.name" {
 			t.Errorf("faults of %q", got)

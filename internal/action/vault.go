@@ -113,7 +113,7 @@ func (vs *vaults) open(secrets []hookglass.ActionSecret) *Redactor {
 	for _, s := range secrets {
 		plain, err := vs.sealer.Open(s.Sealed, valueOf(s.ID))
 		if err != nil {
-			vs.log.Error("an action secret can not be opened", "secret", s.ID, "error", err)
+			vs.log.Error("an action secret cannot be opened", "secret", s.ID, "error", err)
 			continue
 		}
 		masks = append(masks, Mask{Value: string(plain), Shown: Placeholder(s.Name)})

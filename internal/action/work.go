@@ -181,8 +181,8 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 	}
 	r, err := s.resume(sc, h)
 	if err != nil {
-		s.Log.Error("a run of an action can not go on", "run", h.ID, "error", err)
-		return s.abandon(ctx, h, hookglass.FailureInternal, "The run can not go on: what it had to remember can not be read.")
+		s.Log.Error("a run of an action cannot go on", "run", h.ID, "error", err)
+		return s.abandon(ctx, h, hookglass.FailureInternal, "The run cannot go on: what it had to remember cannot be read.")
 	}
 	return s.run(ctx, r)
 }

@@ -183,7 +183,7 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		c, err = tx.ChangeChannel(id, func(c *hookglass.Channel) (bool, error) {
 			if d.Kind != nil && *d.Kind != c.Kind {
-				return false, hookglass.Invalid("notification_channel.kind", "can not change")
+				return false, hookglass.Invalid("notification_channel.kind", "cannot change")
 			}
 			config, err := s.open(*c)
 			if err != nil {
@@ -198,7 +198,7 @@ func (s *Service) UpdateChannel(ctx context.Context, who hookglass.Principal, id
 			if err != nil {
 				return false, err
 			}
-			return back, hookglass.InUse(hookglass.CodeConflict, "The channel can not be renamed: steps of actions name it so, and not by its id.", steps)
+			return back, hookglass.InUse(hookglass.CodeConflict, "The channel cannot be renamed: steps of actions name it so, and not by its id.", steps)
 		})
 		return err
 	})
@@ -456,7 +456,7 @@ func (s *Service) open(c hookglass.Channel) (config hookglass.ChannelConfig, err
 		return config, fmt.Errorf("configuration of channel %s: %w", c.ID, err)
 	}
 	if json.Unmarshal(plain, &config) != nil {
-		return config, errors.New("the configuration of channel " + c.ID + " can not be read") // the cause may quote it
+		return config, errors.New("the configuration of channel " + c.ID + " cannot be read") // the cause may quote it
 	}
 	return config, nil
 }

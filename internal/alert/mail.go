@@ -88,10 +88,10 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, h
 func (m *Mailer) compose(to []string, msg hookglass.Message, hops int) (*gomail.Msg, error) {
 	mail := gomail.NewMsg()
 	if err := mail.From(m.relay.From); err != nil {
-		return nil, errors.New("the sender's address can not be used")
+		return nil, errors.New("the sender's address cannot be used")
 	}
 	if err := mail.To(to...); err != nil {
-		return nil, errors.New("a recipient's address can not be used")
+		return nil, errors.New("a recipient's address cannot be used")
 	}
 	subject := msg.Title
 	if subject == "" {

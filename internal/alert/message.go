@@ -167,7 +167,7 @@ func signed(config hookglass.ChannelConfig, m hookglass.Message, at time.Time) (
 	}
 	key, err := signingKey(config.Secret)
 	if err != nil {
-		return r, errors.New("the secret of the channel can not be used")
+		return r, errors.New("the secret of the channel cannot be used")
 	}
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, key)

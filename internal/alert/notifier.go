@@ -168,7 +168,7 @@ func (s *Service) sendAll(ctx context.Context, c hookglass.Channel, waiting []st
 			return false // the storage is unavailable, or the node stops
 		}
 		if err != nil {
-			sent.Failure = &hookglass.Failure{Code: "internal", Message: "The channel's configuration can not be read."}
+			sent.Failure = &hookglass.Failure{Code: "internal", Message: "The channel's configuration cannot be read."}
 			s.Log.Error("a notification could not be made", "channel", c.ID, "error", err)
 		}
 		if withdrawn(sent) {

@@ -89,7 +89,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 		}
 		a, err = tx.ChangeAlert(e.Num, id, func(a *hookglass.Alert) (channels []int64, rearm bool, reason string, err error) {
 			if d.Kind != nil && *d.Kind != a.Kind {
-				return nil, false, "", hookglass.Invalid("alert.kind", "can not change")
+				return nil, false, "", hookglass.Invalid("alert.kind", "cannot change")
 			}
 			enabled, config := a.Enabled, a.Config
 			channels, err = d.apply(tx, e, a)

@@ -271,7 +271,7 @@ func (d draft) seal(s Source, number int) Event {
 		}
 	default:
 		out.Headers = provider.Strip(found, out.Headers, s.Configs...)
-		if e.Unsigned = "deliveries of this sender can not be signed with a shared secret"; s.Provider == hookglass.UnknownProvider {
+		if e.Unsigned = "deliveries of this sender cannot be signed with a shared secret"; s.Provider == hookglass.UnknownProvider {
 			e.Unsigned = "its sender is not known, and the endpoint has no generic_hmac config"
 		}
 	}

@@ -479,7 +479,7 @@ func FuzzFill(f *testing.F) {
 		}
 		for _, h := range capture.HeaderForTest(template, body) {
 			if !capture.Sendable(h) {
-				t.Errorf("a header that can not be sent: %q", h)
+				t.Errorf("a header that cannot be sent: %q", h)
 			}
 		}
 	})

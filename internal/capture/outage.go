@@ -56,7 +56,7 @@ func (o *outage) refusal(err error) {
 	}
 	o.refused++
 	if o.latest.Sub(o.told) >= outageGrain {
-		o.log.Warn("webhooks are refused: they can not be stored now", "refused", o.refused, "error", err)
+		o.log.Warn("webhooks are refused: they cannot be stored now", "refused", o.refused, "error", err)
 		o.told, o.refused = o.latest, 0
 	}
 }

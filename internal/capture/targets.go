@@ -121,7 +121,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 }
 
 // errSecrets marks the errors of unverifiable; no error of the storage has it.
-var errSecrets = errors.New("secrets can not be read")
+var errSecrets = errors.New("secrets cannot be read")
 
 // unverifiable turns the failure to open an endpoint's secrets into unavailable: this node may not yet have the key
 // with which another one sealed them, and the sender should retry.
@@ -129,7 +129,7 @@ func unverifiable(err error) error {
 	if !hookglass.Is(err, hookglass.CodeInternal) {
 		return err
 	}
-	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The endpoint's secrets can not be read now. Try again shortly.", RetryAfter: 5 * time.Second, Err: fmt.Errorf("%w: %w", errSecrets, err)}
+	return &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The endpoint's secrets cannot be read now. Try again shortly.", RetryAfter: 5 * time.Second, Err: fmt.Errorf("%w: %w", errSecrets, err)}
 }
 
 func (ts *targets) keep(ref string, t *target) *target {

@@ -54,7 +54,7 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 		}
 		h := hookglass.Header{Name: name, Value: value}
 		if !Sendable(h) {
-			return r, hookglass.Invalid("headers", "holds one that can not be sent")
+			return r, hookglass.Invalid("headers", "holds one that cannot be sent")
 		}
 		r.Headers = append(r.Headers, h)
 	}

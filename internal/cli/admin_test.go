@@ -164,7 +164,7 @@ func TestWhatAdminCanNotDoItSays(t *testing.T) {
 	} {
 		fails(t, 1, c.says, s.args(c.args...)...)
 	}
-	fails(t, 1, "can not be read", "admin", "account", "list", "--data", s.dir, "--database-url", "postgres://u:canary@[::1")
+	fails(t, 1, "cannot be read", "admin", "account", "list", "--data", s.dir, "--database-url", "postgres://u:canary@[::1")
 	if r := run(t, "", "admin", "account", "list", "--data", s.dir, "--database-url", "mysql://u:canary@localhost/x"); r.code != 2 || strings.Contains(r.err, "canary") {
 		t.Errorf("a password was shown: %+v", r)
 	}

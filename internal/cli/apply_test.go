@@ -95,7 +95,7 @@ func TestAFileThatIsNotValidIsToldWithItsLines(t *testing.T) {
 		"endpoints:\n- custom_id: aa\n- custom_id: bb\n  response: {status: 99}\n": "e.yaml:4: endpoints.1.response.status must be 200 to 599",
 		"account: me\n": "e.yaml:1: account is for a server's own file",
 		"endpoints:\n- custom_id: aa\n  signature_configs:\n  - {provider: stripe, secret: {env: NOT}}\n": "e.yaml:4: endpoints.0.signature_configs.0.secret names the variable NOT, which is not set",
-		"endpoints:\n- custom_id: aa\n  signature_configs:\n  - {provider: stripe, secret: {file: x}}\n":  "names a file that can not be read",
+		"endpoints:\n- custom_id: aa\n  signature_configs:\n  - {provider: stripe, secret: {file: x}}\n":  "names a file that cannot be read",
 	} {
 		write(t, file, text)
 		fails(t, 1, want, "apply", "-f", file)

@@ -470,7 +470,7 @@ func TestABackupGoesWhereALinkLeads(t *testing.T) {
 		t.Errorf("the link is %v, %v", there, err)
 	}
 	nowhere := filepath.Join(dir, "none", "latest.backup")
-	fails(t, 1, nowhere+" can not be written: no such file", s.args("backup", nowhere)...)
+	fails(t, 1, nowhere+" cannot be written: no such file", s.args("backup", nowhere)...)
 }
 
 // The name of the database is what somebody gives who takes FILE for what is backed up.

@@ -93,7 +93,7 @@ func (r *CasesRunCmd) Help() string {
   0  all passed
   1  an assertion failed
   2  the target could not be reached
-  3  a case was blocked (its file can not be run, and nothing was sent),
+  3  a case was blocked (its file cannot be run, and nothing was sent),
      or it is unknown whether the target received it
 
 Examples:

@@ -420,13 +420,13 @@ func TestAPushThatCanNotBeKeptIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := run(t, "", push...); r.code != 1 || made > 0 {
-			t.Errorf("%d cases were made of a file that can not be written: %+v", made, r)
+			t.Errorf("%d cases were made of a file that cannot be written: %+v", made, r)
 		}
 	}
 	if err := os.Chmod(file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, "", push...); r.code != 1 || made != 1 || !strings.Contains(r.err, "it is version 1 of rcase_1, but the file can not say so") {
+	if r := run(t, "", push...); r.code != 1 || made != 1 || !strings.Contains(r.err, "it is version 1 of rcase_1, but the file cannot say so") {
 		t.Errorf("%d cases were made: %+v", made, r)
 	}
 }

@@ -99,7 +99,7 @@ func (f *caseFile) pull(ctx context.Context, from *client.Client, k api.ReplayCa
 			return nil, err
 		}
 	} else if f.Request == nil {
-		warnings = append(warnings, fmt.Sprintf("the event of %q is gone, so the file has no request and can not be run with --target; the server can still run the case", k.Name))
+		warnings = append(warnings, fmt.Sprintf("the event of %q is gone, so the file has no request and cannot be run with --target; the server can still run the case", k.Name))
 	}
 	return warnings, f.write()
 }
@@ -296,7 +296,7 @@ func (f *caseFile) push(ctx context.Context, to *client.Client, endpoint string,
 		err = f.fetch(ctx, to, endpoint)
 	}
 	if lost := f.write(); lost != nil { // store the new version in any case
-		err = errors.Join(err, fmt.Errorf("it is version %d of %s, but the file can not say so: %w", f.LockVersion, f.ID, lost))
+		err = errors.Join(err, fmt.Errorf("it is version %d of %s, but the file cannot say so: %w", f.LockVersion, f.ID, lost))
 	}
 	return state, notes, err
 }
@@ -338,7 +338,7 @@ func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, s
 	}
 	part, err := f.edited(event, body)
 	if err == nil && part != "" {
-		err = fmt.Errorf("the %s of the request is not as captured (%s), and the request of a saved case can not be changed. "+
+		err = fmt.Errorf("the %s of the request is not as captured (%s), and the request of a saved case cannot be changed. "+
 			"Send the changed request to the endpoint and name its event as source_id, or undo the change with \"hookglass cases pull\"", part, source)
 	}
 	return err

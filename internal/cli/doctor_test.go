@@ -63,11 +63,11 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			must(t, err)
 		}, "keyset"},
 		"others may read dev's token": {func(t *testing.T, dir string) { must(t, os.WriteFile(filepath.Join(dir, "dev.json"), nil, 0o644)) }, "data directory"},
-		"the lock can not be opened": {func(t *testing.T, dir string) {
+		"the lock cannot be opened": {func(t *testing.T, dir string) {
 			must(t, os.RemoveAll(filepath.Join(dir, "lock")))
 			must(t, os.Mkdir(filepath.Join(dir, "lock"), 0o700)) // which root may not open either, as others may not root's file
 		}, "data directory"},
-		"the log of the database can not be written": {func(t *testing.T, dir string) {
+		"the log of the database cannot be written": {func(t *testing.T, dir string) {
 			must(t, os.Mkdir(filepath.Join(dir, "hookglass.db-wal"), 0o700))
 		}, "data directory"},
 		"the database is no database": {func(t *testing.T, dir string) {

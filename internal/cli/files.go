@@ -63,7 +63,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	err = replaceFile(dir, filepath.Base(path), write)
 	var fault syscall.Errno
 	if errors.As(err, &fault) { // use the user's name for the file, not the temporary one
-		return fmt.Errorf("%s can not be written: %w", path, fault)
+		return fmt.Errorf("%s cannot be written: %w", path, fault)
 	}
 	return err
 }

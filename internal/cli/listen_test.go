@@ -230,7 +230,7 @@ func TestOutputThatIsLostIsAFailure(t *testing.T) {
 		if n := <-code; n != 1 || !strings.Contains(status.String(), "not all events were printed: no space left on device") {
 			t.Errorf("exit code %d of %s, want 1:\n%s", n, output, status)
 		}
-		if told := strings.Count(status.String(), "warning: events can not be printed"); told != 1 || !strings.Contains(status.String(), "2 delivered") {
+		if told := strings.Count(status.String(), "warning: events cannot be printed"); told != 1 || !strings.Contains(status.String(), "2 delivered") {
 			t.Errorf("%d warnings of %s, want one:\n%s", told, output, status)
 		}
 	}
@@ -413,7 +413,7 @@ func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	} {
 		fails(t, 2, "--help", append([]string{"listen"}, args...)...)
 	}
-	fails(t, 2, "can not use status", "listen", "3000", "--when", "-tag:x")
+	fails(t, 2, "cannot use status", "listen", "3000", "--when", "-tag:x")
 	for text, says := range map[string]string{
 		"endpoints:\n  - endpont: x\n":                           `line 2: there is no key "endpont" here`,
 		"endpoints:\n  - endpoint: x\n    upstream: 3000\n":      "line 3: a mapping belongs here, not a number",
@@ -422,7 +422,7 @@ func TestListenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"endpoints:\n  - upstream: {url: 1}\n":                   "endpoint is missing",
 		"endpoints:\n  - endpoint: x\n    headers: {\"a b\": c}": "no header field",
 		"endpoints:\n  - endpoint: x\n    routes: [{events: a}]": "routes[0]",
-		"endpoints:\n  - endpoint: x\n    when: \"tag:x\"\n":     "endpoints[0]: when: can not use status, tag",
+		"endpoints:\n  - endpoint: x\n    when: \"tag:x\"\n":     "endpoints[0]: when: cannot use status, tag",
 		"version: 2\nendpoints: [{endpoint: x}]\n":               "version 2",
 		"recover: some\nendpoints: [{endpoint: x}]\n":            "recover is one of",
 		"endpoints: []\n":                                        "names none",

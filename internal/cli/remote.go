@@ -184,7 +184,7 @@ func loadCredentials() (c credentials, err error) {
 		return c, err
 	}
 	if err := json.Unmarshal(content, &c); err != nil {
-		return c, fmt.Errorf("%s can not be read; sign in again", path)
+		return c, fmt.Errorf("%s cannot be read; sign in again", path)
 	}
 	return c, nil
 }

@@ -245,8 +245,8 @@ func TestWhatLoginRemembersIsReadOnlyWhereItIsNeeded(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"server":"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, 1, "can not be read; sign in again", "whoami")
-	fails(t, 1, "can not be read; sign in again", "whoami", "--server", a.server)
+	fails(t, 1, "cannot be read; sign in again", "whoami")
+	fails(t, 1, "cannot be read; sign in again", "whoami", "--server", a.server)
 	if who := object(t, "", "whoami", "--server", a.server, "--token", a.token); who["server"] != a.server {
 		t.Errorf("whoami: %v", who)
 	}

@@ -27,7 +27,7 @@ func TestARequestIsWrittenToBePasted(t *testing.T) {
 	_, file, _ := strings.Cut(strings.TrimSuffix(r.out, "'\n"), "--data-binary '@")
 	id := strings.TrimSuffix(file, ".bin")
 	if r.code != 0 || !strings.HasPrefix(id, "req_") || r.err != "the body is read from a file: hookglass requests get "+id+" --body > "+file+"\n" {
-		t.Errorf("a body that can not be pasted: %+v", r)
+		t.Errorf("a body that cannot be pasted: %+v", r)
 	}
 
 	// What came in Latin-1 is sent so again, and what came in UTF-8 as that.

@@ -224,7 +224,7 @@ func (s *screen) event(d listen.Delivered) {
 func (s *screen) wrote(err error) {
 	if err != nil && s.lost == nil {
 		s.lost = fmt.Errorf("not all events were printed: %w", err)
-		s.status("warning: events can not be printed (" + err.Error() + "); they are delivered all the same")
+		s.status("warning: events cannot be printed (" + err.Error() + "); they are delivered all the same")
 	}
 }
 

@@ -78,10 +78,10 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 // keepFixed notes what was declared otherwise than an endpoint has it and cannot change, and leaves it as it is.
 func (r *run) keepFixed(at string, wanted *endpoint.Draft, e hookglass.Endpoint) {
 	if wanted.Kind != nil && *wanted.Kind != e.Kind {
-		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".kind", Message: fmt.Sprintf("can not change: the endpoint is of kind %s", e.Kind)})
+		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".kind", Message: fmt.Sprintf("cannot change: the endpoint is of kind %s", e.Kind)})
 	}
 	if local := wanted.EmailLocalPart; local != nil && *local != "" && *local != e.EmailLocalPart { // null is one at random
-		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".email_local_part", Message: "can not change"})
+		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".email_local_part", Message: "cannot change"})
 	}
 	wanted.Kind, wanted.EmailLocalPart = nil, nil
 }

@@ -263,7 +263,7 @@ func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (
 func (o Order) signer() (c provider.Config, err error) {
 	id := o.Event.Provider
 	if info, known := provider.Known(id); known && !info.Signable {
-		return c, hookglass.Invalid("signature_mode", "can not be resign: deliveries of %s can not be signed here", info.Name)
+		return c, hookglass.Invalid("signature_mode", "cannot be resign: deliveries of %s cannot be signed here", info.Name)
 	}
 	for _, want := range []string{id, provider.GenericHMAC} {
 		if i := slices.IndexFunc(o.Configs, func(c provider.Config) bool { return c.Provider == want }); i >= 0 {
@@ -279,7 +279,7 @@ func (o Order) signer() (c provider.Config, err error) {
 			return c, nil
 		}
 	}
-	return c, hookglass.Invalid("signature_mode", "can not be resign: the endpoint has no enabled signature config for %s", id)
+	return c, hookglass.Invalid("signature_mode", "cannot be resign: the endpoint has no enabled signature config for %s", id)
 }
 
 // tolerance is how old a signature may be for Stripe, Slack, Standard Webhooks and most others.

@@ -223,7 +223,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	headers, err := f.headers(s)
 	if err != nil {
 		f.judge(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{
-			Code: codeHeaders, Message: "The headers of the target can not be read: this node has other keys than the one that sealed them.",
+			Code: codeHeaders, Message: "The headers of the target cannot be read: this node has other keys than the one that sealed them.",
 		}}, nil, 0)
 		return
 	}
@@ -265,7 +265,7 @@ func (f *Forwarder) headers(s *settled) (map[string]string, error) {
 	}
 	headers, err := f.Headers(t)
 	if err != nil {
-		f.Log.Error("the headers of a forwarding target can not be opened", "target", t.ID, "error", err)
+		f.Log.Error("the headers of a forwarding target cannot be opened", "target", t.ID, "error", err)
 	}
 	return headers, err
 }

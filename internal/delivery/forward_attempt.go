@@ -98,7 +98,7 @@ func buildForward(e *hookglass.Event, target string, headers own, proxied bool, 
 	r, err := Build(Order{Event: e, TargetURL: target, Overrides: headers.overrides(), Proxied: proxied, At: now, Unwarned: true})
 	r.own = headers
 	if err != nil {
-		return r, &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The event can not be sent as a request."}
+		return r, &hookglass.Failure{Code: string(hookglass.CodeOf(err)), Message: "The event cannot be sent as a request."}
 	}
 	// A forward is the delivery itself, not a replay.
 	r.Headers = slices.DeleteFunc(r.Headers, func(h hookglass.Header) bool { return h.Name == headerReplay || h.Name == headerTime })

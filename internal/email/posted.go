@@ -40,7 +40,7 @@ func FromPost(contentType string, body []byte) (*Posted, error) {
 	case "application/x-www-form-urlencoded", "multipart/form-data":
 		f, err := readForm(media, params["boundary"], body)
 		if err != nil {
-			return nil, &hookglass.Error{Code: hookglass.CodeValidationFailed, Message: "The form can not be read.", Err: err}
+			return nil, &hookglass.Error{Code: hookglass.CodeValidationFailed, Message: "The form cannot be read.", Err: err}
 		}
 		switch {
 		case f.has("body-mime"), f.has("message-headers"), f.has("body-plain"), f.has("body-html") && f.has("recipient"):

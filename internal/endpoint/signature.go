@@ -121,7 +121,7 @@ func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Princ
 		before := c
 		var faults []hookglass.FieldError
 		if d.Provider != nil && *d.Provider != c.Provider {
-			faults = append(faults, signatureFault("provider", "can not change"))
+			faults = append(faults, signatureFault("provider", "cannot change"))
 		}
 		faults = append(faults, d.apply(&c)...)
 		if len(faults) > 0 {
@@ -229,7 +229,7 @@ func (s *Service) openSecrets(c *hookglass.SignatureConfig) ([]string, error) {
 	}
 	var secrets []string
 	if err := json.Unmarshal(plain, &secrets); err != nil {
-		return nil, fmt.Errorf("secrets of signature config %d can not be read", c.ID)
+		return nil, fmt.Errorf("secrets of signature config %d cannot be read", c.ID)
 	}
 	return secrets, nil
 }

@@ -147,7 +147,7 @@ func unused(tx *store.Tx, t hookglass.Tag, done string) error {
 	if err != nil {
 		return err
 	}
-	return hookglass.InUse(hookglass.CodeConflict, "The tag can not be "+done+": steps of actions use it.", steps)
+	return hookglass.InUse(hookglass.CodeConflict, "The tag cannot be "+done+": steps of actions use it.", steps)
 }
 
 func (d TagDraft) apply(t *hookglass.Tag) (faults []hookglass.FieldError) {

@@ -29,7 +29,7 @@ func (s *Service) TargetHeaders(t hookglass.ForwardingTarget) (headers map[strin
 		return nil, fmt.Errorf("headers of forwarding target %d: %w", t.ID, err)
 	}
 	if json.Unmarshal(plain, &headers) != nil {
-		return nil, fmt.Errorf("headers of forwarding target %d can not be read", t.ID)
+		return nil, fmt.Errorf("headers of forwarding target %d cannot be read", t.ID)
 	}
 	return headers, nil
 }

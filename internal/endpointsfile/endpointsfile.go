@@ -125,7 +125,7 @@ func syntax(name string, err error) error {
 func (f *File) shape(err error) error {
 	var shape *jsonv2.SemanticError
 	if !errors.As(err, &shape) {
-		return Fault{File: f.name, Message: "can not be read"}
+		return Fault{File: f.name, Message: "cannot be read"}
 	}
 	path := strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", ".")
 	if errors.Is(shape.Err, jsonv2.ErrUnknownName) {

@@ -410,7 +410,7 @@ func TestAFlowThatIsNotUnderstoodAnyMoreFails(t *testing.T) {
 			f, err = v.Flow(f.ID)
 			return err
 		}))
-		const why = "Step old failed. This version can not read what it expects: extract has a pattern that is not valid (RE2)."
+		const why = "Step old failed. This version cannot read what it expects: extract has a pattern that is not valid (RE2)."
 		if f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Version != 2 || f.Progress.Message != why || f.Progress.Steps[0].State != hookglass.FlowStepSkipped {
 			t.Errorf("%+v", f)
 		}

@@ -346,11 +346,11 @@ func (m *machine) misread(at time.Time) {
 		if err == nil {
 			continue
 		}
-		message := "This version can not read what it expects."
+		message := "This version cannot read what it expects."
 		var invalid *hookglass.Error
 		if errors.As(err, &invalid) && len(invalid.Details) > 0 {
 			_, field, _ := strings.Cut(strings.TrimPrefix(invalid.Details[0].Field, "flow.steps."), ".")
-			message = fmt.Sprintf("This version can not read what it expects: %s %s.", field, invalid.Details[0].Message)
+			message = fmt.Sprintf("This version cannot read what it expects: %s %s.", field, invalid.Details[0].Message)
 		}
 		p := &m.flow.Progress.Steps[i]
 		p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, message

@@ -71,7 +71,7 @@ func (s *stub) CapturePosted(_ context.Context, _ capture.Target, a *capture.Arr
 	case "application/json":
 		return nil, hookglass.Errorf(hookglass.CodeInvalidJSON, "The body is not JSON.")
 	case "multipart/form-data":
-		return nil, hookglass.Errorf(hookglass.CodeValidationFailed, "The form can not be read.")
+		return nil, hookglass.Errorf(hookglass.CodeValidationFailed, "The form cannot be read.")
 	default:
 		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "This is no mail.")
 	}

@@ -88,7 +88,7 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 			inspect.Case{Event: event(func(e *hookglass.Event) { e.SignatureStatus = hookglass.SignatureUnchecked }), Signature: &inspect.Signature{Status: hookglass.SignatureFailed, Code: "missing_signature", Message: "There is none."}},
 			hookglass.SeverityProblem, "missing_signature", "Set a secret",
 		},
-		"a mail whose record can not be read": {
+		"a mail whose record cannot be read": {
 			inspect.Case{Event: event(func(e *hookglass.Event) {
 				e.Type, e.Reply, e.Authentication = hookglass.EventEmail, nil, hookglass.Authentication{SPF: "permerror", DKIM: "none", DMARC: "none"}
 			})},

@@ -246,7 +246,7 @@ func (w *Workers) start(ctx context.Context) (started bool, err error) {
 		if !hookglass.Is(err, hookglass.CodeUnavailable) {
 			return false, fmt.Errorf("job: start: %w", err)
 		}
-		w.log.Warn("jobs are not worked yet: the storage can not answer now", "error", err, "retry_in", wait)
+		w.log.Warn("jobs are not worked yet: the storage cannot answer now", "error", err, "retry_in", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -81,7 +81,7 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 // them, and could smuggle in another request.
 func (o outgoing) write(set, added hookglass.Headers) (outgoing, error) {
 	if !hookglass.IsToken(o.method) || o.method == "CONNECT" {
-		return outgoing{}, fmt.Errorf("the method %q can not be sent", o.method)
+		return outgoing{}, fmt.Errorf("the method %q cannot be sent", o.method)
 	}
 	h := headWriter{outgoing: o, set: set, drop: replaced(o.fields, set)}
 	h.head = append(append(append(append(make([]byte, 0, 512+len(o.target)), o.method...), ' '), o.target...), " HTTP/1.1\r\n"...)

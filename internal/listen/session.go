@@ -288,7 +288,7 @@ func (a *lane) message(ctx context.Context, text json.RawMessage) {
 			err = errors.New("it has no id, or one that is too long")
 		}
 		if err != nil {
-			l.tell(Warning{fmt.Sprintf("the server sent an event that can not be read: %v", err)})
+			l.tell(Warning{fmt.Sprintf("the server sent an event that cannot be read: %v", err)})
 			return
 		}
 		a.offer(ctx, r, false)

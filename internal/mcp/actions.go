@@ -79,7 +79,7 @@ func actionTools() []tool {
 		}, (*service).listActions),
 		define(tool{
 			name: "create_action", title: "Create an action", scope: hookglass.ScopeWrite, hints: hints{openWorld: true},
-			text: "Use this to have something done to every matching request from now on: forward it, notify a channel, tag or ignore it, transform it, call an address. Its steps may send requests to other services. Depends on the account's plan. Secrets are referred to by name as {{ secrets.NAME }}; their values can not be set here.",
+			text: "Use this to have something done to every matching request from now on: forward it, notify a channel, tag or ignore it, transform it, call an address. Its steps may send requests to other services. Depends on the account's plan. Secrets are referred to by name as {{ secrets.NAME }}; their values cannot be set here.",
 		}, (*service).createAction),
 		define(tool{
 			name: "delete_action", title: "Delete an action", scope: hookglass.ScopeWrite, hints: removes,

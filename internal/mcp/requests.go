@@ -46,7 +46,7 @@ type (
 		InEndpoint
 		Before  *string `json:"before" doc:"Only what was received before this time, ISO 8601."`
 		After   *string `json:"after" doc:"Only what was received after this time, ISO 8601."`
-		Confirm bool    `json:"confirm" required:"true" const:"true" doc:"Must be true: it can not be undone."`
+		Confirm bool    `json:"confirm" required:"true" const:"true" doc:"Must be true: it cannot be undone."`
 	}
 
 	testRequest struct {
@@ -67,7 +67,7 @@ func requestTools() []tool {
 		}, (*service).getRequest),
 		define(tool{
 			name: "delete_request", title: "Delete a captured request", scope: hookglass.ScopeWrite, hints: clears,
-			text: "Use this only when you were asked to remove one request. It can not be undone; replay cases made of it keep their copy.",
+			text: "Use this only when you were asked to remove one request. It cannot be undone; replay cases made of it keep their copy.",
 		}, (*service).deleteRequest),
 		define(tool{
 			name: "delete_all_requests", title: "Delete captured requests", scope: hookglass.ScopeWrite, hints: clears,

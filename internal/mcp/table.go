@@ -75,7 +75,7 @@ func (t *tool) described() *sdk.Tool {
 func encoded(s *schema) json.RawMessage {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic("a tool can not be described: " + err.Error()) // a mistake in the table, which every test finds
+		panic("a tool cannot be described: " + err.Error()) // a mistake in the table, which every test finds
 	}
 	return text
 }

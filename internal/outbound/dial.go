@@ -137,6 +137,6 @@ func dialFailure(ctx context.Context, err error) *Failure {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return failed(CodeConnectionRefused, "The target refused the connection.")
 	default:
-		return failed(CodeConnectionRefused, "The target can not be reached.")
+		return failed(CodeConnectionRefused, "The target cannot be reached.")
 	}
 }

@@ -40,7 +40,7 @@ type message struct {
 func compose(r Request, t target) (message, *hookglass.Error) {
 	m := message{method: r.Method, body: r.Body, maxBody: r.MaxResponseBytes, keep: r.Keep}
 	if !hookglass.IsToken(r.Method) || r.Method == "CONNECT" {
-		return m, hookglass.Invalid("method", "can not be sent")
+		return m, hookglass.Invalid("method", "cannot be sent")
 	}
 	m.headers = append(make(hookglass.Headers, 0, len(r.Headers)+3), hookglass.Header{Name: "Host", Value: t.authority()})
 	m.headers = appendSanitized(m.headers, r.Headers)

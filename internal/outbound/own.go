@@ -109,7 +109,7 @@ func (n *ownName) addresses(ctx context.Context) ([]netip.Addr, *Failure) {
 		}
 	}
 	if failure != nil && len(n.seen) == 0 {
-		return nil, failed(CodeDNSError, "A host name of this service could not be resolved, so the target can not be checked.")
+		return nil, failed(CodeDNSError, "A host name of this service could not be resolved, so the target cannot be checked.")
 	}
 	own := make([]netip.Addr, 0, len(n.seen))
 	for a := range n.seen {

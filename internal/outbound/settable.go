@@ -34,7 +34,7 @@ func Settable(headers map[string]*string, most int) (names, faults []string) {
 		case seen[lower]:
 			faults = append(faults, "names "+name+" twice, which is one header in any spelling")
 		case len(name) > maxSetName || !hookglass.IsToken(name) || value != nil && (len(*value) > maxSetValue || !hookglass.IsFieldValue(*value)):
-			faults = append(faults, "holds one that can not be sent")
+			faults = append(faults, "holds one that cannot be sent")
 		case ofConnection(name) || strings.HasPrefix(lower, ownPrefix):
 			faults = append(faults, "may not set "+name+", which is computed")
 		default:

@@ -24,14 +24,14 @@ func TestWhichHeadersPeopleMaySet(t *testing.T) {
 		of   *string
 		want string
 	}{
-		"":                       {value("x"), "holds one that can not be sent"},
-		"a b":                    {value("x"), "holds one that can not be sent"},
-		"a:":                     {value("x"), "holds one that can not be sent"},
-		"X-Line":                 {value("hush\r\nX-Other: 1"), "holds one that can not be sent"},
-		"X-Zero":                 {value("hush\x00"), "holds one that can not be sent"},
-		"X-Delete":               {value("hush\x7f"), "holds one that can not be sent"},
-		strings.Repeat("n", 257): {value("x"), "holds one that can not be sent"},
-		"X-Long":                 {value(strings.Repeat("v", 8<<10+1)), "holds one that can not be sent"},
+		"":                       {value("x"), "holds one that cannot be sent"},
+		"a b":                    {value("x"), "holds one that cannot be sent"},
+		"a:":                     {value("x"), "holds one that cannot be sent"},
+		"X-Line":                 {value("hush\r\nX-Other: 1"), "holds one that cannot be sent"},
+		"X-Zero":                 {value("hush\x00"), "holds one that cannot be sent"},
+		"X-Delete":               {value("hush\x7f"), "holds one that cannot be sent"},
+		strings.Repeat("n", 257): {value("x"), "holds one that cannot be sent"},
+		"X-Long":                 {value(strings.Repeat("v", 8<<10+1)), "holds one that cannot be sent"},
 		"X-Service-Hops":         {value("hush"), "may not set X-Service-Hops, which is computed"},
 		"x-service-anything":     {nil, "may not set x-service-anything, which is computed"},
 	} {

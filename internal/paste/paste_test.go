@@ -39,7 +39,7 @@ func TestTheCurlLineSendsTheRequestAgain(t *testing.T) {
 
 	e.Body = []byte("\x03\xff")
 	if line := paste.Copies(e)[0].Text; !strings.Contains(line, "--data-binary '@req_1.bin'") || paste.BodyFile(e) != "req_1.bin" {
-		t.Errorf("bytes that can not be pasted stand in %s", line)
+		t.Errorf("bytes that cannot be pasted stand in %s", line)
 	}
 }
 

@@ -66,7 +66,7 @@ func adyenDigest(item value, key []byte) []byte {
 func (s *scheme) signAdyen(o *Outgoing, secret string) error {
 	keys := deriveKeys(keyHex, secret)
 	if len(keys) == 0 {
-		return bodyUnsignable("the configured secret can not be used as a key")
+		return bodyUnsignable("the configured secret cannot be used as a key")
 	}
 	if !json.Valid(o.Body) {
 		return bodyUnsignable("the signature stands in the body, which is no JSON")

@@ -61,7 +61,7 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 		return Finding{Code: v.Reason, Message: v.Message}
 	}
 	return Finding{Code: "no_variant_matches", Message: "Nothing that usually goes wrong explains it: the sender signs with a secret that is not configured here, " +
-		"or the content was changed in a way that can not be undone. Compare the secret with the one shown by " + judges[0].Name + "."}
+		"or the content was changed in a way that cannot be undone. Compare the secret with the one shown by " + judges[0].Name + "."}
 }
 
 // unjudged explains why nothing was checked.

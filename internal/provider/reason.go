@@ -59,7 +59,7 @@ func (r reason) code() string {
 func (r reason) message(name, where string) string {
 	switch r {
 	case unusableSecret:
-		return fmt.Sprintf("The configured secret can not be used as a %s key.", name)
+		return fmt.Sprintf("The configured secret cannot be used as a %s key.", name)
 	case missingSignature:
 		return fmt.Sprintf("The request carries no %s signature (%s).", name, where)
 	case missingID:
@@ -67,7 +67,7 @@ func (r reason) message(name, where string) string {
 	case missingTimestamp:
 		return "The timestamp that is part of the signed content is missing."
 	case malformedTimestamp:
-		return "The timestamp that is part of the signed content can not be read."
+		return "The timestamp that is part of the signed content cannot be read."
 	case malformedSignature:
 		return fmt.Sprintf("The signature (%s) does not have the form that %s uses.", where, name)
 	case foreignKey:

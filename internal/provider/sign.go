@@ -23,7 +23,7 @@ func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 		if s != nil {
 			name = s.Name
 		}
-		return o, hookglass.Invalid("signature_mode", "can not be resign: deliveries of %s can not be signed here", name)
+		return o, hookglass.Invalid("signature_mode", "cannot be resign: deliveries of %s cannot be signed here", name)
 	}
 	j := newJudge(&c)
 	secret := ""
@@ -33,7 +33,7 @@ func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 		}
 	}
 	if j == nil || secret == "" {
-		return o, hookglass.Invalid("signature_mode", "can not be resign: the signature config is not usable")
+		return o, hookglass.Invalid("signature_mode", "cannot be resign: the signature config is not usable")
 	}
 	if s.seal != nil {
 		s.seal(&o, secret)
@@ -105,7 +105,7 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	}
 	stamp, ok := s.stampFor(o, at)
 	if !ok {
-		return hookglass.Invalid("signature_mode", "can not be resign: the timestamp that is signed stands in the body and is missing")
+		return hookglass.Invalid("signature_mode", "cannot be resign: the timestamp that is signed stands in the body and is missing")
 	}
 	if s.TimeHeader != "" {
 		o.Headers = setHeader(o.Headers, s.TimeHeader, stamp)
@@ -122,7 +122,7 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 	if s.Kind != "token" {
 		keys := deriveKeys(s.Key, secret)
 		if len(keys) == 0 {
-			return hookglass.Invalid("signature_mode", "can not be resign: the configured secret can not be used as a key")
+			return hookglass.Invalid("signature_mode", "cannot be resign: the configured secret cannot be used as a key")
 		}
 		in := &input{Request: &Request{Method: o.Method, URL: o.URL, Headers: o.Headers, Body: o.Body}}
 		in.URL = requestedURL(in.URL)
@@ -172,7 +172,7 @@ func replaced(body []byte, places []field, texts []string) []byte {
 
 // bodyUnsignable refuses to sign in a body that has no place for the signature.
 func bodyUnsignable(why string) error {
-	return hookglass.Invalid("signature_mode", "can not be resign: %s", why)
+	return hookglass.Invalid("signature_mode", "cannot be resign: %s", why)
 }
 
 // stampFor returns the time to sign, formatted as the scheme requires.

@@ -23,7 +23,7 @@ func ParseCondition(when string) (c Condition, err error) {
 		return c, err
 	}
 	if !c.AtArrival() {
-		return c, hookglass.Invalid("q", "can not use status, tag, note, ignored, delivery or times: it is checked before an event has them")
+		return c, hookglass.Invalid("q", "cannot use status, tag, note, ignored, delivery or times: it is checked before an event has them")
 	}
 	_, c.reads = c.Reads()
 	return c, nil

@@ -306,7 +306,7 @@ func TestABatchDoesNotCountWhatNeverLeft(t *testing.T) {
 	for name, trouble := range map[string]once{
 		"no turn":         {sending: &outbound.Failure{Code: outbound.CodeBusy}},
 		"stopped":         {sending: &outbound.Failure{Code: outbound.CodeCanceled}},
-		"storage is away": {reading: hookglass.Errorf(hookglass.CodeUnavailable, "The storage can not answer now.")},
+		"storage is away": {reading: hookglass.Errorf(hookglass.CodeUnavailable, "The storage cannot answer now.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, b *bench) {

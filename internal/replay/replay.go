@@ -165,7 +165,7 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	// Return what was sent even if it cannot be recorded: after an error the caller would send it again.
 	full := made.full
 	if err := s.record(ctx, made.kept); err != nil {
-		s.Log.ErrorContext(ctx, "a replay was sent and can not be remembered", "replay", full.ID, "error", err)
+		s.Log.ErrorContext(ctx, "a replay was sent and cannot be remembered", "replay", full.ID, "error", err)
 		full.Warnings = append(full.Warnings, "The storage did not answer, so this attempt is not in the list of replays.")
 		return full, nil
 	}

@@ -69,7 +69,7 @@ func (s *Service) unsendable(ctx context.Context, r hookglass.ReplayCaseRun, why
 	case errors.As(why, &blocked):
 		r.Failure = &hookglass.Failure{Code: string(blocked.Code), Message: blocked.Message}
 	default: // waiting would not help
-		s.Log.ErrorContext(ctx, "a run of a replay case can not be sent", "run", r.ID, "error", why)
+		s.Log.ErrorContext(ctx, "a run of a replay case cannot be sent", "run", r.ID, "error", why)
 		r.Failure = &hookglass.Failure{Code: string(hookglass.CodeInternal), Message: "The run could not be prepared; the reason is in the service's log."}
 	}
 	r.State = hookglass.RunBlocked
@@ -104,7 +104,7 @@ func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, ca
 func (s *Service) tryResult(ctx context.Context, r *hookglass.ReplayCaseRun) bool {
 	err := s.openResult(r)
 	if err != nil {
-		s.Log.ErrorContext(ctx, "the result of a run of a replay case can not be read", "run", r.ID, "error", err)
+		s.Log.ErrorContext(ctx, "the result of a run of a replay case cannot be read", "run", r.ID, "error", err)
 	}
 	return err == nil
 }
@@ -251,7 +251,7 @@ func (s *Service) judged(ctx context.Context, e hookglass.Endpoint, mail *hookgl
 
 // unreadable is the error for a case that no key of the keyset opens. It will not open later either.
 func unreadable(err error) error {
-	return &hookglass.Error{Code: hookglass.CodeInternal, Message: "The replay case can not be read: its encryption key is missing.", Err: err}
+	return &hookglass.Error{Code: hookglass.CodeInternal, Message: "The replay case cannot be read: its encryption key is missing.", Err: err}
 }
 
 // Judge checks a response against assertions. It is pure, and also serves cases that are run outside the server.

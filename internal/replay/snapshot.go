@@ -60,7 +60,7 @@ func (s *Service) open(sealed []byte, where string, into any) error {
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	if err := json.Unmarshal(plain, into); err != nil {
-		return fmt.Errorf("%s can not be read", where) // without the cause, which may quote what was sealed
+		return fmt.Errorf("%s cannot be read", where) // without the cause, which may quote what was sealed
 	}
 	return nil
 }

@@ -273,7 +273,7 @@ func TestPreviewsAndBacktestsOverREST(t *testing.T) {
 			t.Errorf("a limit of null answers %s", text)
 		}
 		if _, text := s.call(s.token, "POST", base+"/backtest", `{"query":"status:("}`); !strings.Contains(text, `"field":"query"`) || !strings.Contains(text, `"position":`) {
-			t.Errorf("a query that can not be read answers %s", text)
+			t.Errorf("a query that cannot be read answers %s", text)
 		}
 	})
 }

@@ -186,7 +186,7 @@ func TestSettingsOfAnswersAreForWebhooks(t *testing.T) {
 			t.Error("a change of the name took the answer")
 		}
 		if s.want(200, "PATCH", at, `{"endpoint":{"response":null}}`, &e); e.Data.Response != nil {
-			t.Error("it can not be taken back")
+			t.Error("it cannot be taken back")
 		}
 	})
 }

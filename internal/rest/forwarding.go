@@ -83,7 +83,7 @@ func (s *service) forwarding(t *table) {
 	}, s.resendForwardingDelivery)
 	handle(t, operation{
 		id: "resend-failed-deliveries", method: http.MethodPost, path: base + "/{target_id}/resend", tag: tag, summary: "Send failed deliveries again",
-		text: "All of the target that have failed, or those made before and after the times given, the oldest first: as each by itself. Those that can not be sent again are passed over, and " +
+		text: "All of the target that have failed, or those made before and after the times given, the oldest first: as each by itself. Those that cannot be sent again are passed over, and " +
 			"calling it once more while they wait changes nothing. It is 409 while the target is disabled. Unknown parameters are refused, and so is a body, whose bounds would be passed over.",
 		access: write, strict: true, empty: true, errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge},
 	}, s.resendFailedDeliveries)

@@ -289,7 +289,7 @@ func (f *fuzzer) call(seed uint64, op called, a attempt) (over bool) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, a.method, f.url+a.path, strings.NewReader(a.body))
 	if err != nil {
-		f.t.Fatalf("seed %d: %s %s can not be sent: %v", seed, a.method, a.path, err)
+		f.t.Fatalf("seed %d: %s %s cannot be sent: %v", seed, a.method, a.path, err)
 	}
 	req.Header = a.header.Clone()
 	if a.token != "" {

@@ -92,7 +92,7 @@ var reasons = map[int]struct {
 	422: {"ValidationFailed", "A parameter or a field is wrong; details says which.", hookglass.Invalid("endpoint.name", "is required")},
 	429: {"RateLimited", "Too many calls; retry_after says how long to wait.", &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests. Try again later.", RetryAfter: 6 * time.Second}},
 	500: {"Internal", "Something went wrong in the service.", hookglass.Errorf(hookglass.CodeInternal, "Something went wrong here; it has been recorded.")},
-	503: {"Unavailable", "The storage can not answer now; Retry-After says when to try again.", hookglass.Errorf(hookglass.CodeUnavailable, "The storage can not answer now. Try again shortly.")},
+	503: {"Unavailable", "The storage cannot answer now; Retry-After says when to try again.", hookglass.Errorf(hookglass.CodeUnavailable, "The storage cannot answer now. Try again shortly.")},
 }
 
 func failures() map[string]*huma.Response {
@@ -335,7 +335,7 @@ func document(media string, write func() ([]byte, error)) http.HandlerFunc {
 	written := sync.OnceValue(func() httpd.Document {
 		content, err := write()
 		if err != nil {
-			panic("the API can not be described: " + err.Error()) // a fault in the table, which tests find
+			panic("the API cannot be described: " + err.Error()) // a fault in the table, which tests find
 		}
 		return httpd.NewDocument(media, content)
 	})

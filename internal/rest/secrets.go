@@ -47,7 +47,7 @@ func (s *service) actionSecrets(t *table) {
 	}, s.getActionSecret)
 	handleBody(t, operation{
 		id: "update-action-secret", method: http.MethodPatch, path: base + "/{secret_id}", tag: tag, summary: "Change an action secret", access: write,
-		text: "What the body does not name stays as it is. The name can not be changed.",
+		text: "What the body does not name stays as it is. The name cannot be changed.",
 	}, s.updateActionSecret)
 	handle(t, operation{
 		id: "delete-action-secret", method: http.MethodDelete, path: base + "/{secret_id}", tag: tag, summary: "Delete an action secret", access: write,

@@ -28,7 +28,7 @@ func (s *service) shareBundles(t *table) {
 		id: "create-share-bundle", method: http.MethodPost, path: base, tag: tag, summary: "Make a file of requests that can be given away",
 		text: "Personal data and secrets are replaced by substitutes of the same form, the same value by the same one throughout the file, and each request is " +
 			"signed anew with a published test secret, so that verification still passes. Nothing is stored, and nobody can go back from a substitute. 409 where something " +
-			"that was recognised can not be taken out.",
+			"that was recognised cannot be taken out.",
 		access: access{scope: hookglass.ScopeRead}, limit: limit, errors: []int{http.StatusConflict},
 	}, []string{"application/json"}, s.createShareBundle)
 	handle(t, operation{

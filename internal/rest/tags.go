@@ -39,7 +39,7 @@ func (s *service) tags(t *table) {
 	}, s.getTag)
 	handleBody(t, operation{
 		id: "update-tag", method: http.MethodPatch, path: base + "/{tag_id}", tag: tag, summary: "Change a tag", access: write, errors: []int{409},
-		text: "The events that have the tag get its new name; where there are more than 500, the rest follows in the background. A tag that a step of an action uses can not be renamed.",
+		text: "The events that have the tag get its new name; where there are more than 500, the rest follows in the background. A tag that a step of an action uses cannot be renamed.",
 	}, s.updateTag)
 	handle(t, operation{
 		id: "delete-tag", method: http.MethodDelete, path: base + "/{tag_id}", tag: tag, summary: "Delete a tag", access: write, errors: []int{409},

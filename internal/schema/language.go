@@ -151,7 +151,7 @@ func (w *writer) object(n *Node, name string) string {
 			omit = ","
 		}
 		if strings.ContainsFunc(key, notOfTag) {
-			b.WriteString("\t// left out: a member whose name can not be written in a tag\n")
+			b.WriteString("\t// left out: a member whose name cannot be written in a tag\n")
 			continue
 		}
 		b.WriteString("\t" + part + " " + kind + " `json:\"" + key + omit + "\"`\n")

@@ -316,7 +316,7 @@ func TestTypesOfNothing(t *testing.T) {
 
 // What encoding/json would read as another name, or as none, is written so that it does not or left out.
 func TestNamesOfGoTags(t *testing.T) {
-	const leftOut = "// left out: a member whose name can not be written in a tag"
+	const leftOut = "// left out: a member whose name cannot be written in a tag"
 	for name, want := range map[string]string{
 		"-": "X int64 `json:\"-,\"`", "a.b c": "ABC int64 `json:\"a.b c\"`", "naïve": "NaVe int64 `json:\"naïve\"`", "it's": leftOut, "a,b": leftOut, "👍": leftOut,
 	} {

@@ -295,7 +295,7 @@ func TestTheLogSaysWhatTheAuthorityRefuses(t *testing.T) {
 	for directory, want := range map[string]string{
 		ca.URL + "/directory":                   `msg="the ACME authority could not verify a name" part=acme domain=hooks.example challenge=http-01 type=urn:ietf:params:acme:error:connection detail="192.0.2.7: Connection refused"`,
 		ca.URL + "/nothing":                     `status=404 type=urn:ietf:params:acme:error:malformed`,
-		"https://" + freePort(t) + "/directory": `msg="the ACME authority can not be asked" part=acme url=`,
+		"https://" + freePort(t) + "/directory": `msg="the ACME authority cannot be asked" part=acme url=`,
 	} {
 		cfg.ACMEDirectory = directory
 		stop := serveACME(t, cfg)

@@ -44,7 +44,7 @@ const largestACME = 64 << 10
 func (a *acmeLog) look(req *http.Request, res *http.Response, err error) {
 	if err != nil {
 		if req.Context().Err() == nil {
-			a.log.Warn("the ACME authority can not be asked", "url", req.URL.Redacted(), "error", err)
+			a.log.Warn("the ACME authority cannot be asked", "url", req.URL.Redacted(), "error", err)
 		}
 		return
 	}

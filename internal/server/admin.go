@@ -134,7 +134,7 @@ func (c *UserListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 // UserCreateCmd is `hookglass admin user create`.
 type UserCreateCmd struct {
 	Email         string `required:"" placeholder:"ADDRESS" help:"The user's email address."`
-	PasswordStdin bool   `help:"Read the password, a line, from standard input; without one the user can not sign in to the web app."`
+	PasswordStdin bool   `help:"Read the password, a line, from standard input; without one the user cannot sign in to the web app."`
 	Account       string `placeholder:"NAME" help:"Name of the account (default: the address)."`
 	Join          *int64 `placeholder:"ID" help:"Make the user a member of this account instead, with all that its members may (\"admin account list\" has the ids)."`
 }
@@ -158,7 +158,7 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 			text = "Created user %d (%s), a member of account %d (%s), whose first workspace is %d (%s)."
 		}
 		if r.Password == "" {
-			text += "\nWithout a password the user can not sign in to the web app: \"admin user password --password-stdin\" sets one."
+			text += "\nWithout a password the user cannot sign in to the web app: \"admin user password --password-stdin\" sets one."
 		}
 		return a.print(t, map[string]any{
 			"user": userJSON(made.User), "account": accountJSON(made.Account), "workspace": workspaceJSON(made.Workspace),

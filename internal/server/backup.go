@@ -22,7 +22,7 @@ type BackupCmd struct {
 	Storage
 	output
 	File        string `arg:"" type:"path" help:"The file to write; an existing one is replaced when the backup is complete."`
-	WithoutKeys bool   `help:"Leave out the keyset, to keep it elsewhere: without it secrets can not be read."`
+	WithoutKeys bool   `help:"Leave out the keyset, to keep it elsewhere: without it secrets cannot be read."`
 }
 
 // keyCheck is the constant that a backup seals to recognise the keyset, and its place.
@@ -54,7 +54,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	sweep(place)
 	out, err := os.CreateTemp(filepath.Dir(place), unfinished(place)+"*") // mode 0600
 	if fault := (*fs.PathError)(nil); errors.As(err, &fault) {            // the user's name for the file, not the temporary one
-		return remedied(fmt.Errorf("%s can not be written: %w", c.File, fault.Err))
+		return remedied(fmt.Errorf("%s cannot be written: %w", c.File, fault.Err))
 	}
 	if err != nil {
 		return err
@@ -99,11 +99,11 @@ func (c *BackupCmd) keysNote(taken keysTaken) string {
 	case keysIn:
 		return "It holds the keyset: keep it as safe as the secrets."
 	case keysMissing:
-		return fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they can not be read without it.", c.KeyFile())
+		return fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they cannot be read without it.", c.KeyFile())
 	case keysOfAnother:
-		return fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they can not be read.", c.KeyFile())
+		return fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they cannot be read.", c.KeyFile())
 	}
-	return "It does not hold the keyset, without which secrets can not be read."
+	return "It does not hold the keyset, without which secrets cannot be read."
 }
 
 // mayTake refuses a destination that a backup must not replace: a device, pipe or directory, and the installation's own

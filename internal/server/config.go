@@ -134,7 +134,7 @@ func (f *faults) certificate(flag, cert, key string) *certificate {
 	}
 	pair, err := loadCertificate(cert, key)
 	if err != nil {
-		f.add(flag+"-cert", "can not be used: %v", err)
+		f.add(flag+"-cert", "cannot be used: %v", err)
 	}
 	return pair
 }

@@ -113,7 +113,7 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 	}
 	db, err := c.open(ctx)
 	if err != nil {
-		f.wrong("database", "it can not be opened: %v", err)
+		f.wrong("database", "it cannot be opened: %v", err)
 		c.examineKeys(nil, f)
 		return
 	}
@@ -134,7 +134,7 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 		return err
 	})
 	if err != nil {
-		f.wrong("secrets", "they can not be read: %v", err)
+		f.wrong("secrets", "they cannot be read: %v", err)
 		return
 	}
 	c.examineKeys(sealed, f)
@@ -167,7 +167,7 @@ func (c *DoctorCmd) examineDirectory(f *findings) {
 		return
 	}
 	if err := writable(c.Data); err != nil {
-		f.wrong(name, "it can not be written to: %v", remedied(err))
+		f.wrong(name, "it cannot be written to: %v", remedied(err))
 	}
 	c.examineLeftovers(name, f)
 	if len(*f) == faults {
@@ -195,7 +195,7 @@ func (c *DoctorCmd) examineModes(name string, f *findings) error {
 // examineLeftovers finds files that a command run as root left behind and that the service's user cannot write.
 func (c *DoctorCmd) examineLeftovers(name string, f *findings) {
 	for _, one := range []struct{ file, trouble string }{
-		{lockFile, "its lock can not be taken"}, {databaseFile + "-wal", "the log of the database can not be written"}, {databaseFile + "-shm", "the index of that log can not be written"},
+		{lockFile, "its lock cannot be taken"}, {databaseFile + "-wal", "the log of the database cannot be written"}, {databaseFile + "-shm", "the index of that log cannot be written"},
 	} {
 		if there, err := os.OpenFile(filepath.Join(c.Data, one.file), os.O_RDWR, 0); err == nil {
 			there.Close()

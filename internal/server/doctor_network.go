@@ -212,7 +212,7 @@ func (c *checked) examineMail(ctx context.Context, f *findings) {
 		}
 		for _, a := range addresses {
 			if a.IP.IsLoopback() || a.IP.IsPrivate() {
-				f.warn(way, "%s, the MX of %s, leads to %s, which the world can not reach", host, c.MailDomain, a.IP)
+				f.warn(way, "%s, the MX of %s, leads to %s, which the world cannot reach", host, c.MailDomain, a.IP)
 				return
 			}
 		}

@@ -71,7 +71,7 @@ func (m machineSecrets) File(path string) (string, error) {
 	text, err := readBounded(path, maxSecretFile+1)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("names a file that can not be read: %w", err)
+		return "", fmt.Errorf("names a file that cannot be read: %w", err)
 	case len(text) > maxSecretFile:
 		return "", fmt.Errorf("names a file of more than %d bytes", maxSecretFile)
 	}

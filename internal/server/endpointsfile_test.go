@@ -29,7 +29,7 @@ func TestAnEndpointsFileIsReadWithTheSecretsOfThisMachine(t *testing.T) {
 			t.Errorf("%s: %v", secret, err)
 		}
 	}
-	for secret, want := range map[string]string{"{env: NOT_SET}": "NOT_SET, which is not set", "{file: empty}": "empty", "{file: none}": "can not be read", "whsec_clear": "never written down"} {
+	for secret, want := range map[string]string{"{env: NOT_SET}": "NOT_SET, which is not set", "{file: empty}": "empty", "{file: none}": "cannot be read", "whsec_clear": "never written down"} {
 		_, err := server.ReadEndpointsFile(write("e.yaml", head+secret+"}\n"))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "e.yaml:4: ") || strings.Contains(err.Error(), "whsec_") {
 			t.Errorf("%s: %v", secret, err)

@@ -35,7 +35,7 @@ func (c Config) relay() (*alert.Relay, error) {
 	if c.SMTPRelayPasswordFile != "" {
 		text, err := os.ReadFile(c.SMTPRelayPasswordFile)
 		if err != nil {
-			return nil, errors.New("--smtp-relay-password-file: can not be read")
+			return nil, errors.New("--smtp-relay-password-file: cannot be read")
 		}
 		r.Password = strings.TrimRight(string(text), "\r\n")
 	}

@@ -40,7 +40,7 @@ func remedied(err error) error {
 	case errors.As(err, &schema) && schema.Have == 0:
 		what = "start the service, or run hookglass migrate"
 	case errors.As(err, &schema):
-		what = "run hookglass migrate, after which an older program that still serves it can not be started again"
+		what = "run hookglass migrate, after which an older program that still serves it cannot be started again"
 	case errors.As(err, &right):
 		what = "have its owner or a superuser run: " + right.Grant
 	case errors.As(err, &asleep) && asleep.Standby:

@@ -91,7 +91,7 @@ func (c *certificate) note(now time.Time, err error) {
 		c.unfit = now
 	case !c.told && now.Sub(c.unfit) >= renewalTime:
 		c.told = true
-		c.log.Warn("a certificate that was changed can not be used; the one before is shown on", "file", c.certFile, "error", err)
+		c.log.Warn("a certificate that was changed cannot be used; the one before is shown on", "file", c.certFile, "error", err)
 	}
 }
 

@@ -263,7 +263,7 @@ func TestTheLogSaysOfARenewedCertificateThatItCanNotBeUsed(t *testing.T) {
 		if got, err := at(now.Add(after)); err != nil || got == nil {
 			t.Fatalf("after %v: there is no certificate: %v", after, err)
 		}
-		return strings.Count(log.String(), "can not be used")
+		return strings.Count(log.String(), "cannot be used")
 	}
 	set := func(content []byte) {
 		t.Helper()
@@ -304,7 +304,7 @@ func TestConfigurationOfTLSIsRefusedWhereItCanNotWork(t *testing.T) {
 		want   string
 	}{
 		{func(c *server.Config) { c.TLSCert = certFile }, "--tls-cert: goes with --tls-key"},
-		{func(c *server.Config) { c.TLSCert, c.TLSKey = keyFile, certFile }, "--tls-cert: can not be used"},
+		{func(c *server.Config) { c.TLSCert, c.TLSKey = keyFile, certFile }, "--tls-cert: cannot be used"},
 		{func(c *server.Config) { c.HTTPListen = "127.0.0.1:0" }, "--http-listen: goes with"},
 		{func(c *server.Config) { c.ACMEEmail = "a@example.com" }, "--acme-email: goes with --acme-domain"},
 		{func(c *server.Config) { c.ACMEDomain, c.ACMEEmail = []string{"a.example.com"}, "nobody" }, `--acme-email: "nobody" is not a mail address`},

@@ -43,7 +43,7 @@ var (
 	replyNoMailbox  = reply{550, "5.1.1", "There is no such mailbox here"}
 	replyDisabled   = reply{550, "5.2.1", "This mailbox is disabled"}
 	replyBusy       = reply{451, "4.3.2", "Too much mail for this mailbox is under way; try again"}
-	replyNotNow     = reply{451, "4.3.0", "The message can not be stored now; try again later"}
+	replyNotNow     = reply{451, "4.3.0", "The message cannot be stored now; try again later"}
 	replyMemory     = reply{451, "4.3.1", "Too many large messages are being received; try again"}
 	replySlow       = reply{451, "4.4.2", "The message came too slowly"}
 )

@@ -26,7 +26,7 @@ var errURL = errors.New("it is not a URL: in a user's name and in a password @ i
 func parseURL(url string) (*pgxpool.Config, error) {
 	cfg, err := readURL(url)
 	if err != nil {
-		return nil, fmt.Errorf("store: the database URL can not be read: %w", err)
+		return nil, fmt.Errorf("store: the database URL cannot be read: %w", err)
 	}
 	return cfg, nil
 }

@@ -48,7 +48,7 @@ func (c *copier) run() {
 			pages, err = copyLog(c.db)
 		}
 		if err != nil && !failed {
-			c.log.Warn("the write-ahead log of the database can not be copied into it", "error", err)
+			c.log.Warn("the write-ahead log of the database cannot be copied into it", "error", err)
 		}
 		failed = err != nil
 		c.long.Store(pages > logPages)

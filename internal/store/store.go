@@ -421,7 +421,7 @@ func classify(err error) error {
 
 func unavailable(doing string, err error) error {
 	return &hookglass.Error{
-		Code: hookglass.CodeUnavailable, Message: "The storage can not answer now. Try again shortly.",
+		Code: hookglass.CodeUnavailable, Message: "The storage cannot answer now. Try again shortly.",
 		RetryAfter: 5 * time.Second, Err: fmt.Errorf("store: %s: %w", doing, err),
 	}
 }

@@ -139,7 +139,7 @@ func (x *Session) subscribe(key string, w Wish) (*subscription, error) {
 	full := x.full(key)
 	nul := strings.Contains(w.TargetURL, "\x00") // no address holds one, nor does PostgreSQL
 	if full || len(w.TargetURL) > maxURL || nul || !word(w.Hostname) {
-		return nil, hookglass.Invalid("identifier", "can not be subscribed to")
+		return nil, hookglass.Invalid("identifier", "cannot be subscribed to")
 	}
 	if w.Hostname == "" {
 		w.Hostname = x.record.Client.Hostname

@@ -1058,7 +1058,7 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	rules["status"], rules["when"][2] = []string{"204", "", "x"}, "tag:a"
 	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, `id="rule-1-status-fault"`, "The status must be a number")
 	rules["status"][2] = "401"
-	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, "The condition can not use status, tag")
+	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, "The condition cannot use status, tag")
 	b.want(422, "POST", s.page("/response_rules"), url.Values{"when": slices.Repeat([]string{"path:/a"}, 21), "status": slices.Repeat([]string{"200"}, 21)}).holds(t, "The response rules may have 20 entries")
 	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {""}})
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "responds 204")
@@ -1067,7 +1067,7 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "Rules would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
 	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "Rules would answer 0 of the last 1 request.", "the default response")
 	page = b.want(422, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {"tag:a"}, "status": {"200"}})
-	page.holds(t, "The condition can not use status, tag")
+	page.holds(t, "The condition cannot use status, tag")
 	page.lacks(t, "would answer")
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "responds 207", "would answer")
 	b.want(200, "POST", "/endpoints/"+string(s.create("Empty", hookglass.KindWebhook).ID)+"/response_rules", url.Values{"do": {"try"}}).holds(t, "No requests yet.")

@@ -156,8 +156,8 @@ func TestATagThatAStepUsesStaysAndThePageSaysWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := `href="/endpoints/` + string(w.endpoint.ID) + "/actions/" + made.ID + `"`
-	b.want(409, "POST", "/tags/"+tag+"/delete", url.Values{}).holds(t, `role="alert"`, "can not be deleted: steps of actions use it", used, "Mark &lt;b&gt;it&lt;/b&gt;")
-	b.want(409, "POST", "/tags/"+tag, url.Values{"name": {"seen"}}).holds(t, "can not be renamed", used)
+	b.want(409, "POST", "/tags/"+tag+"/delete", url.Values{}).holds(t, `role="alert"`, "cannot be deleted: steps of actions use it", used, "Mark &lt;b&gt;it&lt;/b&gt;")
+	b.want(409, "POST", "/tags/"+tag, url.Values{"name": {"seen"}}).holds(t, "cannot be renamed", used)
 	b.want(303, "POST", "/tags/"+tag, url.Values{"name": {"needs a look"}, "color": {"tomato"}})
 	b.want(200, "GET", "/tags", nil).holds(t, "needs a look", `fill="tomato"`)
 }
@@ -190,7 +190,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.want(409, "POST", path, url.Values{"name": {"Day shift"}}).holds(t, "can not be renamed", `value="Day shift"`,
+	b.want(409, "POST", path, url.Values{"name": {"Day shift"}}).holds(t, "cannot be renamed", `value="Day shift"`,
 		`href="/endpoints/`+string(w.endpoint.ID)+"/actions/"+byName.ID+`"`, "Ping &lt;b&gt;them&lt;/b&gt;")
 	b.want(303, "POST", path, url.Values{"name": {"Night shift"}})
 
