@@ -1,6 +1,7 @@
 package smtpd
 
 import (
+	"bufio"
 	"errors"
 	"time"
 
@@ -62,8 +63,9 @@ func (c *conn) settleEach(results []capture.Delivered, replies []reply) error {
 	return nil
 }
 
-// delay waits before an answer, at most until the server stops. Earlier answers are sent first. At most half of the
-// connections may wait at a time, so that scripts leave room for others; any further one does not wait.
+// delay waits before an answer, at most until the server stops or the client is gone. Earlier answers are sent first.
+// At most half of the connections may wait at a time, so that scripts leave room for others; any further one does not
+// wait.
 func (c *conn) delay(d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -75,11 +77,37 @@ func (c *conn) delay(d time.Duration) error {
 	if err := c.out.Flush(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(d)
+	until := time.Now().Add(d)
+	if c.watch(until) {
+		return nil
+	}
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-c.server.drain:
 	}
 	return nil
+}
+
+// watch reads ahead until a time, and reports whether the wait for it is over: it has come, the server stops, or the
+// client sends no more. What a pipelining client sent stays in the buffer and is served as always, also that of a client
+// that is gone: it may have closed its side alone. Once the buffer is full, nothing more is heard of the client.
+func (c *conn) watch(until time.Time) (over bool) {
+	c.mu.Lock()
+	if c.nudged {
+		c.mu.Unlock()
+		return true
+	}
+	c.waiting = true
+	c.nc.SetReadDeadline(until)
+	c.mu.Unlock()
+	var err error
+	for err == nil {
+		_, err = c.in.Peek(c.in.Buffered() + 1)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = false
+	return err != bufio.ErrBufferFull
 }

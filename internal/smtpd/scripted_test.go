@@ -2,8 +2,10 @@ package smtpd_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +40,13 @@ func (c *client) wasReset() {
 	if rest, err := io.ReadAll(c.r); len(rest) > 0 || !errors.Is(err, syscall.ECONNRESET) {
 		c.t.Errorf("not reset: %q, %v", rest, err)
 	}
+}
+
+// secure goes on under TLS.
+func (c *client) secure(pool *x509.CertPool) {
+	secured := tls.Client(c.nc, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	c.nc = secured
+	c.r.Reset(secured)
 }
 
 func TestAScriptAnswersAMessage(t *testing.T) {
@@ -164,9 +173,7 @@ func TestAResetUnderTLSIsOneOfTheSocket(t *testing.T) {
 	_, addr := start(t, smtpd.Config{TLS: cfg}, l)
 	c := greeted(t, addr)
 	c.says("STARTTLS", 220)
-	secured := tls.Client(c.nc, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
-	c.nc = secured
-	c.r.Reset(secured)
+	c.secure(pool)
 	c.says("EHLO x", 250)
 	c.begin("inbox@mail.test")
 	c.says("DATA", 354)
@@ -205,6 +212,93 @@ func TestAServerThatStopsDoesNotWaitWithAnswers(t *testing.T) {
 	}
 	c.expect(451)
 	c.expect(421)
+}
+
+// A client that is gone leaves its place to others; under TLS too.
+func TestAClientThatIsGoneIsNotWaitedFor(t *testing.T) {
+	cfg, pool := selfSigned(t)
+	for _, stage := range []string{"rcpt", "data"} {
+		for _, secure := range []bool{false, true} {
+			l := &ledger{data: func(int64) *hookglass.Reply { return held(time.Hour) }}
+			if stage == "rcpt" {
+				l = refusing(&ledger{}, held(time.Hour))
+			}
+			_, addr := start(t, smtpd.Config{TLS: cfg, MaxConnsPerAddr: 1}, l)
+			c := greeted(t, addr)
+			if secure {
+				c.says("STARTTLS", 220)
+				c.secure(pool)
+				c.says("EHLO x", 250)
+			}
+			c.says("MAIL FROM:<a@example.org>", 250)
+			c.send("RCPT TO:<inbox@mail.test>\r\n")
+			if stage == "data" {
+				c.expect(250)
+				c.says("DATA", 354)
+				c.send("x\r\n.\r\n")
+			}
+			c.nc.Close()
+			for ended := time.Now().Add(10 * time.Second); ; {
+				next := dial(t, addr)
+				code, _ := next.reply()
+				next.nc.Close()
+				if code == 220 {
+					break
+				}
+				if time.Now().After(ended) {
+					t.Fatalf("%s, TLS %t: the connection is still held", stage, secure)
+				}
+			}
+			if stage == "data" && len(l.stored()) != 1 {
+				t.Errorf("TLS %t: %d mails", secure, len(l.stored()))
+			}
+		}
+	}
+}
+
+// What comes while an answer waits is served after it, in order, whether it fits into the buffer or not.
+func TestWhatComesWhileAnAnswerWaitsIsServed(t *testing.T) {
+	for _, n := range []int{1, 1_000} {
+		late := scripted(250, "2.1.5 Late")
+		late.Delay = 100 * time.Millisecond
+		l := refusing(&ledger{}, late)
+		_, addr := start(t, smtpd.Config{}, l)
+		c := greeted(t, addr)
+		c.says("MAIL FROM:<a@example.org>", 250)
+		began := time.Now()
+		c.send("RCPT TO:<inbox@mail.test>\r\nBDAT 3\r\n")
+		c.send("abcBDAT 2 LAST\r\nde" + strings.Repeat("NOOP a longer line\r\n", n))
+		c.expect(250)
+		if took := time.Since(began); took < late.Delay {
+			t.Errorf("%d lines: answered after %s", n, took)
+		}
+		for range 2 + n {
+			c.expect(250)
+		}
+		if mails := l.stored(); len(mails) != 1 || string(mails[0].Raw) != "abcde" {
+			t.Errorf("%d lines: %d mails", n, len(mails))
+		}
+	}
+}
+
+// A client that has closed its side alone has said all that it had to say: it is served, without the wait.
+func TestAClientThatHasSaidAllIsServedWithoutTheWait(t *testing.T) {
+	late := scripted(250, "2.1.5 Late")
+	late.Delay = time.Hour
+	l := refusing(&ledger{}, late)
+	_, addr := start(t, smtpd.Config{}, l)
+	c := greeted(t, addr)
+	c.send("MAIL FROM:<a@example.org>\r\nRCPT TO:<inbox@mail.test>\r\nBDAT 5 LAST\r\nhelloQUIT\r\n")
+	if err := c.nc.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []int{250, 250, 250, 221} {
+		c.expect(code)
+	}
+	c.closed()
+	if n := len(l.stored()); n != 1 {
+		t.Errorf("%d mails", n)
+	}
 }
 
 // Half of the connections may wait; who comes beyond that is answered at once.
