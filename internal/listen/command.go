@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -95,11 +96,19 @@ func execute(ctx context.Context, o outgoing, environment []string, keep int) (a
 	}
 	defer os.Remove(header)
 	printed, complaints := &beginning{keep: keep}, &ending{keep: keepErrors}
+	out, errOut, err := hearBoth(printed, complaints)
+	if err != nil {
+		return answer{failure: api.FailureUnknown, problem: "the command could not be started: " + err.Error(), declared: -1}
+	}
 	cmd := shell(ctx, o.to.Command)
 	cmd.Env = append(append(slices.Clip(environment), o.facts...), "HOOKGLASS_HEADERS_FILE="+header)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(o.body), printed, complaints
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(o.body), out.write, errOut.write
 	cmd.WaitDelay = lastWords
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	out.write.Close()
+	errOut.write.Close()
+	if err != nil {
+		heardOut(0, out, errOut)
 		return answer{failure: api.FailureUnknown, problem: "the command could not be started: " + err.Error(), declared: -1}
 	}
 	err = cmd.Wait()
@@ -107,6 +116,7 @@ func execute(ctx context.Context, o outgoing, environment []string, keep int) (a
 	if stopped {
 		kill(cmd) // including what the shell had started
 	}
+	heardOut(lastWords, out, errOut)
 	a = answer{declared: -1, maySent: true, exit: cmd.ProcessState.ExitCode(), complaint: complaints.text()}
 	switch {
 	case stopped && errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -135,6 +145,69 @@ func execute(ctx context.Context, o outgoing, environment []string, keep int) (a
 		a.header.Set("Content-Type", mediaOf(a.body, a.whole))
 	}
 	return a
+}
+
+// words is an output of a command, which is read while it is written.
+type words struct {
+	read, write *os.File
+	ended       chan struct{} // closed when no more is read
+}
+
+// hear passes on what is written to an output.
+func hear(to io.Writer) (*words, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	h := &words{r, w, make(chan struct{})}
+	go func() {
+		defer close(h.ended)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := r.Read(buf)
+			_, _ = to.Write(buf[:n])
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				drain(r, buf, to)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return h, nil
+}
+
+func hearBoth(stdout, stderr io.Writer) (out, errOut *words, err error) {
+	if out, err = hear(stdout); err != nil {
+		return nil, nil, err
+	}
+	if errOut, err = hear(stderr); err != nil {
+		out.write.Close()
+		heardOut(0, out)
+	}
+	return out, errOut, err
+}
+
+// heardOut returns when outputs are read to their ends, or after a time, since processes that outlive a command may keep
+// them open. What was written by then is read in any case, however late this program comes to it.
+func heardOut(wait time.Duration, all ...*words) {
+	timed := true
+	for _, h := range all {
+		timed = h.read.SetReadDeadline(time.Now().Add(wait)) == nil && timed
+	}
+	late := time.After(wait)
+	for _, h := range all {
+		if !timed {
+			select {
+			case <-h.ended:
+			case <-late:
+				late = time.After(0)
+				h.read.Close()
+			}
+		}
+		<-h.ended
+		h.read.Close()
+	}
 }
 
 // headerFile writes header fields to a file, one per line, as they came.

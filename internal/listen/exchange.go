@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	connectLimit = 5 * time.Second // to connect and, with TLS, to shake hands
 	// idleLimit is how long an idle connection is kept. Servers close idle ones after 2 s (gunicorn) or more; closing
 	// earlier avoids sending a request into a connection that is just being closed.
 	idleLimit = time.Second
@@ -57,6 +56,7 @@ func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 // carrier sends requests over pooled connections. It is safe for concurrent use.
 type carrier struct {
 	insecure bool
+	limit    time.Duration // to connect and, with TLS, to shake hands
 	mu       sync.Mutex
 	idle     []*link // the last used last
 	sweep    *time.Timer
@@ -200,7 +200,7 @@ func (c *carrier) connect(ctx context.Context, t Target) (*link, error) {
 		}
 		waiting.Close()
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	raw, err := dial(ctx, t)
 	if err != nil {

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"hookglass"
@@ -20,6 +21,25 @@ func (c Chaos) Fate(n uint64) any { return c.fate(n) }
 
 // Ahead sets the head start that a delivery has before the next.
 func (c *Config) Ahead(d time.Duration) { c.ahead = func(int) time.Duration { return d } }
+
+// Patient makes a listener wait for so long for what happens on this machine, which may be busy with something else.
+func (c *Config) Patient(d time.Duration) {
+	c.limits = &limits{order: d, connect: d, answer: d, drain: d}
+}
+
+// Leave has the listener wait no longer for what is under way, as if the time for that were over.
+func (l *Listener) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaveBy = time.Now()
+}
+
+// Knows reports whether a gap was seen.
+func (l *Listener) Knows(gap string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gaps.byID[gap] != nil
+}
 
 // Look sets when, after connecting, gaps are looked for that were not known before.
 func (c *Config) Look(at ...time.Duration) { c.looks = at }
@@ -61,6 +81,30 @@ func (m Memory) Forget(id string) { m.forget(id) }
 
 // Event is an event as far as a listener is told of it.
 var Event = told
+
+// Words is an output of a command.
+type Words struct{ *words }
+
+// Hear passes on what is written to an output.
+func Hear(to io.Writer) (Words, error) {
+	h, err := hear(to)
+	return Words{h}, err
+}
+
+// Say writes to the output.
+func (w Words) Say(text string) error {
+	_, err := w.write.WriteString(text)
+	return err
+}
+
+// Late is when the time to read it is over, and it was not ended.
+func (w Words) Late() error { return w.read.SetReadDeadline(time.Unix(1, 0)) }
+
+// HeardOut returns when no more is read.
+func (w Words) HeardOut() {
+	heardOut(0, w.words)
+	w.write.Close()
+}
 
 // Reports keeps what a server does not take.
 type Reports struct{ *reporter }

@@ -54,7 +54,7 @@ func TestWhatNoServerSendsIsPassedOver(t *testing.T) {
 		t.Errorf("replayed: %+v", r)
 	}
 	s.throw("ep_a", `{"type":`)
-	eventually(t, "a new connection", func() bool { return get(s, func() int { return s.connects }) == 2 })
+	eventually(t, "a new connection", func() bool { return get(s, func() int { return s.connects }) >= 2 })
 }
 
 // A server chooses what comes, but not how many requests it becomes: no field ends the head.
@@ -79,7 +79,7 @@ func TestReplaysWithoutEndTakeNoMemoryWithoutEnd(t *testing.T) {
 	before := runtime.NumGoroutine()
 	const asked = 5_000
 	for i := range asked {
-		s.throw("ep_a", fmt.Sprintf(`{"identifier":%%s,"message":{"type":"tunnel_replay_command","command_id":"tcmd_%d","method":"POST","url":"/x","timeout_ms":20000,"result_token":"trt"}}`, i))
+		s.throw("ep_a", fmt.Sprintf(`{"identifier":%%s,"message":{"type":"tunnel_replay_command","command_id":"tcmd_%d","method":"POST","url":"/x","timeout_ms":600000,"result_token":"trt"}}`, i))
 	}
 	eventually(t, "those that are too many", func() bool { return len(told[listen.Warning](l)) > 0 })
 	most := runtime.NumGoroutine() - before

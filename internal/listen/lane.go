@@ -187,7 +187,7 @@ func (a *lane) run(ctx context.Context) {
 			switch {
 			case p.to.Command != "":
 				<-answered
-			case within(orderGrace, begun):
+			case within(a.l.cfg.limits.order, begun):
 				within(a.l.cfg.ahead(len(a.queue)), answered)
 			}
 		case <-ctx.Done():
@@ -231,7 +231,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 		begun()
 		got = answer{failure: api.FailureUnknown, problem: err.Error(), declared: -1}
 	} else {
-		got = a.carry(ctx, out, localLimit, l.evidenceLimit(), begun)
+		got = a.carry(ctx, out, l.cfg.limits.answer, l.evidenceLimit(), begun)
 	}
 	answered()
 	select {

@@ -71,19 +71,27 @@ type Config struct {
 	// Tell receives notes about what happens, one at a time. It must not block for long.
 	Tell func(Note)
 
-	ahead func(waiting int) time.Duration // headStart; set in tests
-	looks []time.Duration                 // takeover; set in tests
+	ahead  func(waiting int) time.Duration // headStart; set in tests
+	looks  []time.Duration                 // takeover; set in tests
+	limits *limits                         // usual; set in tests
 }
 
+// limits are how long a listener waits for what happens on this machine.
+type limits struct {
+	order   time.Duration // a delivery that is not sent by then no longer holds up the next
+	connect time.Duration // to connect to a target and, with TLS, to shake hands
+	answer  time.Duration // for a target to answer
+	drain   time.Duration // for deliveries under way when the listener ends
+}
+
+var usual = limits{order: 50 * time.Millisecond, connect: 5 * time.Second, answer: 30 * time.Second, drain: 5 * time.Second}
+
 const (
-	laneWidth   = 16                    // deliveries of one endpoint at once
-	laneLength  = 1_000                 // waiting events of one endpoint, as many as a server queues for a session
-	laneBytes   = 64 << 20              // bytes of waiting events, for all endpoints
-	orderGrace  = 50 * time.Millisecond // a delivery that is not sent by then no longer holds up the next
-	localLimit  = 30 * time.Second      // for a target to answer
-	drainLimit  = 5 * time.Second       // for deliveries under way when the listener ends
-	keepPreview = 2 << 10               // bytes of an answer that a note shows
-	rememberFor = 100_000               // events, and gaps and replays, that are remembered as seen
+	laneWidth   = 16       // deliveries of one endpoint at once
+	laneLength  = 1_000    // waiting events of one endpoint, as many as a server queues for a session
+	laneBytes   = 64 << 20 // bytes of waiting events, for all endpoints
+	keepPreview = 2 << 10  // bytes of an answer that a note shows
+	rememberFor = 100_000  // events, and gaps and replays, that are remembered as seen
 )
 
 // Listener is the local end of a tunnel.
@@ -143,8 +151,11 @@ func New(cfg Config) *Listener {
 	if cfg.looks == nil {
 		cfg.looks = takeover
 	}
+	if cfg.limits == nil {
+		cfg.limits = &usual
+	}
 	l := &Listener{
-		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure}, lanes: make(map[string]*lane), started: time.Now(),
+		cfg: cfg, carrier: &carrier{insecure: cfg.Insecure, limit: cfg.limits.connect}, lanes: make(map[string]*lane), started: time.Now(),
 		seen: newMemory(rememberFor), quiet: make(map[string]bool), gone: make(map[string]bool), declined: make(map[string]bool), commands: newMemory(rememberFor), gaps: newMemory(rememberFor),
 		evidence: 64 << 10, replays: make(chan struct{}, replayWidth), enough: func() {}, ended: make(chan struct{}),
 	}

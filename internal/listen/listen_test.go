@@ -41,6 +41,7 @@ type local struct {
 func start(t *testing.T, s *server, to string, change func(*listen.Config)) *local {
 	t.Helper()
 	cfg := listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a", Name: "a"}}, Recover: listen.RecoverRecent}
+	cfg.Patient(patience)
 	if to != "" {
 		where, err := listen.ParseTarget(to)
 		if err != nil {
@@ -72,7 +73,7 @@ func start(t *testing.T, s *server, to string, change func(*listen.Config)) *loc
 	select {
 	case <-connected:
 	case <-l.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("not connected")
 	}
 	return l
@@ -86,7 +87,7 @@ func (l *local) end(stop bool) (listen.Summary, error) {
 	}
 	select {
 	case <-l.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		l.t.Fatal("it goes on")
 	}
 	return l.sum, l.err
@@ -423,7 +424,7 @@ func TestAnEventThatComesTwiceIsDeliveredOnce(t *testing.T) {
 	id := s.arrive(api.TunnelRequest{})
 	s.set(func() { s.push("ep_a", s.events[0]); s.push("ep_a", s.events[0]) })
 	last := s.arrive(api.TunnelRequest{})
-	eventually(t, "the last", func() bool { return slices.Contains(h.ids(), last) })
+	eventually(t, "both", func() bool { return slices.Contains(h.ids(), id) && slices.Contains(h.ids(), last) })
 	if got := slices.Sorted(slices.Values(h.ids())); !slices.Equal(got, []string{id, last}) { // begun in order, and side by side
 		t.Errorf("delivered %v", got)
 	}
@@ -449,7 +450,7 @@ func TestAnOutageCostsNothing(t *testing.T) {
 	// The machine slept: by its own clock nearly no time went by.
 	s.set(func() { s.down, s.gaps[0].at = false, time.Now().Add(-time.Hour) })
 	eventually(t, "it is back and has caught up", func() bool { return len(told[listen.Offline](l)) == 1 })
-	if off := told[listen.Offline](l)[0]; off.Missed != 34 || off.Delivered != 34 || off.Failed != 0 || off.For.Round(time.Minute) != time.Hour {
+	if off := told[listen.Offline](l)[0]; off.Missed != 34 || off.Delivered != 34 || off.Failed != 0 || off.For < time.Hour || off.For > 90*time.Minute {
 		t.Errorf("it tells %+v", off)
 	}
 	if ids := h.ids(); len(ids) != 35 {
@@ -702,11 +703,6 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 }
 
 func TestWhyNoAnswerCame(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 	rude := func(answer string) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -728,7 +724,7 @@ func TestWhyNoAnswerCame(t *testing.T) {
 	}
 	plain := newTarget(t, nil)
 	for name, c := range map[string]struct{ url, category string }{
-		"refused":      {"http://" + closed.Addr().String(), api.FailureConnectionRefused},
+		"refused":      {"http://127.0.0.1:1", api.FailureConnectionRefused},
 		"unknown name": {"http://nowhere.invalid:3000", api.FailureDNS},
 		"no TLS":       {strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS},
 		"hung up":      {rude(""), api.FailureHTTP},
@@ -787,14 +783,8 @@ func TestNamesOfThisMachineMeanBothOfItsAddresses(t *testing.T) {
 			t.Errorf("%s: %+v", to, told[listen.Delivered](l))
 		}
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	_, port, _ := net.SplitHostPort(closed.Addr().String())
 	s := newServer(t)
-	start(t, s, "http://app.localhost:"+port, nil)
+	start(t, s, "http://app.localhost:1", nil)
 	id := s.arrive(api.TunnelRequest{})
 	eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
 	if r := get(s, func() api.DeliveryReport { return s.reports[id][0] }); r.FailureCategory != api.FailureConnectionRefused {
@@ -821,7 +811,7 @@ func TestWhatIsOlderThanWantedIsLeft(t *testing.T) {
 		s.events = append(s.events, api.TunnelRequest{Type: api.TunnelWebhookRequest, ID: "req_old", EndpointID: "ep_a", Method: "POST", RequestedAt: api.Time{Time: time.Now().Add(-3 * time.Hour)}})
 	})
 	l := listen.New(listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a"}}, Recover: listen.RecoverRecent})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l.CatchUp(ctx, time.Now().Add(-4*time.Hour))
 	if ctx.Err() != nil {
@@ -843,7 +833,7 @@ func TestALongBacklogIsCaughtUpOnOnce(t *testing.T) {
 	})
 	l := listen.New(listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a", Provider: "x"}}, Recover: listen.RecoverAll})
 	l.Remember(10)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l.CatchUp(ctx, time.Now().Add(-n*time.Hour))
 	if ctx.Err() != nil {
@@ -968,15 +958,27 @@ func TestAnAnswerThatBreaksOffIsNoneToAReplay(t *testing.T) {
 		}
 	})
 	start(t, s, h.URL, nil)
-	for i, c := range []struct{ path, category string }{{"/closed", api.FailureHTTP}, {"/late", api.FailureTimeout}} {
+	replay := func(path string, timeout time.Duration) api.TunnelReplayResult {
+		n := get(s, func() int { return len(s.results) })
 		s.set(func() {
 			s.push("ep_a", api.TunnelReplayCommand{
-				Type: api.TunnelReplay, CommandID: c.path, ResultToken: "token", Method: "POST", URL: c.path, TimeoutMS: 500,
-				ExpiresAt: api.Time{Time: time.Now().Add(time.Minute)},
+				Type: api.TunnelReplay, CommandID: fmt.Sprint(n, path), ResultToken: "token", Method: "POST", URL: path, TimeoutMS: timeout.Milliseconds(),
+				ExpiresAt: api.Time{Time: time.Now().Add(time.Hour)},
 			})
 		})
-		eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) > i }) })
-		r := get(s, func() api.TunnelReplayResult { return s.results[i] })
+		eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) > n }) })
+		return get(s, func() api.TunnelReplayResult { return s.results[n] })
+	}
+	for _, c := range []struct {
+		path, category string
+		timeout        time.Duration
+	}{{"/closed", api.FailureHTTP, patience}, {"/late", api.FailureTimeout, 500 * time.Millisecond}} {
+		before := len(h.ids())
+		r := replay(c.path, c.timeout)
+		for len(h.ids()) == before && c.timeout < patience { // the time was over before it was sent
+			c.timeout *= 2
+			r = replay(c.path, c.timeout)
+		}
 		if r.StatusCode.Value != 0 || r.FailureCategory != c.category || r.Error == "" || !*r.RequestMayHaveBeenSent || r.Body != "" {
 			t.Errorf("%s: %+v", c.path, r)
 		}
@@ -991,7 +993,7 @@ func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 	start(t, s, h.URL+"/base", nil)
 	run := func(c api.TunnelReplayCommand) api.TunnelReplayResult {
 		t.Helper()
-		c.Type, c.Method, c.ResultToken, c.TimeoutMS = api.TunnelReplay, "PUT", "token-"+c.CommandID, 5_000
+		c.Type, c.Method, c.ResultToken, c.TimeoutMS = api.TunnelReplay, "PUT", "token-"+c.CommandID, patience.Milliseconds()
 		if c.ExpiresAt.IsZero() {
 			c.ExpiresAt.Time = time.Now().Add(time.Minute)
 		}

@@ -240,7 +240,7 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, 
 
 // recovered reports a recovery to the server, and warns the user if something failed.
 func (l *Listener) recovered(ctx context.Context, g api.Gap, said api.RecoverGap, err error) {
-	saying, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	saying, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.limits.drain)
 	defer cancel()
 	if _, told := l.cfg.Client.RecoverGap(saying, g.ID, said); told != nil && err == nil {
 		err = told

@@ -18,11 +18,9 @@ func TestWithoutRecoveryAnOutageIsAsLongAsItWas(t *testing.T) {
 	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now().Add(-26 * time.Hour), state: "open"}}
 	s.arrive(api.TunnelRequest{})
 	l := start(t, s, h.URL, func(c *listen.Config) { c.Recover = listen.RecoverNone })
-	eventually(t, "it has asked for the gaps", func() bool { return get(s, func() bool { return s.listed == 1 }) })
-	// The answer is read before an event that comes later is delivered, or shortly after.
+	eventually(t, "it knows the gap", func() bool { return l.Knows("tgap_0") })
 	live := s.arrive(api.TunnelRequest{})
 	eventually(t, "the live one", func() bool { return get(s, func() bool { return s.delivered(live) }) })
-	time.Sleep(300 * time.Millisecond)
 	s.set(func() { s.down = true })
 	s.cut()
 	eventually(t, "it is noticed", func() bool {
@@ -32,7 +30,7 @@ func TestWithoutRecoveryAnOutageIsAsLongAsItWas(t *testing.T) {
 	s.arrive(api.TunnelRequest{})
 	s.set(func() { s.down = false })
 	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
-	if off := told[listen.Offline](l)[0]; off.Missed != 2 || off.Delivered != 0 || off.Failed != 0 || off.For > time.Minute {
+	if off := told[listen.Offline](l)[0]; off.Missed != 2 || off.Delivered != 0 || off.Failed != 0 || off.For > time.Hour {
 		t.Errorf("it tells %+v", off)
 	}
 	if sum, err := l.end(true); err != nil || sum.Delivered != 1 || len(told[listen.Warning](l)) != 0 {
@@ -74,7 +72,7 @@ func TestARecoveryThatIsInterruptedLosesNoCount(t *testing.T) {
 		s.down = false
 	})
 	eventually(t, "it is back and has caught up", func() bool { return len(told[listen.Offline](l)) == 1 })
-	if off := told[listen.Offline](l)[0]; off.Missed != 4 || off.Delivered != 2 || off.Failed != 1 || off.For.Round(time.Minute) != time.Hour {
+	if off := told[listen.Offline](l)[0]; off.Missed != 4 || off.Delivered != 2 || off.Failed != 1 || off.For < time.Hour || off.For > 90*time.Minute {
 		t.Errorf("it tells %+v", off)
 	}
 	if ids := h.ids(); len(ids) != 3 || slices.Contains(ids, old) || !slices.Contains(ids, slow) {
@@ -83,7 +81,7 @@ func TestARecoveryThatIsInterruptedLosesNoCount(t *testing.T) {
 	// The next outage begins anew.
 	s.cut()
 	eventually(t, "the next is told", func() bool { return len(told[listen.Offline](l)) == 2 })
-	if off := told[listen.Offline](l)[1]; off.Delivered != 0 || off.For > time.Minute {
+	if off := told[listen.Offline](l)[1]; off.Delivered != 0 || off.For > 30*time.Minute {
 		t.Errorf("it tells %+v", off)
 	}
 	if sum, err := l.end(true); err != nil || sum.Delivered != 2 || sum.Failed != 1 || sum.Filtered != 1 {
@@ -92,14 +90,14 @@ func TestARecoveryThatIsInterruptedLosesNoCount(t *testing.T) {
 }
 
 func TestTheServerKnowsHowLongAnOutageWas(t *testing.T) {
-	lost := time.Now().Add(-time.Minute)
-	if got := listen.Away(lost, nil).Round(time.Second); got != time.Minute {
+	lost := time.Now().Add(-time.Hour)
+	if got := listen.Away(lost, nil); got < time.Hour || got > time.Since(lost)+time.Second {
 		t.Errorf("it was away for %v", got)
 	}
 	end := api.Time{Time: time.Now()}
-	gaps := []api.Gap{{StartedAt: api.Time{Time: end.Add(-5 * time.Minute)}, ReconnectedAt: &end}}
-	if got := listen.Away(lost, gaps).Round(time.Second); got != 5*time.Minute {
-		t.Errorf("it was away for %v, and the server says 5 minutes", got)
+	gaps := []api.Gap{{StartedAt: api.Time{Time: end.Add(-5 * time.Hour)}, ReconnectedAt: &end}}
+	if got := listen.Away(lost, gaps).Round(time.Second); got != 5*time.Hour {
+		t.Errorf("it was away for %v, and the server says 5 hours", got)
 	}
 }
 
@@ -175,29 +173,33 @@ func TestALaterOutageBringsNothingOfTheTimeBefore(t *testing.T) {
 // A node that died holds its sessions for a while, so its gap may be noted when everybody is back. It is looked for, also
 // where a recovery was under way when it was time to look.
 func TestAGapThatIsNotedLateIsCaughtUpOn(t *testing.T) {
-	s := newServer(t)
-	ready := make(chan struct{})
-	h := newTarget(t, func(n int, _ http.ResponseWriter, _ *http.Request) {
-		if n == 1 {
-			<-ready
-		}
-	})
-	s.arrive(api.TunnelRequest{})
-	late := s.arrive(api.TunnelRequest{})
-	s.gaps = []*gap{{id: "tgap_known", endpoint: "ep_a", from: 0, to: 1, at: time.Now().Add(-time.Minute), state: "reconnected"}}
-	l := start(t, s, h.URL, func(c *listen.Config) {
-		c.Recover = listen.RecoverAll
-		c.Look(100 * time.Millisecond)
-	})
-	eventually(t, "the recovery is under way", func() bool { return len(h.ids()) == 1 })
-	s.set(func() {
-		s.gaps = append(s.gaps, &gap{id: "tgap_late", endpoint: "ep_a", from: 1, to: 2, at: time.Now().Add(-time.Minute), state: "reconnected"})
-	})
-	<-time.After(300 * time.Millisecond) // so that it is under way when it is time to look
-	close(ready)
-	eventually(t, "the late one", func() bool { return get(s, func() bool { return s.delivered(late) }) })
-	if sum, err := l.end(true); err != nil || sum.Delivered != 2 {
-		t.Errorf("%+v, %v", sum, err)
+	for when, look := range map[string]time.Duration{"while it recovers": 100 * time.Millisecond, "before it is connected": time.Nanosecond} {
+		t.Run(when, func(t *testing.T) {
+			s := newServer(t)
+			ready := make(chan struct{})
+			h := newTarget(t, func(n int, _ http.ResponseWriter, _ *http.Request) {
+				if n == 1 {
+					<-ready
+				}
+			})
+			s.arrive(api.TunnelRequest{})
+			late := s.arrive(api.TunnelRequest{})
+			s.gaps = []*gap{{id: "tgap_known", endpoint: "ep_a", from: 0, to: 1, at: time.Now().Add(-time.Minute), state: "reconnected"}}
+			l := start(t, s, h.URL, func(c *listen.Config) {
+				c.Recover = listen.RecoverAll
+				c.Look(look)
+			})
+			eventually(t, "the recovery is under way", func() bool { return len(h.ids()) == 1 })
+			s.set(func() {
+				s.gaps = append(s.gaps, &gap{id: "tgap_late", endpoint: "ep_a", from: 1, to: 2, at: time.Now().Add(-time.Minute), state: "reconnected"})
+			})
+			<-time.After(300 * time.Millisecond) // so that it is under way when it is time to look
+			close(ready)
+			eventually(t, "the late one", func() bool { return get(s, func() bool { return s.delivered(late) }) })
+			if sum, err := l.end(true); err != nil || sum.Delivered != 2 {
+				t.Errorf("%+v, %v", sum, err)
+			}
+		})
 	}
 }
 

@@ -90,7 +90,7 @@ func (a *lane) replay(ctx context.Context, c api.TunnelReplayCommand) {
 
 // carryReplay makes the request of a replay, within the limits of the command.
 func (a *lane) carryReplay(ctx context.Context, out outgoing, c api.TunnelReplayCommand) answer {
-	limit, keep := localLimit, a.l.evidenceLimit()
+	limit, keep := a.l.cfg.limits.answer, a.l.evidenceLimit()
 	if c.TimeoutMS > 0 {
 		limit = time.Duration(min(c.TimeoutMS, int64(10*time.Minute/time.Millisecond))) * time.Millisecond
 	}

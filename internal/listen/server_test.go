@@ -486,14 +486,17 @@ func get[T any](s *server, look func() T) T {
 
 func base64of(b string) string { return base64.StdEncoding.EncodeToString([]byte(b)) }
 
+// patience is for what must happen soon; a test that waits so long has failed.
+const patience = 2 * time.Minute
+
 // eventually waits until something holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(20 * time.Second); !holds(); <-look.C {
+	for end := time.Now().Add(patience); !holds(); <-look.C {
 		if time.Now().After(end) {
-			t.Fatal("not within 20 s:", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -16,7 +16,7 @@ const (
 	heartbeat    = time.Minute            // between our signs of life (decisions, section 10)
 	greeting     = 15 * time.Second       // for the welcome and the answers to all subscriptions
 	backlogCheck = 100 * time.Millisecond // between checks whether there is room for events left for later
-	lookAgain    = time.Second            // until gaps are looked for again if a recovery was under way
+	lookAgain    = time.Second            // until gaps are looked for again if it was too early
 	ticketTime   = 30 * time.Second       // to get a ticket: an answer may begin and never end
 	maxEvidence  = 1 << 20                // bytes of an answer in a report, even if the server accepts more
 	lastSecond   = 253402300799           // the end of 9999, the last year that RFC 3339 can express
@@ -91,7 +91,8 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 				s.catch(func() { l.catchUp(recovery, since) })
 			}
 		case <-again.C:
-			if s.online && stop != nil && l.cfg.Recover != RecoverNone && !s.catch(func() { l.recoverLate(recovery) }) {
+			wanted := stop != nil && l.cfg.Recover != RecoverNone
+			if wanted && (!s.online || !s.catch(func() { l.recoverLate(recovery) })) {
 				again.Reset(lookAgain)
 			} else if looks++; looks < len(l.cfg.looks) {
 				again.Reset(time.Until(s.opened.Add(l.cfg.looks[looks])))
@@ -333,17 +334,16 @@ func (l *Listener) finish() {
 	l.mu.Lock()
 	l.stopping = true
 	if l.leaveBy.IsZero() {
-		l.leaveBy = time.Now().Add(drainLimit)
+		l.leaveBy = time.Now().Add(l.cfg.limits.drain)
 	}
-	by := l.leaveBy
 	l.mu.Unlock()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for time.Now().Before(by) {
+	for {
 		l.mu.Lock()
-		left := l.admitted - l.settled
+		left, by := l.admitted-l.settled, l.leaveBy
 		l.mu.Unlock()
-		if left == 0 && l.reports.waiting() == 0 {
+		if left == 0 && l.reports.waiting() == 0 || !time.Now().Before(by) {
 			return
 		}
 		<-look.C
