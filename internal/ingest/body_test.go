@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hookglass"
@@ -229,63 +230,93 @@ func TestBodyCutShortIsNotStored(t *testing.T) {
 }
 
 func TestSlowSendersAreCutOff(t *testing.T) {
-	cfg := ingest.Config{HeaderTimeout: 500 * time.Millisecond, BodyGrace: 80 * time.Millisecond} // the first byte comes sooner
-	s := new(stub)
-	sv := start(t, cfg, s, nil)
-	for name, text := range map[string]string{
-		"half a head":      "POST " + hook("") + " HTTP/1.1\r\nHost:",
-		"half a body":      "POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
-		"half a chunk":     chunkedPost(hook(""), "a\r\nhalf"),
-		"half a chunk, 64": chunkedPost(hook(""), "10000\r\n"+strings.Repeat("b", 40_000)),
-	} {
-		c := sv.dial()
-		c.send(text)
-		if a := c.want(408); !a.Close {
-			t.Errorf("%s: the connection is kept", name)
+	synctest.Test(t, func(t *testing.T) {
+		s := new(stub)
+		b := inBubble(t, nil, ingest.Config{HeaderTimeout: 3 * time.Second, BodyGrace: 2 * time.Second}, s)
+		for name, row := range map[string]struct {
+			text  string
+			after time.Duration
+		}{
+			"half a head":      {"POST " + hook("") + " HTTP/1.1\r\nHost:", 3 * time.Second},
+			"half a body":      {"POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf", 2 * time.Second},
+			"half a chunk":     {chunkedPost(hook(""), "a\r\nhalf"), 2 * time.Second},
+			"half a chunk, 64": {chunkedPost(hook(""), "10000\r\n"+strings.Repeat("b", 40_000)), 2 * time.Second},
+		} {
+			c, begun := b.dial(), time.Now()
+			go io.WriteString(c.nc, row.text)
+			if res := c.answer(); res.StatusCode != 408 || !res.Close {
+				t.Errorf("%s: %s, the connection is kept: %v", name, res.Status, !res.Close)
+			}
+			if took := time.Since(begun); took != row.after {
+				t.Errorf("%s: after %v, want %v", name, took, row.after)
+			}
+			c.end()
 		}
-	}
-	c := sv.dial()
-	c.wantEnd() // nothing sent
-	sv = start(t, ingest.Config{IdleTimeout: 80 * time.Millisecond}, s, nil)
-	c = sv.dial()
-	c.send(get(hook("")))
-	c.want(200)
-	c.wantEnd() // idle
-	c = sv.dial()
-	c.send(get("/api"))
-	c.want(200)
-	c.wantEnd() // idle, with net/http
-	if len(s.all()) != 1 {
-		t.Errorf("%d arrivals", len(s.all()))
-	}
+		c, begun := b.dial(), time.Now()
+		c.end() // nothing sent
+		if took := time.Since(begun); took != 3*time.Second {
+			t.Errorf("the connection on which nothing was sent ended after %v", took)
+		}
+		b.stop()
+
+		b = inBubble(t, nil, ingest.Config{IdleTimeout: time.Minute}, s)
+		for _, path := range []string{hook(""), "/api"} { // the second is idle with net/http
+			c := b.dial()
+			go io.WriteString(c.nc, get(path))
+			if res := c.answer(); res.StatusCode != 200 || res.Close {
+				t.Errorf("%s: %s", path, res.Status)
+			}
+			begun := time.Now()
+			c.end()
+			if took := time.Since(begun); took != time.Minute {
+				t.Errorf("%s: ended after %v", path, took)
+			}
+		}
+		b.stop()
+		if len(s.all()) != 1 {
+			t.Errorf("%d arrivals", len(s.all()))
+		}
+	})
 }
 
 func TestTricklingBodyIsCutOffAndASteadyOneIsNot(t *testing.T) {
-	cfg := ingest.Config{BodyGrace: time.Second, MinBodyRate: 2000}
-	drip := func(c *sender, n, piece int, every time.Duration) {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
+	drip := func(c *piped, n, piece int, every time.Duration) {
 		for sent := 0; sent < n; sent += piece {
-			<-tick.C
+			time.Sleep(every)
 			if _, err := io.WriteString(c.nc, strings.Repeat("b", piece)); err != nil {
 				return
 			}
 		}
 	}
-	s := new(stub)
-	sv := start(t, cfg, s, nil)
-	c := sv.dial()
-	c.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n")
-	drip(c, 4000, 400, 20*time.Millisecond)
-	c.want(200)
-	c = sv.dial()
-	c.send("POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("b", 90_000)) // a burst buys no time
-	go drip(c, 10_000, 1, 10*time.Millisecond)                                                                          // 100 s of it
-	c.want(408)
-	c.nc.Close()
-	if len(s.all()) != 1 {
-		t.Errorf("%d arrivals", len(s.all()))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := new(stub)
+		b := inBubble(t, nil, ingest.Config{BodyGrace: time.Second, MinBodyRate: 2000}, s)
+		var drips sync.WaitGroup
+		c := b.dial()
+		drips.Go(func() {
+			io.WriteString(c.nc, "POST "+hook("")+" HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n")
+			drip(c, 40_000, 400, 190*time.Millisecond)
+		})
+		if res := c.answer(); res.StatusCode != 200 {
+			t.Errorf("a steady body: %s", res.Status)
+		}
+		c.nc.Close()
+		c = b.dial()
+		begun := time.Now()
+		drips.Go(func() {
+			io.WriteString(c.nc, "POST "+hook("")+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("b", 90_000)) // a burst buys no time
+			drip(c, 10_000, 1, 10*time.Millisecond)                                                                                     // 100 s of it
+		})
+		if res, took := c.answer(), time.Since(begun); res.StatusCode != 408 || took > 5*time.Second {
+			t.Errorf("a body that trickles: %s after %v", res.Status, took)
+		}
+		c.nc.Close()
+		drips.Wait()
+		b.stop()
+		if len(s.all()) != 1 {
+			t.Errorf("%d arrivals", len(s.all()))
+		}
+	})
 }
 
 // TestManyLargeBodiesStayWithinTheBudget has far more large bodies at once than the budget holds: all of them
@@ -305,7 +336,7 @@ func TestManyLargeBodiesStayWithinTheBudget(t *testing.T) {
 		mu.Unlock()
 		return jsonReply("{}"), nil
 	}}
-	sv := start(t, ingest.Config{MaxBodyBytes: size, InFlightBytes: budget}, s, nil)
+	sv := start(t, ingest.Config{MaxBodyBytes: size, InFlightBytes: budget, BudgetWait: patience}, s, nil)
 	body := bytes.Repeat([]byte("b"), size)
 	var senders sync.WaitGroup
 	for i := range 40 {

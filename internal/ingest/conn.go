@@ -53,6 +53,7 @@ type conn struct {
 	mu        sync.Mutex
 	busy      bool // serving a request: from its first byte to the end of its answer
 	nudged    bool // told to end while idle
+	looked    bool // has read once more after that
 	lingering bool // has sent its last answer, while the sender continues
 	shaking   bool // in the TLS handshake
 	leaning   bool // reading for itself inside net/http's Read
@@ -173,10 +174,15 @@ func (c *conn) nextHead(idle time.Duration) error {
 		n, err := c.wait.fill()
 		c.w += n
 		if err != nil {
-			if ne, ok := err.(net.Error); ok && ne.Timeout() && c.w > c.r {
+			if ne, ok := err.(net.Error); !ok || !ne.Timeout() {
+				return err
+			}
+			if c.w > c.r {
 				return errSlow
 			}
-			return err
+			if !c.lookAgain() {
+				return err
+			}
 		}
 	}
 }
@@ -277,7 +283,21 @@ func (c *conn) nudge() {
 const (
 	nudgeGrace = 100 * time.Millisecond
 	shakeGrace = time.Second // a handshake takes several round trips
+	lastLook   = 10 * time.Millisecond
 )
+
+// lookAgain lets a connection that was told to end read once more, and reports whether it may. A deadline that passed
+// while the process did not run hides what came in time.
+func (c *conn) lookAgain() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.nudged || c.looked {
+		return false
+	}
+	c.looked = true
+	c.nc.SetReadDeadline(time.Now().Add(lastLook))
+	return true
+}
 
 func (c *conn) setReadBy(t time.Time) {
 	c.mu.Lock()

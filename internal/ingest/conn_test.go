@@ -165,7 +165,7 @@ func TestWebSocketPassesThrough(t *testing.T) {
 			ws.Write(r.Context(), kind, b)
 		}
 	}))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ws, _, err := websocket.Dial(ctx, "ws://"+sv.addr+"/cable", nil)
 	if err != nil {
@@ -249,7 +249,7 @@ func TestStreamsAndTheirEnd(t *testing.T) {
 	c.nc.Close()
 	select {
 	case <-gone:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the handler was not told that the client is gone")
 	}
 }
@@ -487,7 +487,7 @@ func TestManyClientsMixEverything(t *testing.T) {
 	for seed := range uint64(8) {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 2}, Timeout: 10 * time.Second}
+			client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 2}, Timeout: patience}
 			defer client.CloseIdleConnections()
 			for i := range 60 {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -584,7 +584,7 @@ func TestSlowReadersAreCutOff(t *testing.T) {
 	sv := start(t, ingest.Config{WriteTimeout: 100 * time.Millisecond, MaxConns: 1}, s, nil)
 	slow := sv.dial()
 	slow.send(get(hook(""))) // and never reads
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		c := sv.dial()
 		c.send("HEAD " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n")
 		resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})

@@ -163,17 +163,34 @@ const (
 	lastAcceptCall = 100 * time.Millisecond
 )
 
+// deadlined is a listener whose Accept may be bounded.
+type deadlined interface{ SetDeadline(time.Time) error }
+
 // stop closes the listener after accepting the connections that are there.
 func (s *serving) stop() {
 	last := lastAccept
 	if lastCall(s.ln) {
 		last = lastAcceptCall
 	}
-	if ln, ok := s.ln.(interface{ SetDeadline(time.Time) error }); ok && ln.SetDeadline(time.Now().Add(last)) == nil {
+	if ln, ok := s.ln.(deadlined); ok && ln.SetDeadline(time.Now().Add(last)) == nil {
 		<-s.ended
 	}
 	s.ln.Close()
 	<-s.ended
+}
+
+// acceptLast accepts once more after the deadline of stop has passed, which failed Accept with err: a deadline that
+// passed while the process did not run hides the connections that are there. It returns nil if there are none.
+func (s *serving) acceptLast(err error) net.Conn {
+	ln, ok := s.ln.(deadlined)
+	if ne, timed := err.(net.Error); !ok || !timed || !ne.Timeout() || ln.SetDeadline(time.Now().Add(lastAccept)) != nil {
+		return nil
+	}
+	nc, err := s.ln.Accept()
+	if err != nil {
+		return nil
+	}
+	return nc
 }
 
 // New returns a front that passes arrivals to the capturer.
@@ -258,7 +275,10 @@ func (f *Front) accept(s *serving) error {
 	for {
 		nc, err := s.ln.Accept()
 		if err != nil && f.draining.Load() {
-			return http.ErrServerClosed
+			if nc = s.acceptLast(err); nc == nil {
+				return http.ErrServerClosed
+			}
+			err = nil
 		}
 		if err != nil {
 			pause, again := accepting.Failed(err, f.log)

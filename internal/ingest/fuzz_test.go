@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"hookglass/internal/ingest"
 )
@@ -134,7 +133,7 @@ func FuzzConnection(f *testing.F) {
 			text = text[n:]
 		}
 		ours.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if err := front.Shutdown(ctx); err != nil {
 			t.Fatalf("shutdown: %v", err)
@@ -145,22 +144,3 @@ func FuzzConnection(f *testing.F) {
 		<-served
 	})
 }
-
-// pipes is a listener of connections that are given to it.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if nc, ok := <-p; ok {
-		return nc, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error { close(p); return nil }
-
-func (p pipes) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "pipe" }
-func (pipeAddr) String() string  { return "pipe" }

@@ -167,14 +167,14 @@ func startWith(t testing.TB, ln net.Listener, tlsConfig *tls.Config, cfg ingest.
 	log := new(syncBuffer)
 	sv := &service{t: t, addr: ln.Addr().String(), stub: s, log: log, done: make(chan error, 1)}
 	sv.front = ingest.New(cfg, s, slog.New(slog.NewTextHandler(log, nil)))
-	rest := &http.Server{Handler: sv.front.Handler(next), ReadHeaderTimeout: 5 * time.Second}
+	rest := &http.Server{Handler: sv.front.Handler(next), ReadHeaderTimeout: patience}
 	if tlsConfig == nil {
 		go func() { sv.done <- sv.front.Serve(ln, rest) }()
 	} else {
 		go func() { sv.done <- sv.front.ServeTLS(ln, tlsConfig, rest) }()
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := sv.front.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -188,6 +188,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "%s %s %s", r.Method, r.RequestURI, body)
 }
+
+// patience is how long a test waits for what comes: a busy machine takes its time.
+const patience = 2 * time.Minute
 
 // sender is a client that writes exact bytes.
 type sender struct {
@@ -203,7 +206,7 @@ func (sv *service) dial() *sender {
 		sv.t.Fatal(err)
 	}
 	sv.t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(patience))
 	return &sender{sv.t, nc.(*net.TCPConn), bufio.NewReader(nc)}
 }
 

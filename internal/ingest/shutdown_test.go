@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 func (sv *service) shutdown() <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		done <- sv.front.Shutdown(ctx)
 	}()
@@ -94,7 +95,7 @@ func TestShutdownCutsADelayShort(t *testing.T) {
 	captured := make(chan struct{}, 1)
 	s := &stub{capture: func(context.Context, capture.Target, *capture.Arrival) (*hookglass.Reply, error) {
 		captured <- struct{}{}
-		return &hookglass.Reply{Status: 200, Delay: 30 * time.Second}, nil
+		return &hookglass.Reply{Status: 200, Delay: time.Hour}, nil
 	}}
 	sv := start(t, ingest.Config{}, s, nil)
 	c := sv.dial()
@@ -148,10 +149,11 @@ func TestShutdownGivesUpWhenItsTimeEnds(t *testing.T) {
 	}
 }
 
-// lateListener accepts nothing before it is told when to end.
+// lateListener accepts nothing before it is told when to end, and then stands still for longer than that.
 type lateListener struct {
 	*net.TCPListener
 	told chan struct{}
+	once *sync.Once
 }
 
 func (l lateListener) Accept() (net.Conn, error) {
@@ -160,8 +162,11 @@ func (l lateListener) Accept() (net.Conn, error) {
 }
 
 func (l lateListener) SetDeadline(t time.Time) error {
-	defer close(l.told)
-	return l.TCPListener.SetDeadline(t.Add(time.Second))
+	l.once.Do(func() {
+		t = time.Now().Add(-time.Second)
+		defer close(l.told)
+	})
+	return l.TCPListener.SetDeadline(t)
 }
 
 func TestShutdownAnswersWhatWasConnectedAndNotAccepted(t *testing.T) {
@@ -170,7 +175,7 @@ func TestShutdownAnswersWhatWasConnectedAndNotAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := new(stub)
-	sv := startWith(t, lateListener{ln.(*net.TCPListener), make(chan struct{})}, nil, ingest.Config{}, s, nil)
+	sv := startWith(t, lateListener{ln.(*net.TCPListener), make(chan struct{}), new(sync.Once)}, nil, ingest.Config{}, s, nil)
 	hooks := []*sender{sv.dial(), sv.dial(), sv.dial()}
 	for _, c := range hooks {
 		c.send(get(hook("")))
@@ -217,9 +222,62 @@ func TestShutdownDoesNotWaitForWhoGoesOnSending(t *testing.T) {
 			if err := <-sv.shutdown(); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(begun); took > 5*time.Second {
+			if took := time.Since(begun); took > 9*time.Second { // it would linger for 10 s
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+// stillListener accepts connections of which nothing is read before they are told to end, which takes longer than they
+// have then.
+type stillListener struct{ *net.TCPListener }
+
+func (l stillListener) Accept() (net.Conn, error) {
+	nc, err := l.TCPListener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &stillConn{Conn: nc, told: make(chan struct{})}, nil
+}
+
+type stillConn struct {
+	net.Conn
+	told chan struct{}
+	once sync.Once
+}
+
+func (c *stillConn) Read(p []byte) (int, error) {
+	<-c.told
+	return c.Conn.Read(p)
+}
+
+func (c *stillConn) SetReadDeadline(t time.Time) error {
+	if time.Until(t) < time.Second { // not the time for a head
+		c.once.Do(func() {
+			t = time.Now().Add(-time.Second)
+			defer close(c.told)
+		})
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func TestShutdownAnswersWhatCameWhileTheProcessStoodStill(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(stub)
+	sv := startWith(t, stillListener{ln.(*net.TCPListener)}, nil, ingest.Config{HeaderTimeout: patience}, s, nil)
+	came, silent := sv.dial(), sv.dial()
+	came.send(get(hook("")))
+	done := sv.shutdown()
+	came.want(200)
+	silent.wantEnd()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := len(s.all()); got != 1 {
+		t.Errorf("%d arrivals", got)
 	}
 }

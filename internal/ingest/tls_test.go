@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hookglass"
@@ -57,7 +58,7 @@ func (sv *service) dialTLS(client *tls.Config) (net.Conn, *bufio.Reader) {
 		sv.t.Fatal(err)
 	}
 	sv.t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(patience))
 	return nc, bufio.NewReader(nc)
 }
 
@@ -192,32 +193,33 @@ func TestShutdownAnswersWhatHasBegunOverHTTP2(t *testing.T) {
 
 func TestShutdownLetsHandsBeShaken(t *testing.T) {
 	server, client := authority(t)
-	s := new(stub)
-	sv := startOn(t, server, ingest.Config{}, s, nil)
-	plain, silent := sv.dial(), sv.dial()
-	probe, _ := sv.dialTLS(client) // connections are accepted in order
-	probe.Close()
-	down := sv.shutdown()
-	<-sv.done                          // it accepts no more
-	time.Sleep(150 * time.Millisecond) // longer than an idle connection has
 	client.ServerName = "127.0.0.1"
-	nc := tls.Client(plain.nc, client)
-	if _, err := io.WriteString(nc, get(hook(""))); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(nc), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.Body.Close(); res.StatusCode != http.StatusOK || len(s.all()) != 1 {
-		t.Errorf("answered %d, %d arrivals", res.StatusCode, len(s.all()))
-	}
-	if err := <-down; err != nil {
-		t.Errorf("shutdown: %v", err)
-	}
-	if _, err := silent.r.ReadByte(); err == nil {
-		t.Error("who never shook hands was answered")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := new(stub)
+		b := inBubble(t, server, ingest.Config{}, s)
+		plain, silent := b.dial(), b.dial()
+		synctest.Wait() // both are accepted
+		down := make(chan struct{})
+		go func() {
+			defer close(down)
+			b.stop()
+		}()
+		time.Sleep(150 * time.Millisecond) // longer than an idle connection has
+		nc := tls.Client(plain.nc, client)
+		if _, err := io.WriteString(nc, get(hook(""))); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(nc), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != http.StatusOK || len(s.all()) != 1 {
+			t.Errorf("answered %d, %d arrivals", res.StatusCode, len(s.all()))
+		}
+		plain.nc.Close()
+		silent.end()
+		<-down
+	})
 }
 
 func TestWhoSpeaksHTTPToAnHTTPSPortIsTold(t *testing.T) {

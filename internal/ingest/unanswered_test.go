@@ -29,7 +29,7 @@ func TestASenderWithoutAnAnswerIsResetWhenItsTimeIsOver(t *testing.T) {
 }
 
 func TestAHeldSenderDoesNotKeepTheFrontFromStopping(t *testing.T) {
-	s := start(t, ingest.Config{}, replying(&hookglass.Reply{Source: hookglass.SourceCustom, Delay: hookglass.MaxScriptHold}), nil)
+	s := start(t, ingest.Config{}, replying(&hookglass.Reply{Source: hookglass.SourceCustom, Delay: time.Hour}), nil)
 	c := s.dial()
 	c.send(get(hook("")))
 	if err := s.front.Shutdown(t.Context()); err != nil {
