@@ -42,7 +42,7 @@ func (d Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("ETag", d.tag)
 	h.Set("Vary", "Accept-Encoding")
-	if lists(r.Header.Get("If-None-Match"), d.tag) {
+	if d.isHeld(r.Header.Get("If-None-Match")) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -56,10 +56,11 @@ func (d Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // an error means that the client is gone
 }
 
-// lists reports whether a list-valued header contains a word.
-func lists(header, word string) bool {
-	for item := range strings.SplitSeq(header, ",") {
-		if strings.EqualFold(strings.TrimSpace(item), word) {
+// isHeld reports whether a client has the document already, according to its If-None-Match (RFC 9110, section 13.1.2).
+func (d Document) isHeld(tags string) bool {
+	for tag := range strings.SplitSeq(tags, ",") {
+		tag = strings.TrimSpace(tag)
+		if tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(d.tag, "W/") { // the weak comparison
 			return true
 		}
 	}
