@@ -53,8 +53,13 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 			return r, hookglass.Invalid("headers", "may have %d bytes at most, with the path", MaxHeaderBytes)
 		}
 		h := hookglass.Header{Name: name, Value: value}
-		if !Sendable(h) {
-			return r, hookglass.Invalid("headers", "holds one that cannot be sent")
+		switch {
+		case !hookglass.IsToken(name):
+			return r, hookglass.Invalid("headers", "has the invalid name %q", name)
+		case !hookglass.IsFieldValue(value):
+			return r, hookglass.Invalid("headers", "has an invalid value for %s", name)
+		case !Sendable(h):
+			return r, hookglass.Invalid("headers", "may not set %s", name)
 		}
 		r.Headers = append(r.Headers, h)
 	}

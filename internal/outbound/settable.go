@@ -33,8 +33,14 @@ func Settable(headers map[string]*string, most int) (names, faults []string) {
 		switch {
 		case seen[lower]:
 			faults = append(faults, "names "+name+" twice, which is one header in any spelling")
-		case len(name) > maxSetName || !hookglass.IsToken(name) || value != nil && (len(*value) > maxSetValue || !hookglass.IsFieldValue(*value)):
-			faults = append(faults, "holds one that cannot be sent")
+		case len(name) > maxSetName:
+			faults = append(faults, "has a name of more than "+strconv.Itoa(maxSetName)+" bytes")
+		case !hookglass.IsToken(name):
+			faults = append(faults, "has the invalid name "+strconv.Quote(name))
+		case value != nil && len(*value) > maxSetValue:
+			faults = append(faults, "has a value for "+name+" of more than "+strconv.Itoa(maxSetValue)+" bytes")
+		case value != nil && !hookglass.IsFieldValue(*value):
+			faults = append(faults, "has an invalid value for "+name)
 		case ofConnection(name) || strings.HasPrefix(lower, ownPrefix):
 			faults = append(faults, "may not set "+name+", which is computed")
 		default:

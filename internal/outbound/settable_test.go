@@ -24,14 +24,14 @@ func TestWhichHeadersPeopleMaySet(t *testing.T) {
 		of   *string
 		want string
 	}{
-		"":                       {value("x"), "holds one that cannot be sent"},
-		"a b":                    {value("x"), "holds one that cannot be sent"},
-		"a:":                     {value("x"), "holds one that cannot be sent"},
-		"X-Line":                 {value("hush\r\nX-Other: 1"), "holds one that cannot be sent"},
-		"X-Zero":                 {value("hush\x00"), "holds one that cannot be sent"},
-		"X-Delete":               {value("hush\x7f"), "holds one that cannot be sent"},
-		strings.Repeat("n", 257): {value("x"), "holds one that cannot be sent"},
-		"X-Long":                 {value(strings.Repeat("v", 8<<10+1)), "holds one that cannot be sent"},
+		"":                       {value("x"), `has the invalid name ""`},
+		"a b":                    {value("x"), `has the invalid name "a b"`},
+		"a:":                     {value("x"), `has the invalid name "a:"`},
+		"X-Line":                 {value("hush\r\nX-Other: 1"), "has an invalid value for X-Line"},
+		"X-Zero":                 {value("hush\x00"), "has an invalid value for X-Zero"},
+		"X-Delete":               {value("hush\x7f"), "has an invalid value for X-Delete"},
+		strings.Repeat("n", 257): {value("x"), "has a name of more than 256 bytes"},
+		"X-Long":                 {value(strings.Repeat("v", 8<<10+1)), "has a value for X-Long of more than 8192 bytes"},
 		"X-Service-Hops":         {value("hush"), "may not set X-Service-Hops, which is computed"},
 		"x-service-anything":     {nil, "may not set x-service-anything, which is computed"},
 	} {
