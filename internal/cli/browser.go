@@ -61,7 +61,7 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 	case token := <-tokens:
 		select {
 		case <-seen:
-		case <-time.After(time.Second): // the token has arrived, even if the browser does not follow
+		case <-time.After(10 * time.Second): // the token has arrived, even if the browser does not follow
 		case <-ctx.Done():
 		}
 		return token, nil
