@@ -3,6 +3,7 @@ package account_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/account"
@@ -57,7 +58,7 @@ func TestSigningUp(t *testing.T) {
 
 func TestSigningUpIsThrottledByAddress(t *testing.T) {
 	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
-		tries := 0
+		tries, began := 0, time.Now()
 		for ; tries < 100; tries++ {
 			_, err := s.SignUp(t.Context(), "ada@example.com", "", "192.0.2.1")
 			if hookglass.Is(err, hookglass.CodeRateLimited) {
@@ -65,12 +66,13 @@ func TestSigningUpIsThrottledByAddress(t *testing.T) {
 			}
 			wantCode(t, err, hookglass.CodeValidationFailed)
 		}
-		if tries != 40 {
+		if !allowed(tries, 40, 40, began) {
 			t.Errorf("%d from one address, want 40", tries)
 		}
-		_, err := s.SignUp(t.Context(), "ada@example.com", password, "192.0.2.1")
-		wantCode(t, err, hookglass.CodeRateLimited)
-		if _, err := s.SignUp(t.Context(), "ada@example.com", password, "192.0.2.2"); err != nil {
+		if _, err := s.SignUp(t.Context(), "ada@example.com", password, "192.0.2.1"); time.Since(began) < 20*time.Second { // then the next is allowed
+			wantCode(t, err, hookglass.CodeRateLimited)
+		}
+		if _, err := s.SignUp(t.Context(), "eve@example.com", password, "192.0.2.2"); err != nil {
 			t.Errorf("from another address: %v", err)
 		}
 	})
@@ -80,6 +82,7 @@ func TestSigningUpIsThrottledByAddress(t *testing.T) {
 func TestGuessingTheCurrentPasswordIsThrottled(t *testing.T) {
 	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
 		register(t, s, "ada@example.com")
+		began := time.Now()
 		session, who := signIn(t, s, "ada@example.com", password)
 		guesses := 0
 		for ; guesses < 100; guesses++ {
@@ -89,10 +92,12 @@ func TestGuessingTheCurrentPasswordIsThrottled(t *testing.T) {
 			}
 			wantCode(t, err, hookglass.CodeValidationFailed)
 		}
-		if guesses != 19 { // of 20 attempts, the first of which was to sign in
+		if !allowed(guesses, 19, 20, began) { // of 20 attempts, the first of which was to sign in
 			t.Errorf("%d guesses, want 19", guesses)
 		}
-		wantCode(t, s.ChangePassword(t.Context(), who, password, "another password", session.Secret), hookglass.CodeRateLimited)
+		if err := s.ChangePassword(t.Context(), who, password, "another password", session.Secret); time.Since(began) < 20*time.Second { // then the next is allowed
+			wantCode(t, err, hookglass.CodeRateLimited)
+		}
 	})
 }
 
