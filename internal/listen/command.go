@@ -188,8 +188,8 @@ func hearBoth(stdout, stderr io.Writer) (out, errOut *words, err error) {
 	return out, errOut, err
 }
 
-// heardOut returns when outputs are read to their ends, or after a time, since processes that outlive a command may keep
-// them open. What was written by then is read in any case, however late this program comes to it.
+// heardOut returns when outputs are read to their ends, or after a time: processes that outlive a command may keep them
+// open. What was written by then is read in any case, however late this program comes to it.
 func heardOut(wait time.Duration, all ...*words) {
 	timed := true
 	for _, h := range all {

@@ -343,13 +343,13 @@ func (c *DoctorCmd) examineStorage(ctx context.Context, db *store.DB, f *finding
 }
 
 func (c *DoctorCmd) examineClock(ctx context.Context, db *store.DB, f *findings) {
-	clock, newest, err := db.Clock(ctx)
+	skew, newest, err := db.Clock(ctx)
 	here := time.Now()
-	switch skew := here.Sub(clock); {
+	switch {
 	case err != nil:
 		f.wrong("clock", "%v", err)
 	case skew.Abs() > maxSkew:
-		f.wrong("clock", "this machine's differs from the database's by %v: have both set by NTP", skew.Round(time.Second))
+		f.wrong("clock", "this machine's differs from the database's by %v: have both set by NTP", skew.Abs().Round(time.Second))
 	case newest.Sub(here) > maxBehind:
 		f.wrong("clock", "it is %v behind the newest event: have it set by NTP", newest.Sub(here).Round(time.Second))
 	default:

@@ -38,22 +38,35 @@ func Damaged(err error) bool {
 	return errors.Is(err, errDamaged)
 }
 
-// Clock returns the database's time and when its newest event was received, zero if there is none.
-func (db *DB) Clock(ctx context.Context) (clock, newest time.Time, err error) {
-	clock = now()
+// Clock returns how far the database's clock is ahead of this machine's, and when its newest event was received, zero
+// if there is none.
+func (db *DB) Clock(ctx context.Context) (ahead time.Duration, newest time.Time, err error) {
 	if db.dialect == postgres {
 		var us int64
+		before := now()
 		if err := db.read.QueryRowContext(ctx, "SELECT cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)").Scan(&us); err != nil {
-			return clock, newest, classify(err)
+			return 0, newest, classify(err)
 		}
-		clock = time.UnixMicro(us).UTC()
+		ahead = apart(time.UnixMicro(us), before, now())
 	}
 	var us sql.NullInt64
 	err = db.read.QueryRowContext(ctx, "SELECT received_at FROM events ORDER BY seq DESC LIMIT 1").Scan(&us)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return clock, fromMicros(us), classify(err)
+	return ahead, fromMicros(us), classify(err)
+}
+
+// apart returns how far a clock is ahead of this machine's, which showed one time before it was read and one after.
+// What may be the time that reading it took is no difference.
+func apart(clock, before, after time.Time) time.Duration {
+	switch {
+	case clock.Before(before):
+		return clock.Sub(before)
+	case clock.After(after):
+		return clock.Sub(after)
+	}
+	return 0
 }
 
 // SealedSecret is a secret as it is stored. Where names its row; internal/seal binds the secret to it.

@@ -290,3 +290,6 @@ func (db *DB) Setting(ctx context.Context, name string) (value string, err error
 	err = db.read.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value)
 	return value, err
 }
+
+// Apart is how far a clock is ahead of one that was looked at before and afterwards.
+var Apart = apart
