@@ -32,6 +32,9 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+// patience is for what must happen soon; a test that waits so long has failed.
+const patience = 2 * time.Minute
+
 // site is the socket on a server of its own, with an account's endpoint behind it.
 type site struct {
 	t       *testing.T
@@ -106,7 +109,7 @@ func (c *client) send(text string) {
 }
 
 func (c *client) read() (string, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	_, text, err := c.ws.Read(ctx)
 	return string(text), err
@@ -312,7 +315,7 @@ func (s *site) endedBy(frame string) websocket.StatusCode {
 	raw, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	must(s.t, err)
 	defer raw.Close()
-	must(s.t, raw.SetDeadline(time.Now().Add(10*time.Second)))
+	must(s.t, raw.SetDeadline(time.Now().Add(patience)))
 	_, err = io.WriteString(raw, "GET /cable?ticket="+s.ticket()+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 	must(s.t, err)

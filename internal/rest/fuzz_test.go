@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -285,7 +284,7 @@ func printable(r rune) rune {
 // call sends the request and judges the answer. It returns true where to go on makes no sense.
 func (f *fuzzer) call(seed uint64, op called, a attempt) (over bool) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.bound, 20*time.Second) // far beyond any operation: what takes so long hangs
+	ctx, cancel := context.WithTimeout(f.bound, patience) // far beyond any operation: what takes so long hangs
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, a.method, f.url+a.path, strings.NewReader(a.body))
 	if err != nil {

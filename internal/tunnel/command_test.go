@@ -32,7 +32,7 @@ func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 		can.subscribe(b.ep)
 		not := b.connect(one, b.who, string(b.ep.ID), hookglass.TunnelClient{})
 		not.subscribe(b.ep)
-		out := b.send(t.Context(), one, 20*time.Second)
+		out := b.send(t.Context(), one, patience)
 		can.await("the command", func() bool { return len(can.commands) == 1 })
 		c := can.commands[0]
 		if c.Type != "tunnel_replay_command" || c.Method != "POST" || c.URL != "http://localhost:3000/in/orders?a=1" || c.BodyBase64 != "aGk=" || c.Headers["X-A"] != "1" ||
@@ -69,7 +69,7 @@ func TestARequestReachesTheClientByteForByte(t *testing.T) {
 		c.subscribe(b.ep)
 		raw := hookglass.SentRequest{Method: "POST", URL: "/\xff%zz?a=\xe9", Headers: hookglass.Headers{{Name: "X-Latin", Value: "caf\xe9"}, {Name: "X-Text", Value: "caf\u00e9"}}}
 		out := make(chan hookglass.TunnelOutcome, 1)
-		go func() { out <- n.Send(t.Context(), b.ep.Num, "", raw, 20*time.Second) }()
+		go func() { out <- n.Send(t.Context(), b.ep.Num, "", raw, patience) }()
 		c.await("the command", func() bool { return len(c.commands) == 1 })
 		command := c.commands[0]
 		if url, fields := command.Wanted(); url != "http://localhost:3000/in/\xff%zz?a=\xe9" || fields[0][1] != "caf\xe9" || fields[1][1] != "caf\u00e9" {
@@ -139,7 +139,7 @@ func TestWhatBecomesOfARequestWithoutAnAnswer(t *testing.T) {
 			{"connection_refused", &no, false}, {"connection_refused", &yes, true}, {"timeout", &no, false},
 			{"connection_refused", nil, false}, {"dns_error", nil, false}, {"tls_error", nil, false}, {"timeout", nil, true}, {"unknown_error", nil, true},
 		} {
-			out := b.send(t.Context(), n, 20*time.Second)
+			out := b.send(t.Context(), n, patience)
 			c.await("the next command", func() bool { return len(c.commands) == 2+i })
 			last := c.commands[1+i]
 			must(t, n.Finish(t.Context(), api.TunnelReplayResult{
@@ -166,7 +166,7 @@ func TestARequestThatIsGivenUpWhileItIsStoredIsNotSentLater(t *testing.T) {
 		var out <-chan hookglass.TunnelOutcome
 		beside := make(chan error, 1)
 		must(t, db.Update(t.Context(), hookglass.System, func(*store.Tx) error {
-			out = b.send(ctx, n, 20*time.Second)
+			out = b.send(ctx, n, patience)
 			<-time.After(20 * time.Millisecond) // until it waits for this
 			go func() {
 				beside <- db.Update(t.Context(), hookglass.System, func(*store.Tx) error {
@@ -187,7 +187,7 @@ func TestARequestThatIsGivenUpWhileItIsStoredIsNotSentLater(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan hookglass.TunnelOutcome, 1)
-	go func() { ended <- n.Send(ctx, b.ep.Num, "rrun_next", request, 20*time.Second) }()
+	go func() { ended <- n.Send(ctx, b.ep.Num, "rrun_next", request, patience) }()
 	c.await("the next request", func() bool { // the oldest is given first
 		last := len(c.commands) - 1
 		return last >= 0 && *c.commands[last].ReplayCaseRunID == "rrun_next"
@@ -266,9 +266,9 @@ func TestTheSenderOfADeletedEventWaitsForNoAnswer(t *testing.T) {
 			c.got(all)
 			out := make(chan bool, 1)
 			go func() {
-				began := time.Now()
+				elapsed := storetest.Watch(t)
 				got := one.Answer(t.Context(), ev)
-				out <- got == nil && time.Since(began) < 10*time.Second // of 25
+				out <- got == nil && elapsed() < 10*time.Second // of 25
 			}()
 			return ev, out
 		}

@@ -240,10 +240,13 @@ func (c *socket) subscribe(e hookglass.Endpoint) {
 	must(c.t, c.session.Subscribe(string(e.ID), tunnel.Wish{Endpoint: string(e.ID), TargetURL: "http://localhost:3000/in", Hostname: "ada-laptop"}))
 }
 
+// patience is for what must happen soon; a test that waits so long has failed.
+const patience = 2 * time.Minute
+
 // await waits until what is known of a socket is so.
 func (c *socket) await(what string, so func() bool) {
 	c.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(patience)
 	for {
 		c.mu.Lock()
 		done, changed := so(), c.changed
@@ -356,7 +359,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(20 * time.Second)
+	late := time.After(patience)
 	for !so() {
 		select {
 		case <-tick.C:
