@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/cli"
@@ -165,7 +166,7 @@ func serve(t testing.TB, s storage) (address string, stop func()) {
 	}
 	go io.Copy(io.Discard, out)
 	fields := strings.Fields(line)
-	for ready := false; !ready; {
+	for ready := false; !ready; <-time.After(5 * time.Millisecond) { // it needs the processor, too
 		answer, err := http.Get(fields[len(fields)-1] + "/readyz")
 		if err != nil {
 			t.Fatal(err)

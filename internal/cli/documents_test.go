@@ -138,14 +138,17 @@ func TestTheFilesOfDocumentsAreTaken(t *testing.T) {
 		object(t, "", slices.Concat([]string{"endpoints", "create"}, made, at)...)
 	}
 	for want, args := range map[string][]string{
-		"expired":   append([]string{"flow", "run", "checkout.yaml", "--timeout", "1s"}, at...),
-		"connected": append([]string{"listen", "--config", "hookglass.yaml", "--timeout", "1s"}, at...),
-		"passed":    {"cases", "run", "--target", target.URL},
+		"expired": append([]string{"flow", "run", "checkout.yaml", "--timeout", "1s"}, at...),
+		"passed":  {"cases", "run", "--target", target.URL},
 	} {
 		if r := run(t, "", args...); !strings.Contains(r.out+r.err, want) {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
+	g := begin(t, strings.NewReader(""), append([]string{"listen", "--config", "hookglass.yaml"}, at...)...)
+	g.err.wait(t, "connected;")
+	g.stop()
+	g.ends(t, 0)
 }
 
 // eachPage visits what users read: not what was, and not why.

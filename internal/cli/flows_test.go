@@ -34,23 +34,23 @@ func TestAFlowOfAFile(t *testing.T) {
 	}
 	res.Body.Close()
 
-	write("name: Checkout\ntimeout_seconds: 20\nsteps:\n  - id: paid\n    endpoint_id: EP\n    where: {/id: ord_1}\n    extract: {order: /id}\n")
-	if r := run(t, "", "flow", "run", file, "--since", "1m", "--junit", junit); r.code != 0 || !strings.Contains(r.out, "passed    paid") || !strings.Contains(r.out, "passed in") {
+	write("name: Checkout\ntimeout_seconds: 120\nsteps:\n  - id: paid\n    endpoint_id: EP\n    where: {/id: ord_1}\n    extract: {order: /id}\n")
+	if r := run(t, "", "flow", "run", file, "--since", "30m", "--junit", junit); r.code != 0 || !strings.Contains(r.out, "passed    paid") || !strings.Contains(r.out, "passed in") {
 		t.Errorf("a flow that passes: %+v", r)
 	}
 	if text, err := os.ReadFile(junit); err != nil || !strings.Contains(string(text), `<testsuite name="Checkout" tests="1" failures="0"`) {
 		t.Errorf("%v %s", err, text)
 	}
 	var told bytes.Buffer
-	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "1m"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
+	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "30m"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
 		t.Errorf("what could not be printed: %d %s", code, &told)
 	}
 	told.Reset()
-	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "1m", "--json"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
+	if code := cli.Main(t.Context(), []string{"flow", "run", file, "--since", "30m", "--json"}, strings.NewReader(""), full{}, &told); code != 2 || !strings.Contains(told.String(), "no space left") {
 		t.Errorf("an object that could not be printed: %d %s", code, &told)
 	}
 	write("steps: [{endpoint_id: EP, where: {/id: ord_2}}]")
-	r := run(t, "", "flow", "run", file, "--since", "1m", "--timeout", "100ms", "--junit", junit)
+	r := run(t, "", "flow", "run", file, "--since", "30m", "--timeout", "100ms", "--junit", junit)
 	if r.code != 1 || !strings.Contains(r.err, `/id should be "ord_2" and was "ord_1"`) {
 		t.Errorf("a flow that expires: %+v", r)
 	}
@@ -180,7 +180,7 @@ func TestDatesOfAFlowAreTexts(t *testing.T) {
 	}
 	res.Body.Close()
 	flow := "steps: [{endpoint_id: " + ep + ", where: {/day: &day 2026-01-31, /at: 2026-01-31 08:00:00}}]"
-	if r := run(t, flow, "flow", "run", "-", "--since", "1m", "--timeout", "5s"); r.code != 0 {
+	if r := run(t, flow, "flow", "run", "-", "--since", "30m", "--timeout", patience.String()); r.code != 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -60,16 +61,25 @@ func TestListenPrintsNoOrdersToTheTerminal(t *testing.T) {
 	handler, _ := receiver(t)
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	for _, args := range [][]string{
-		{"listen", "--server", s.URL},
+	for i, args := range [][]string{
+		{"listen", "--server", s.URL}, // which goes on for ever
 		{"listen", "--server", s.URL, "--token", "hg_x"},
 		{"listen", "--server", s.URL, "--token", "hg_x", "-e", "ep_x", "--exit-after", "1", "--show-body", "--output", "compact"},
 		{"listen", handler, "--server", s.URL, "--token", "hg_x", "-e", "ep_x", "--exit-after", "1", "--show-body", "--output", "compact"},
 		{"listen", "--server", s.URL, "--token", "hg_x", "-e", "ep_x", "--exit-after", "1", "--show-body", "--output", "json"},
 	} {
-		g := run(t, "", append(args, "--timeout", "15s")...)
-		if said := g.out + g.err; !strings.Contains(said, "owned") || strings.ContainsAny(said, "\x1b\x07\u009b\u202e") {
-			t.Errorf("%v: %d, %q, %q", args, g.code, g.out, g.err)
+		g := begin(t, strings.NewReader(""), args...)
+		if i == 0 {
+			g.err.wait(t, "(?s)connection lost.*connection lost")
+			g.stop()
+		}
+		select {
+		case <-g.code:
+		case <-time.After(patience):
+			t.Fatalf("%v goes on:\n%s", args, g.err)
+		}
+		if said := g.out.String() + g.err.String(); !strings.Contains(said, "owned") || strings.ContainsAny(said, "\x1b\x07\u009b\u202e") {
+			t.Errorf("%v: %q, %q", args, g.out, g.err)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestMCPAnswersNoCallThatWasCancelledAtOnce(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-r.Context().Done():
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{}}`)
 		}
 	}))

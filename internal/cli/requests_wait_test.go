@@ -3,6 +3,7 @@ package cli_test
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
@@ -18,16 +19,16 @@ func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
 
 	mail("Reset", "Go to https://shop.example.com/help or https://shop.example.com/reset?t=1, or type the code 482913")
 	mail("Welcome", "Hello")
-	if r := run(t, "", "requests", "wait", "--since", "1m", "--link", "/reset"); r.code != 0 || r.out != "https://shop.example.com/reset?t=1\n" {
+	if r := run(t, "", "requests", "wait", "--since", "1h", "--link", "/reset"); r.code != 0 || r.out != "https://shop.example.com/reset?t=1\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := run(t, "", "requests", "wait", "--since", "1m", "--code"); r.code != 0 || r.out != "482913\n" {
+	if r := run(t, "", "requests", "wait", "--since", "1h", "--code"); r.code != 0 || r.out != "482913\n" {
 		t.Errorf("%+v", r)
 	}
-	if got := member(t, object(t, "", "requests", "wait", "--since", "1m", "-q", "from:shop"), "data", "subject"); got != "Welcome" {
+	if got := member(t, object(t, "", "requests", "wait", "--since", "1h", "-q", "from:shop"), "data", "subject"); got != "Welcome" {
 		t.Errorf("the newest is %v", got)
 	}
-	fails(t, 4, "within 10ms", "requests", "wait", "--since", "1m", "-q", "subject:invoice", "--timeout", "10ms")
+	fails(t, 4, "within 10ms", "requests", "wait", "--since", "1h", "-q", "subject:invoice", "--timeout", "10ms")
 	fails(t, 1, "no field", "requests", "wait", "--since", "1m", "-q", "provder:x")
 	fails(t, 1, "no such endpoint", "requests", "wait", "-e", "ep_none")
 	fails(t, 2, "together", "requests", "wait", "--code", "--link", "x")
@@ -36,7 +37,7 @@ func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
 
 	// What comes while it waits, from whoever.
 	done := make(chan result)
-	go func() { done <- run(t, "", "requests", "wait", "-q", "subject:later", "--timeout", "30s") }()
+	go func() { done <- run(t, "", "requests", "wait", "-q", "subject:later", "--timeout", patience.String()) }()
 	for {
 		mail("later", "now")
 		select {
@@ -45,7 +46,7 @@ func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			return
-		default:
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestOnATerminalLinesAreColouredAndDrawnAgain(t *testing.T) {
 	post(t, hook+"/"+strings.Repeat("long", 30), "status 404")
 	post(t, hook+"/short", "")
 	g.ends(t, 0)
-	text := g.out.wait(t, `(?s)(.*2 events in .*)`)
+	text := g.out.wait(t, `(?s)(.*2 events in \S+: .* failed)`)
 	for _, want := range []string{"\x1b[33m 404\x1b[0m", "\x1b[32m 200\x1b[0m", "\x1b[1A\x1b[J", "1 delivered, 1 failed"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %q", want, text)
@@ -107,7 +107,7 @@ func TestOnATerminalLinesAreColouredAndDrawnAgain(t *testing.T) {
 	g.out.wait(t, `connected, 0 delivered`)
 	post(t, hook, "")
 	g.ends(t, 0)
-	if text := g.out.wait(t, `(?s)(.*1 event in .*)`); regexp.MustCompile(`\x1b\[[0-9;]*m`).MatchString(text) {
+	if text := g.out.wait(t, `(?s)(.*1 event in \S+: .* failed)`); regexp.MustCompile(`\x1b\[[0-9;]*m`).MatchString(text) {
 		t.Errorf("colour in spite of NO_COLOR: %q", text)
 	}
 }
@@ -182,7 +182,7 @@ func TestWhereNobodyCanBeAskedWhatWasMissedIsDelivered(t *testing.T) {
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	local, got := receiver(t)
 	key, _ := missedTwo(t, a, local)
-	g := begin(t, strings.NewReader(""), "listen", local, "--key", key, "--recover", "ask", "--exit-after", "2", "--timeout", "20s")
+	g := begin(t, strings.NewReader(""), "listen", local, "--key", key, "--recover", "ask", "--exit-after", "2", "--timeout", patience.String())
 	g.ends(t, 0)
 	if all := got(); len(all) != 2 {
 		t.Errorf("%q were delivered", all)
