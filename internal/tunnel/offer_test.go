@@ -49,6 +49,11 @@ func TestARequestThatADeadNodeDoesNotTakeGoesToALivingOne(t *testing.T) {
 		c := b.connect(n, b.who, string(b.ep.ID), canReplay)
 		c.subscribe(b.ep)
 		b.dead("node_dead", time.Hour, 50)
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error { // it was heard of just before
+			tx.Now = tx.Now.Add(time.Hour)
+			_, err := tx.RenewTunnelNode("node_dead", tx.Now.Add(time.Hour))
+			return err
+		}))
 		out := b.send(t.Context(), n, patience)
 		c.await("the command", func() bool { return len(c.commands) == 1 })
 		// The first that was asked had 2 s for it; so all the dead ones would have had 100 s.
