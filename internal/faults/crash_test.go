@@ -44,8 +44,10 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 		fastest := patience
 		rounds := pick(3, 20)
 		for range rounds {
+			had := l.count(http.StatusOK)
 			under := load{to: []*node{n}, ledger: l, conns: 16, rate: pick(800, 1500)}.start()
 			<-time.After(between(200*time.Millisecond, pick(700*time.Millisecond, 2*time.Second)))
+			eventually(t, patience, "captures", func() bool { return l.count(http.StatusOK) > had })
 			n.kill()
 			under.stop()
 			n.start()
@@ -76,7 +78,7 @@ func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 			<-time.After(between(300*time.Millisecond, 600*time.Millisecond))
 			began := time.Now()
 			n.signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[i%2])
-			if code := n.exit(30 * time.Second); code != 0 {
+			if code := n.exit(patience); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
 			took := time.Since(began)
@@ -130,7 +132,7 @@ func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
 	n.terminal.Close()
 	n.ready(patience)
 	person.Close()
-	if code := n.exit(30 * time.Second); code != 0 {
+	if code := n.exit(patience); code != 0 {
 		t.Errorf("exit code %d when the terminal was closed", code)
 	}
 }
@@ -148,7 +150,7 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := fmt.Fprintf(conn, "POST /hooks/%s/1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", l.endpoint, len(part)+len(rest), part); err != nil {
@@ -175,6 +177,7 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 	}
 	eventually(t, patience, "the delayed one is stored", func() bool { return n.eventCount(delayed.endpoint) == 1 })
 	n.signal(syscall.SIGTERM)
+	signalled := time.Now()
 	eventually(t, patience, "nothing new is taken", func() bool {
 		_, _, err := n.get("/healthz")
 		return err != nil
@@ -188,7 +191,10 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 	if status, body := answer(waiting); status != http.StatusOK || !strings.HasPrefix(body, "req_") {
 		t.Errorf("the delayed request was answered %d %s", status, body)
 	}
-	if code := n.exit(30 * time.Second); code != 0 {
+	if took := passed(signalled, time.Now()); took > 20*time.Second {
+		t.Errorf("who was to be answered in 30 s was answered %v after the signal", took)
+	}
+	if code := n.exit(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	n.start()
@@ -222,7 +228,7 @@ func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
 		text, err := n.tool("replay_request", fmt.Sprintf(`{"endpoint_id":%q,"request_id":%q,"target_url":%q}`, e, id, to))
 		answers <- fmt.Sprint(text, err)
 	}()
-	if err := target.(*net.TCPListener).SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := target.(*net.TCPListener).SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	for range cap(answers) { // until both are on their way
@@ -238,7 +244,7 @@ func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
 			t.Errorf("a replay that the end of the server cut off was answered %s", text)
 		}
 	}
-	if code := n.exit(30 * time.Second); code != 0 {
+	if code := n.exit(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -254,7 +260,7 @@ func TestRollingRestartFailsNobody(t *testing.T) {
 		for _, n := range proxy.nodes {
 			<-time.After(500 * time.Millisecond)
 			n.signal(syscall.SIGTERM)
-			if code := n.exit(30 * time.Second); code != 0 {
+			if code := n.exit(patience); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
 			n.start()

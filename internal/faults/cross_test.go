@@ -48,7 +48,7 @@ type cableClient struct {
 // ticket is refused.
 func (n *node) cable(ticket, endpoint string) *cableClient {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
 	defer cancel()
 	ws, _, err := websocket.Dial(ctx, "ws://"+n.addr+"/cable?ticket="+ticket, &websocket.DialOptions{Subprotocols: []string{"actioncable-v1-json"}})
 	if err != nil {
@@ -102,7 +102,7 @@ func (n *node) tool(name, arguments string) (string, error) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Mcp-Protocol-Version", "2025-06-18")
-	resp, err := (&http.Client{Timeout: 40 * time.Second}).Do(req)
+	resp, err := (&http.Client{Timeout: patience}).Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -174,9 +174,9 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 			waited <- fmt.Sprint(text, err)
 		}()
 		id := from.event(l.endpoint)
-		// Who is told sees it within a second, where the machine is not busy with something else: at one of a few tries.
+		// Who is told sees it within a second, where the machine is not busy with something else: at one of some tries.
 		took := time.Hour
-		for tries, next := 1, id; tries <= 5 && took > time.Second; tries++ {
+		for tries, next := 1, id; tries <= 20 && took > time.Second; tries++ {
 			if tries > 1 {
 				next = from.event(l.endpoint)
 			}
@@ -235,13 +235,16 @@ func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 	revoke()
 	revoked := time.Now()
 	for i, c := range sockets {
-		select {
-		case <-c.gone:
-			if !c.saw("disconnectunauthorized") {
-				t.Errorf("the socket of node %d ended without saying why: %v", i, c.seen)
+		eventually(t, 5*time.Second, fmt.Sprintf("the socket of node %d is closed once its token is revoked", i), func() bool {
+			select {
+			case <-c.gone:
+				return true
+			default:
+				return false
 			}
-		case <-time.After(5 * time.Second):
-			t.Errorf("the socket of node %d is open 5 s after its token was revoked", i)
+		})
+		if !c.saw("disconnectunauthorized") {
+			t.Errorf("the socket of node %d ended without saying why: %v", i, c.seen)
 		}
 		if status, _, err := nodes[i].call(token, http.MethodGet, "/endpoints", ""); err != nil || status != http.StatusUnauthorized {
 			t.Errorf("node %d answers a revoked token %d %v", i, status, err)
@@ -307,8 +310,8 @@ func TestTwoNodesDoEachThingOnce(t *testing.T) {
 	for i := range pick(40, 400) {
 		events = append(events, []*node{a, b}[i%2].event(l.endpoint))
 	}
-	eventually(t, time.Minute, "every alert was pushed", func() bool { return p.of("alert.triggered") >= 5 })
-	eventually(t, 30*time.Second, "every event was pushed", func() bool { return p.of("webhook.received") >= len(events) })
+	eventually(t, patience, "every alert was pushed", func() bool { return p.of("alert.triggered") >= 5 })
+	eventually(t, patience, "every event was pushed", func() bool { return p.of("webhook.received") >= len(events) })
 	if long() {
 		<-time.After(time.Minute)
 	}

@@ -104,7 +104,7 @@ func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 func onReserve(t *testing.T, n *node, endpoint, ballast string) {
 	t.Helper()
 	var since time.Time // it says so without a break
-	eventually(t, 30*time.Second, "the disk is full", func() bool {
+	eventually(t, patience, "the disk is full", func() bool {
 		if _, body, err := n.get("/readyz"); err == nil && strings.Contains(string(body), "given up") {
 			if since.IsZero() {
 				since = time.Now()
@@ -280,7 +280,7 @@ func TestReadOnlyDiskIs503UntilItIsWritable(t *testing.T) {
 	other := n.node()
 	other.n = n.n
 	_ = other.tryStart()
-	if code := other.exit(10 * time.Second); code == 0 {
+	if code := other.exit(patience); code == 0 {
 		t.Error("a server started on a read-only directory")
 	}
 	if !strings.Contains(other.log(), "read-only") {

@@ -15,6 +15,7 @@ func TestAFloodOfOneEndpointLeavesAnotherAlone(t *testing.T) {
 		slow := load{to: []*node{n}, ledger: quiet, conns: 5, rate: 5}.start()
 		flood := load{to: []*node{n}, ledger: flooded, conns: pick(400, 2000)}.start()
 		<-time.After(pick(2500*time.Millisecond, 30*time.Second))
+		eventually(t, patience, "answers to the quiet endpoint", func() bool { return quiet.count(http.StatusOK) >= 5 })
 		flood.stop()
 		slow.stop()
 		checkRefusals(t, quiet.all(), 8*time.Second, http.StatusOK)

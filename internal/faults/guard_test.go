@@ -22,7 +22,7 @@ type canary struct {
 func newCanary(t *testing.T) *canary {
 	t.Helper()
 	c := &canary{}
-	answer := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), ReadHeaderTimeout: time.Second}
+	answer := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), ReadHeaderTimeout: patience}
 	t.Cleanup(func() { answer.Close() })
 	// One socket for every address of the machine, of both families.
 	l, err := net.Listen("tcp", ":0")
@@ -217,11 +217,11 @@ func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 		event := n.event(l.endpoint)
 		for i, id := range cases {
 			run := n.runSaved(l.endpoint, id, "again")
-			eventually(t, 30*time.Second, "the run has ended", func() bool { state := n.runState(l.endpoint, run); return state != "queued" && state != "running" })
+			eventually(t, patience, "the run has ended", func() bool { state := n.runState(l.endpoint, run); return state != "queued" && state != "running" })
 			if state := n.runState(l.endpoint, run); state != "blocked" {
 				t.Errorf("run %d is %s", i, state)
 			}
-			eventually(t, 30*time.Second, "the forward has ended", func() bool { return n.deliveryStates(l.endpoint, targets[i])[event] == "failed" })
+			eventually(t, patience, "the forward has ended", func() bool { return n.deliveryStates(l.endpoint, targets[i])[event] == "failed" })
 		}
 		resp, err := plain.Post("http://"+n.addr+"/hooks/"+acting, "application/json", strings.NewReader(`{"host":"127.0.0.1"}`))
 		if err != nil {
@@ -229,7 +229,7 @@ func TestWhatWasSavedIsJudgedAgainWhenItIsSent(t *testing.T) {
 		}
 		resp.Body.Close()
 		var done struct{ Data []struct{ Status string } }
-		eventually(t, 30*time.Second, "the actions have run", func() bool {
+		eventually(t, patience, "the actions have run", func() bool {
 			n.api(http.MethodGet, "/endpoints/"+acting+"/action_runs", "", &done)
 			ended := 0
 			for _, r := range done.Data {

@@ -32,7 +32,8 @@ type answer struct {
 	err          error // why none came
 }
 
-func (a answer) took() time.Duration { return a.ended.Sub(a.begun) }
+// took is how long the sender waited while the machine ran.
+func (a answer) took() time.Duration { return passed(a.begun, a.ended) }
 
 // ledger holds all requests to one endpoint.
 type ledger struct {
@@ -145,10 +146,14 @@ func (l load) start() *loading {
 	return &loading{stop: func() { once.Do(func() { close(quit) }); senders.Wait() }}
 }
 
-// during runs the load for a time.
+// during runs the load for a time, and until there has been an answer.
 func (l load) during(d time.Duration) {
+	had := len(l.ledger.all())
 	under := l.start()
 	<-time.After(d)
+	for began := time.Now(); len(l.ledger.all()) == had && time.Since(began) < patience; {
+		<-time.After(10 * time.Millisecond)
+	}
 	under.stop()
 }
 
@@ -193,7 +198,7 @@ func (s *sender) hangUp() {
 }
 
 // answerLimit is when a sender gives up.
-const answerLimit = 30 * time.Second
+const answerLimit = time.Minute
 
 // send sends the next request of the ledger.
 func (s *sender) send() answer { return s.sendAs(s.ledger.next.Add(1)) }

@@ -117,7 +117,7 @@ func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 			EventID    string `json:"event_id"`
 		}
 	}
-	eventually(t, 10*time.Second, "what came was forwarded", func() bool {
+	eventually(t, patience, "what came was forwarded", func() bool {
 		n.api(http.MethodGet, targets+"/1/deliveries", "", &deliveries)
 		return len(deliveries.Data) > 0 && deliveries.Data[0].Status == "failed"
 	})
@@ -255,7 +255,7 @@ func (n *node) raw(request string) {
 		n.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(15 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		n.t.Fatal(err)
 	}
 	if _, err := conn.Write([]byte(request)); err != nil {

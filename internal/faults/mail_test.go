@@ -86,16 +86,6 @@ func (p *posts) send(addr, to string, next *atomic.Int64, quit <-chan struct{}) 
 	}
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // A mail that was answered 250 is there after kill -9, byte for byte, and its authentication, which comes after the
 // answer, is made up for.
 func TestKill9LosesNoMail(t *testing.T) {
@@ -113,12 +103,14 @@ func TestKill9LosesNoMail(t *testing.T) {
 		p := &posts{stored: map[string]string{}}
 		var next atomic.Int64
 		for range pick(2, 20) {
+			had, _ := p.counts()
 			quit := make(chan struct{})
 			var senders sync.WaitGroup
 			for range 8 {
 				senders.Go(func() { p.send(smtp, made.Data.EmailAddress, &next, quit) })
 			}
 			<-time.After(between(200*time.Millisecond, 600*time.Millisecond))
+			eventually(t, patience, "a mail is acknowledged", func() bool { acked, _ := p.counts(); return acked > had })
 			n.kill()
 			close(quit)
 			senders.Wait()

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 // told is the code with which a mail was refused, 250 where it was not, and 0 where no answer came.
@@ -55,7 +54,7 @@ func TestAScriptOfMailGoesOnAfterKill9(t *testing.T) {
 			}
 			n.kill()
 			n.start()
-			n.ready(10 * time.Second)
+			n.ready(patience)
 			var page struct {
 				Data []struct{ ID string }
 			}

@@ -51,7 +51,7 @@ func largeBodies(t *testing.T, s *site) {
 	n := s.serve()
 	// What starting took is given back after a moment.
 	idle, _ := n.memory()
-	for deadline := time.Now().Add(10 * time.Second); idle > idleLimit && time.Now().Before(deadline); idle, _ = n.memory() {
+	for deadline := time.Now().Add(patience); idle > idleLimit && time.Now().Before(deadline); idle, _ = n.memory() {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if idle > idleLimit {

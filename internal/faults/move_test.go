@@ -67,7 +67,7 @@ func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T)
 	}
 	before := ask(t, n, asked) // after all that the server still had to do with what came
 	n.signal(syscall.SIGTERM)
-	if code := n.exit(30 * time.Second); code != 0 {
+	if code := n.exit(patience); code != 0 {
 		t.Fatalf("the server ended with %d", code)
 	}
 
@@ -98,7 +98,7 @@ func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T)
 	}
 	half := target.node(keys...)
 	if err := half.tryStart(); err == nil {
-		half.exit(20 * time.Second)
+		half.exit(patience)
 	}
 	if !strings.Contains(half.log(), "being filled") {
 		t.Errorf("a half destination is served: %s", half.log())

@@ -115,7 +115,7 @@ type node struct {
 
 // node prepares a node; start runs it.
 func (s *site) node(flags ...string) *node {
-	n := &node{site: s, n: s.nodes, flags: flags, addr: "127.0.0.1:0", logFile: filepath.Join(s.t.TempDir(), "log")}
+	n := &node{site: s, n: s.nodes, flags: flags, addr: freePort(s.t), logFile: filepath.Join(s.t.TempDir(), "log")}
 	s.nodes++
 	s.t.Cleanup(func() {
 		n.kill()
@@ -271,7 +271,7 @@ func (n *node) memory() (now, peak int64) {
 }
 
 // plain asks on a connection of its own each time: the server comes and goes.
-var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 25 * time.Second}
+var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 
 // get asks for a path without a token.
 func (n *node) get(path string) (status int, body []byte, err error) {

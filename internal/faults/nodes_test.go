@@ -125,6 +125,7 @@ func TestAnEndpointDeletedOnOneNodeIsGoneOnAll(t *testing.T) {
 		l := a.endpoint()
 		under := load{to: []*node{a, b}, ledger: l, conns: 8, rate: 300}.start()
 		<-time.After(between(100*time.Millisecond, 300*time.Millisecond))
+		eventually(t, patience, "captures", func() bool { return l.count(http.StatusOK) > 0 })
 		a.api(http.MethodDelete, "/endpoints/"+l.endpoint, "", nil)
 		deleted := time.Now()
 		<-time.After(200 * time.Millisecond)

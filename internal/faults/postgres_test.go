@@ -29,13 +29,14 @@ func TestKill9OfPostgreSQLLosesNothingAcknowledged(t *testing.T) {
 		}
 		down := time.Now()
 		<-time.After(pick(time.Second, 2*time.Second))
+		l.since(t, down, 1)
 		up := time.Now()
 		if err := c.Restart(); err != nil {
 			t.Fatal(err)
 		}
 		back := time.Now()
 		eventually(t, patience, "captures again after PostgreSQL came back", func() bool {
-			answers := l.all()
+			answers := l.all() // one at least, which was refused
 			last := answers[len(answers)-1]
 			return last.status == http.StatusOK && last.begun.After(up)
 		})
@@ -87,6 +88,7 @@ func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
 		}
 	}
 	<-time.After(pick(10*time.Second, 30*time.Second))
+	eventually(t, patience, "refusals", func() bool { return l.count(http.StatusServiceUnavailable) >= rate })
 	if status, body, err := n.get("/healthz"); err != nil || status != http.StatusOK {
 		t.Errorf("healthz while storage hangs: %d %s %v", status, body, err)
 	}

@@ -55,7 +55,7 @@ func TestKill9WhileFailedDeliveriesAreSentAgain(t *testing.T) {
 				n.event(l.endpoint)
 			}
 			all += each
-			eventually(t, 30*time.Second, "all have failed", func() bool { _, failed, _ := stand(); return failed == each })
+			eventually(t, patience, "all have failed", func() bool { _, failed, _ := stand(); return failed == each })
 			mu.Lock()
 			up = true
 			mu.Unlock()

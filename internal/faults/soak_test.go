@@ -287,7 +287,7 @@ func (k *soak) blows() []blow {
 		{"a node is restarted", func() {
 			n := any()
 			n.signal(syscall.SIGTERM)
-			if code := n.exit(30 * time.Second); code != 0 {
+			if code := n.exit(patience); code != 0 {
 				k.t.Errorf("node %d: exit code %d", n.n, code)
 			}
 			n.start()

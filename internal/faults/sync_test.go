@@ -70,6 +70,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 	if status, body, err := n.get("/readyz"); err != nil || status != http.StatusServiceUnavailable {
 		t.Errorf("readyz while syncs fail: %d %s %v", status, body, err)
 	}
+	l.since(t, broken, 1)
 	mended := time.Now()
 	mend()
 	eventually(t, patience, "captures again", func() bool { return l.last(http.StatusOK) })
@@ -113,7 +114,7 @@ func TestADiskThatHangsIs503InTime(t *testing.T) {
 	mend()
 	mended := time.Now()
 	// The sync that hangs still takes its time.
-	recovered := eventually(t, 30*time.Second, "captures again", func() bool { return l.last(http.StatusOK) })
+	recovered := eventually(t, patience, "captures again", func() bool { return l.last(http.StatusOK) })
 	<-time.After(500 * time.Millisecond)
 	under.stop()
 	// Under strace each call of the node waits for a processor once more.

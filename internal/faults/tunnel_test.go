@@ -205,14 +205,14 @@ func TestTheTunnelLosesNothing(t *testing.T) {
 		events, _ := n.list(l.endpoint)
 		began := time.Now()
 		for lacks, _ := h.lacks(events); len(lacks) > 0; lacks, _ = h.lacks(events) {
-			if time.Since(began) > 45*time.Second {
+			if time.Since(began) > patience {
 				t.Fatalf("%d events were not delivered: %v", len(lacks), lacks)
 			}
 			keep()
 			<-time.After(100 * time.Millisecond)
 		}
 		took := time.Since(began)
-		eventually(t, 30*time.Second, "every delivery is reported", func() bool { return n.undelivered(l.endpoint) == 0 })
+		eventually(t, patience, "every delivery is reported", func() bool { return n.undelivered(l.endpoint) == 0 })
 		n.balance(l.endpoint)
 		_, again := h.lacks(events)
 		// What was under way, or reported and not yet stored, when a process died comes again; nothing else does.
