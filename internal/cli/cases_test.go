@@ -62,6 +62,8 @@ func TestAnEventIsReplayed(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	fails(t, 2, "not of the form", "replay", event, "-e", id, "--to", target, "--header", "X")
+	fails(t, 2, "gives X-A twice", "replay", event, "-e", id, "--to", target, "--header", "X-A: 1", "--header", "X-A: 2")
+	fails(t, 2, "both name x-a", "replay", event, "-e", id, "--to", target, "--header", "X-A: 1", "--remove-header", "x-a")
 	fails(t, 2, "own to say", "replay", event, "-e", id, "--to", target, "--header", "Content-Length: 2")
 	if r := run(t, "", "replay", event, "-e", id, "--to", "tunnel"); r.code != 1 || !strings.Contains(r.err, "not delivered") {
 		t.Errorf("%+v", r)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -130,12 +131,13 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	if c.Status != nil {
 		answer.Status = c.Status
 	}
-	for _, h := range c.Header {
-		field, err := headerFlag(h)
-		if err != nil {
-			return change, outcome{exitUsage, err.Error()}
-		}
-		answer.Headers[field.Name] = field.Value
+	fields, err := headerFlags(c.Header)
+	if err != nil {
+		return change, err
+	}
+	for _, f := range fields {
+		maps.DeleteFunc(answer.Headers, func(name, _ string) bool { return strings.EqualFold(name, f.Name) })
+		answer.Headers[f.Name] = f.Value
 	}
 	if c.Delay != nil {
 		answer.DelayMS = c.Delay.Milliseconds()

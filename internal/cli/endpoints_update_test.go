@@ -33,7 +33,7 @@ func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
 	answered(503, "", "60")
 	change("no: {{request.method}}", "--body", "-")
 	answered(503, "no: POST", "60") // what is not named stays
-	change("", "--status", "201", "--header", "Retry-After: 1", "--delay", "1ms", "--name", "Shop", "--custom-id", "shop")
+	change("", "--status", "201", "--header", "retry-after: 1", "--delay", "1ms", "--name", "Shop", "--custom-id", "shop")
 	answered(201, "no: POST", "1")
 	change("", "--disable")
 	answered(410, "", "")
@@ -68,6 +68,7 @@ func TestHowAnEndpointAnswersIsChanged(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"what to change": {}, "no answer to set": {"--default-answer", "--status", "200"}, "together": {"--enable", "--disable"}, "not of the form": {"--header", "x"},
+		"gives x-a twice": {"--header", "X-A: 1", "--header", "x-a: 2"},
 	} {
 		fails(t, 2, says, append([]string{"endpoints", "update", endpoint}, args...)...)
 	}

@@ -146,6 +146,25 @@ func headerFlag(text string) (hookglass.Header, error) {
 	return field, nil
 }
 
+// headerFlags parses the values of --header for what has one value under each name.
+func headerFlags(texts []string) (fields hookglass.Headers, err error) {
+	for _, text := range texts {
+		field, err := headerFlag(text)
+		if err != nil {
+			return nil, outcome{exitUsage, err.Error()}
+		}
+		if fields.Has(field.Name) {
+			return nil, headerTwice(field.Name)
+		}
+		fields = append(fields, field)
+	}
+	return fields, nil
+}
+
+func headerTwice(name string) error {
+	return outcome{exitUsage, "--header gives " + name + " twice; it can have one value only"}
+}
+
 // headerField validates a header field.
 func headerField(name, value string) (hookglass.Header, error) {
 	f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}

@@ -51,14 +51,17 @@ func (c *ReplayCmd) overrides(t *server.Terminal) (*api.Overrides, error) {
 	if len(c.Header)+len(c.RemoveHeader) > 0 {
 		o.Headers = make(map[string]*string)
 	}
-	for _, h := range c.Header {
-		field, err := headerFlag(h)
-		if err != nil {
-			return nil, outcome{exitUsage, err.Error()}
-		}
-		o.Headers[field.Name] = &field.Value
+	fields, err := headerFlags(c.Header)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range fields {
+		o.Headers[f.Name] = &f.Value
 	}
 	for _, name := range c.RemoveHeader {
+		if fields.Has(name) {
+			return nil, outcome{exitUsage, "--header and --remove-header both name " + name}
+		}
 		o.Headers[name] = nil
 	}
 	if c.Body != nil {

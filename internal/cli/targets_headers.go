@@ -40,12 +40,17 @@ func targetHeaders(t *server.Terminal, flags []string, there map[string]string) 
 	if headers == nil {
 		headers = make(map[string]string)
 	}
+	var given hookglass.Headers
 	for _, line := range lines {
 		name, value, found := strings.Cut(line, ":")
 		f := hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if !found || !hookglass.IsToken(f.Name) {
 			return o, outcome{exitUsage, "--header must be of the form 'Name: value', each time"} // not quoted: it may hold a secret
 		}
+		if given.Has(f.Name) {
+			return o, headerTwice(f.Name)
+		}
+		given = append(given, f)
 		// Flags come with U+FFFD for what is not UTF-8, and so would JSON: nobody could see that another value is sent.
 		if strings.ContainsRune(f.Value, utf8.RuneError) {
 			return o, outcome{exitUsage, "--header " + f.Name + " has a value that is not UTF-8"}

@@ -100,6 +100,11 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if r := run(t, "X-B: a\xffb\n", "targets", "update", id, "-e", ep, "--header", "-"); r.code != 2 || !strings.Contains(r.err, "not UTF-8") {
 		t.Errorf("%+v", r)
 	}
+	for stdin, flags := range map[string][]string{"": {"--header", "X-B: 1", "--header", "x-b: 2"}, "X-B: 1\nX-B:\n": {"--header", "-"}, "X-B: 2\n": {"--header", "X-B: 1", "--header", "-"}} {
+		if r := run(t, stdin, append([]string{"targets", "update", id, "-e", ep}, flags...)...); r.code != 2 || !strings.Contains(r.err, "twice") {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
 	headers("map[]", "", "--header", "X-More:", "--header", "X-Environment:")
 	if made := object(t, "", "targets", "create", "Headed", "https://some.example.com/", "-e", ep, "--header", "X-A: 1"); fmt.Sprint(member(t, made, "data", "headers")) != "map[X-A:[redacted]]" {
 		t.Errorf("created %v", made)
