@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,6 +59,25 @@ func TestCallersWhoGoAwayHarmNobody(t *testing.T) {
 		wg.Wait()
 		if left.Load() == 0 {
 			t.Error("nobody went away in the middle")
+		}
+	})
+}
+
+// Whoever goes away in the middle of a change is told so, and not what the database made of it.
+func TestAnUpdateThatIsInterruptedSaysSo(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+			time.AfterFunc(10*time.Millisecond, cancel)
+			return tx.Exec(`INSERT INTO forwards (target, endpoint, event, state, claim, lost, created_at)
+				WITH RECURSIVE n (i) AS (SELECT cast(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < 100000000)
+				SELECT max(i), 0, 0, 'delivered', 0, 0, 0 FROM n`)
+		})
+		if err == nil || strings.Contains(err.Error(), "savepoint") || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if err := db.Update(t.Context(), hookglass.System, func(*store.Tx) error { return nil }); err != nil {
+			t.Errorf("the next update: %v", err)
 		}
 	})
 }
