@@ -332,7 +332,7 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 		if err != nil {
 			return nil, err
 		}
-		cfg.Client = cfg.Client.As(e.TunnelKey)
+		cfg.Client, cfg.Since = cfg.Client.As(e.TunnelKey), e.CreatedAt.Time
 		fmt.Fprintf(t.Err, "You are not signed in: this is a temporary endpoint, until %s. Go on with it by --key %s\n", clock(e.ExpiresAt), visible(e.TunnelKey))
 		return []api.Endpoint{e}, nil
 	case c.New:
@@ -435,6 +435,7 @@ func (c *ListenCmd) create(ctx context.Context, cfg *listen.Config) ([]api.Endpo
 		name += " on " + cfg.Machine.Hostname
 	}
 	e, err := cfg.Client.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some(name)})
+	cfg.Since = e.CreatedAt.Time
 	return []api.Endpoint{e}, err
 }
 

@@ -48,6 +48,9 @@ func (l *Listener) recover(ctx context.Context) {
 		if l.cfg.Recover != RecoverNone {
 			l.recoverEarlier(ctx, gaps)
 		}
+		if !l.cfg.Since.IsZero() {
+			l.since(ctx, l.cfg.Since, nil)
+		}
 		return
 	}
 	o.found(gaps, fresh)

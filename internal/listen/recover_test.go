@@ -38,6 +38,26 @@ func TestWithoutRecoveryAnOutageIsAsLongAsItWas(t *testing.T) {
 	}
 }
 
+// A script sends to the address of a new endpoint as soon as it is printed, when nobody is subscribed yet.
+func TestANewEndpointsFirstEventsAreDelivered(t *testing.T) {
+	for _, how := range []listen.Recovery{listen.RecoverRecent, listen.RecoverNone} {
+		s := newServer(t)
+		h := newTarget(t, nil)
+		made := time.Now()
+		early := s.arrive(api.TunnelRequest{})
+		l := start(t, s, h.URL, func(c *listen.Config) { c.Recover, c.Since = how, made })
+		eventually(t, "the early one", func() bool { return get(s, func() bool { return s.delivered(early) }) })
+		live := s.arrive(api.TunnelRequest{})
+		eventually(t, "the live one", func() bool { return get(s, func() bool { return s.delivered(live) }) })
+		if ids := h.ids(); !slices.Equal(ids, []string{early, live}) {
+			t.Errorf("%s: %v were delivered, want %s and %s", how, ids, early, live)
+		}
+		if sum, err := l.end(true); err != nil || sum.Delivered != 2 || len(told[listen.Warning](l)) != 0 {
+			t.Errorf("%s: %+v, %v", how, sum, err)
+		}
+	}
+}
+
 // A waking machine finds its network, loses it and finds it again.
 func TestARecoveryThatIsInterruptedLosesNoCount(t *testing.T) {
 	s := newServer(t)
