@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"hookglass"
 	"hookglass/internal/store"
 )
 
@@ -75,7 +76,7 @@ func SQLite(tb testing.TB) *store.DB {
 // Open opens and migrates a database and closes it when the test ends.
 func Open(tb testing.TB, cfg store.Config) *store.DB {
 	tb.Helper()
-	db, err := store.Open(context.Background(), cfg)
+	db, err := open(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -84,8 +85,26 @@ func Open(tb testing.TB, cfg store.Config) *store.DB {
 			tb.Error(err)
 		}
 	})
-	if err := db.Migrate(context.Background()); err != nil {
+	if err := repeat(func() error { return db.Migrate(context.Background()) }); err != nil {
 		tb.Fatal(err)
 	}
 	return db
+}
+
+func open(cfg store.Config) (db *store.DB, err error) {
+	err = repeat(func() (err error) {
+		db, err = store.Open(context.Background(), cfg)
+		return err
+	})
+	return db, err
+}
+
+// repeat does again what fails because the database does not answer in time: the machine may be busy.
+func repeat(do func() error) (err error) {
+	for range 5 {
+		if err = do(); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			return err
+		}
+	}
+	return err
 }
