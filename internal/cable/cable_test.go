@@ -184,7 +184,7 @@ func TestTheSocketSpeaksActionCable(t *testing.T) {
 	report := `{"action":"delivery_report","webhook_request_id":"` + id + `","target_url":"http://localhost:3000","status_code":200,"delivery_attempt_id":"a1","more":1}`
 	c.send(`{"command":"message","identifier":` + quote(key) + `,"data":` + quote(report) + `}`)
 	c.want(`{"identifier":` + quote(key) + `,"message":{"type":"delivery_report_ack","delivery_attempt_id":"a1","status":"ok"}}`)
-	c.send(`{"command":"message","identifier":` + quote(key) + `,"data":` + quote(strings.Replace(report, `200`, `"x"`, 1)) + `}`)
+	c.send(`{"command":"message","identifier":` + quote(key) + `,"data":` + quote(strings.Replace(report, `"status_code":200`, `"status_code":"x"`, 1)) + `}`)
 	c.want(`{"identifier":` + quote(key) + `,"message":{"type":"delivery_report_ack","delivery_attempt_id":"a1","status":"refused","error":"validation_failed"}}`)
 	c.send(`{"command":"unsubscribe","identifier":` + quote(key) + `}`)
 	c.send(`{"command":"subscribe","identifier":` + quote(key) + `}`)
