@@ -250,7 +250,7 @@ func always(status int) func(int) int { return func(int) int { return status } }
 // until waits for a condition that the database or a receiver shows.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

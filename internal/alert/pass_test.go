@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type host struct {
 	deaf       int    // hangs up after so many bytes of a mail
 	stuck      int    // reads no more after so many, and hangs up when the test ends
 	silent     func() // is called when it says nothing more
+	fell       atomic.Bool
 
 	mu       sync.Mutex
 	commands []string
@@ -166,6 +168,7 @@ func (h *host) serve(conn net.Conn) {
 }
 
 func (h *host) silence() {
+	h.fell.Store(true)
 	if h.silent != nil {
 		h.silent()
 	}
@@ -286,12 +289,10 @@ func TestWhatRelaysMakeOfAMail(t *testing.T) {
 		"no room":                       {host: &host{extensions: []string{"SIZE 10"}}, status: "failed", failure: "message_too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			if c.host.silent = cancel; c.limit > 0 {
 				c.host.silent = nil
-				ctx, cancel = context.WithTimeout(t.Context(), c.limit)
-				defer cancel()
 			}
 			mailer := c.host.listen(t)
 			to, mail := c.to, c.mail
@@ -301,7 +302,18 @@ func TestWhatRelaysMakeOfAMail(t *testing.T) {
 			if mail == nil {
 				mail = []byte(text)
 			}
-			r, _ := mailer.Pass(ctx, []string{to}, mail)
+			pass := func() (r hookglass.Relayed) {
+				if c.limit > 0 {
+					ctx, cancel = context.WithTimeout(t.Context(), c.limit)
+					defer cancel()
+				}
+				r, _ = mailer.Pass(ctx, []string{to}, mail)
+				return r
+			}
+			r := pass()
+			for tries := 1; c.limit > 0 && !c.host.fell.Load() && tries < 10; tries++ { // on a busy machine its time can be over before
+				r = pass()
+			}
 			if r.Status != c.status || r.Code != c.code || r.Message != c.message || r.Failure == nil || r.Failure.Code != c.failure {
 				t.Errorf("%+v %+v", r, r.Failure)
 			}
