@@ -156,7 +156,7 @@ func newSink(t testing.TB) *sink {
 
 func (s *sink) serve(c net.Conn) {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 	r := bufio.NewReader(c)
 	var head bytes.Buffer
 	length := 0
@@ -240,7 +240,7 @@ func closedPort(t *testing.T) string {
 }
 
 func background(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
