@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,16 +128,25 @@ func TestATaskThatFailsWaitsTheLongerTheMoreOftenItDid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *store.DB) {
-				b := newBench(t, db)
-				b.capture()
-				b.claim(c.before, func(tx *store.Tx, task store.Task) error { return tx.DeferTask(task, 0) })
-				failed := make(chan time.Time)
-				stop := b.run(func(ctx context.Context, task store.Task) error {
-					defer func() { failed <- time.Now() }()
-					return c.work(ctx, task)
-				})
-				at := <-failed
-				stop() // when what became of it is written down
+				var b *bench
+				var at time.Time
+				for again := true; again; { // on a busy machine it can be due again before the node is told to stop
+					b = newBench(t, db)
+					b.capture()
+					b.claim(c.before, func(tx *store.Tx, task store.Task) error { return tx.DeferTask(task, 0) })
+					var times atomic.Int64
+					failed := make(chan time.Time, 1)
+					stop := b.run(func(ctx context.Context, task store.Task) error {
+						if times.Add(1) > 1 {
+							return nil
+						}
+						defer func() { failed <- time.Now() }()
+						return c.work(ctx, task)
+					})
+					at = <-failed
+					stop() // when what became of it is written down
+					again = times.Load() > 1
+				}
 				if wait, past := b.wait(), time.Since(at); wait > c.wait || wait < c.wait-past-time.Second {
 					t.Errorf("it waits for %v, %v after it failed; want %v", wait, past, c.wait)
 				}
@@ -243,11 +253,11 @@ func TestAPlaceIsFreeAgainHoweverItsTaskEnds(t *testing.T) {
 	})
 }
 
-// A node looks once a second without being told; one that waited for that with each task would need a minute here.
+// A node looks once a second without being told; one that waited for that with each task would need minutes here.
 func TestAPlaceThatIsFreeIsTakenAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)
-		for range 60 {
+		for range 150 {
 			b.capture()
 		}
 		defer b.runTasks(b.tasks(1, 1, func(context.Context, store.Task) error { return nil }))()
@@ -286,7 +296,7 @@ func TestAnEndpointWithMuchToDoDoesNotHaveAllPlaces(t *testing.T) {
 			other.capture()
 			select {
 			case <-done:
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the other tenant waits for the first")
 			}
 			b.capture()
