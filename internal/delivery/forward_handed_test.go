@@ -112,6 +112,7 @@ func TestConnectionsAreSharedByDeliveriesThatFollowSoon(t *testing.T) {
 		if connection := s.got()[1].header.Get("Connection"); !strings.EqualFold(connection, "close") {
 			t.Errorf("one alone: %q", connection)
 		}
+		began := time.Now()
 		for n := 4; ; n += 2 { // on a busy machine some that follow come too late
 			y.capture(y.ep, "", "x")
 			y.capture(y.ep, "", "x")
@@ -121,7 +122,7 @@ func TestConnectionsAreSharedByDeliveriesThatFollowSoon(t *testing.T) {
 					return
 				}
 			}
-			if n > 100 {
+			if n > 100 && time.Since(began) > time.Minute {
 				t.Fatal("none shares a connection")
 			}
 		}

@@ -151,7 +151,7 @@ func (y *yard) failures() (lines []hookglass.Activity) {
 // until waits for a condition that the database or a target shows.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
