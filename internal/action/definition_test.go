@@ -431,9 +431,14 @@ func TestAVeryLongActionIsRefusedAtOnce(t *testing.T) {
 			"conditions":           {action.Draft{Conditions: &wordless}, hookglass.CodeValidationFailed},
 			"conditions of a step": {action.Draft{Steps: &[]action.StepDraft{many}}, hookglass.CodeValidationFailed},
 		} {
-			began := time.Now()
-			_, err := b.actions.Update(t.Context(), b.who, string(b.ep.ID), a.ID, c.change)
-			if took := time.Since(began); !hookglass.Is(err, c.code) || took > 5*time.Second {
+			var err error
+			took := time.Hour
+			for tries := 0; took > 5*time.Second && tries < 3; tries++ { // other programs may have the processor meanwhile
+				began := time.Now()
+				_, err = b.actions.Update(t.Context(), b.who, string(b.ep.ID), a.ID, c.change)
+				took = time.Since(began)
+			}
+			if !hookglass.Is(err, c.code) || took > 5*time.Second {
 				t.Errorf("%s: %.200v after %v, want %s", name, err, took, c.code)
 			}
 		}

@@ -369,7 +369,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		b.captures.Refuse(t.Context(), target)
 		b.captures.Refuse(t.Context(), target)
 		var seen int64
-		for end := time.Now().Add(10 * time.Second); seen != 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); seen != 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
 				e, err := v.Endpoint(string(b.ep.ID))
 				seen = e.RefusedCount

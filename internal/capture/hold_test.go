@@ -46,7 +46,7 @@ func TestLargeEventsAreReadAsRoomAllows(t *testing.T) {
 		if _, err := hold(t.Context(), small); err != nil {
 			t.Errorf("a small one beside it: %v", err)
 		}
-		b.captures.SetReadTime(10 * time.Second)
+		b.captures.SetReadTime(time.Minute)
 		leaves()
 		if e, err := hold(t.Context(), large); err != nil || len(e.Body) != 1<<20 {
 			t.Errorf("when the reader is gone: %v", err)
@@ -83,7 +83,7 @@ func TestAnExportReadsLargeEventsAsRoomAllows(t *testing.T) {
 			t.Errorf("a file is begun beside a reader who has all the room: %v", err)
 		}
 		leaves()
-		b.captures.SetReadTime(10 * time.Second)
+		b.captures.SetReadTime(time.Minute)
 		if err := b.captures.MayExport(t.Context(), hookglass.System); err != nil {
 			t.Errorf("when the reader is gone: %v", err)
 		}
@@ -98,7 +98,7 @@ func TestAnExportReadsLargeEventsAsRoomAllows(t *testing.T) {
 			if err := b.captures.RoomFor(t.Context(), hookglass.System, 253<<20); !hookglass.Is(err, hookglass.CodeUnavailable) {
 				t.Errorf("event %d is written and takes no room: %v", n, err)
 			}
-			b.captures.SetReadTime(10 * time.Second)
+			b.captures.SetReadTime(time.Minute)
 			beside, leaves := context.WithCancel(t.Context())
 			if err := b.captures.RoomFor(beside, hookglass.System, 120<<20); err != nil {
 				t.Errorf("beside event %d: %v", n, err)

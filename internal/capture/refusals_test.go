@@ -31,7 +31,7 @@ func TestRefusalsAreCountedByTheirCode(t *testing.T) {
 		if _, err := b.captures.Admit(t.Context(), string(hookglass.NewEndpointID())); !hookglass.Is(err, hookglass.CodeNotFound) {
 			t.Fatalf("no endpoint: %v", err)
 		}
-		deadline, tick := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
+		deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
 		defer tick.Stop()
 		for refused := map[string]int64{}; refused["payload_too_large"] != 2 || refused["gone"] != 1 || len(refused) != 2; {
 			select {
