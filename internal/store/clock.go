@@ -53,13 +53,19 @@ func (c *clock) stamp(t time.Time) time.Time {
 	return s.database.Add(t.Sub(s.own))
 }
 
-// set records what the database's clock shows.
-func (c *clock) set(at time.Time) {
+// set records what the database's clock showed at some moment since it was asked. On a busy machine the answer can be
+// seconds old when it is read; what is known already stays, as far as the answer allows it.
+func (c *clock) set(asked, at time.Time) {
 	own := c.own()
-	if at.Sub(own).Abs() < clockAgrees {
-		at = own.Round(0)
+	took := own.Sub(asked)
+	possible := func(now time.Time) bool { return now.Sub(at) > -clockAgrees && now.Sub(at) < took+clockAgrees }
+	database := at.Add(took / 2)
+	if known := c.stamp(own); took >= clockAgrees && possible(known) {
+		database = known
+	} else if possible(own) {
+		database = own
 	}
-	c.seen.Store(&sight{own: own, database: at})
+	c.seen.Store(&sight{own: own, database: database.Round(0)})
 }
 
 // Now returns the database's time, which is the same on all nodes. It does not wait for the database.
@@ -73,10 +79,11 @@ func (e *postgresEngine) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*clockEvery)
 	defer cancel()
 	var us int64
+	asked := e.db.clock.own()
 	if err := e.pool.QueryRow(ctx, "SELECT "+postgresClock).Scan(&us); err != nil {
 		return err
 	}
-	e.db.clock.set(time.UnixMicro(us))
+	e.db.clock.set(asked, time.UnixMicro(us))
 	return nil
 }
 

@@ -70,7 +70,7 @@ func (v *View) EachInt(query string, args []any, fn func(int64) error) error {
 
 // Dial connects to an address as sessions of PostgreSQL do.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
-	pool, err := newPool(ctx, "postgres://"+address, 1, 0, 0)
+	pool, err := newPool(ctx, "postgres://"+address, 1, 0, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 
 // AskedFor is how long a session that was not used of late may take to say that it is one.
 func AskedFor(ctx context.Context) (time.Duration, error) {
-	pool, err := newPool(ctx, "postgres://127.0.0.1:1", 1, 0, 0)
+	pool, err := newPool(ctx, "postgres://127.0.0.1:1", 1, 0, 0, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -293,3 +293,6 @@ func (db *DB) Setting(ctx context.Context, name string) (value string, err error
 
 // Apart is how far a clock is ahead of one that was looked at before and afterwards.
 var Apart = apart
+
+// ClockShowed has the node read that the database's clock showed at, since it was asked.
+func (db *DB) ClockShowed(asked, at time.Time) { db.clock.set(asked, at) }

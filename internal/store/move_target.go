@@ -60,7 +60,7 @@ func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 		return nil, fmt.Errorf("store: the destination has schema version %d and this program needs %d", have, need)
 	}
 	cfg := e.pool.Config().ConnConfig.Copy()
-	cfg.AfterConnect = setUp(0, 0, 0) // no time limits
+	cfg.AfterConnect = setUp(connectTimeout, 0, 0, 0) // no time limits
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, unavailable("connect", err)

@@ -63,8 +63,8 @@ type postgresEngine struct {
 	rangeLeast                      int64
 }
 
-func (db *DB) openPostgres(ctx context.Context, url string, hold bool) error {
-	pool, err := newPool(ctx, url, poolConns(), 0, queryTimeout)
+func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect time.Duration) error {
+	pool, err := newPool(ctx, url, poolConns(), 0, connect, queryTimeout)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool) error {
 	if hold {
 		held = captureConns
 	}
-	captures, err := newPool(ctx, url, captureConns, held, 6*time.Second)
+	captures, err := newPool(ctx, url, captureConns, held, connect, 6*time.Second)
 	if err != nil {
 		pool.Close()
 		return err
@@ -319,7 +319,7 @@ func (e *postgresEngine) onReserve() bool { return false }
 // large table takes longer than any other statement may.
 func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {
 	cfg := e.pool.Config().ConnConfig.Copy()
-	cfg.AfterConnect = setUp(0, queryTimeout, idleTimeout)
+	cfg.AfterConnect = setUp(cfg.ConnectTimeout, 0, queryTimeout, idleTimeout)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, nil, unavailable("connect", err)

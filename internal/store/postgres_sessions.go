@@ -49,18 +49,21 @@ func (db *DB) Connections(ctx context.Context) (allowed, taken int, err error) {
 }
 
 // newPool returns a pool of up to size connections that keeps held of them open once they were made.
-func newPool(ctx context.Context, url string, size, held int, statementTimeout time.Duration) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, url string, size, held int, connect, statementTimeout time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = int32(size), int32(held), 0
 	cfg.PingTimeout = pingTimeout
-	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	if connect == 0 {
+		connect = connectTimeout
+	}
+	cfg.ConnConfig.ConnectTimeout = connect
 	cfg.ConnConfig.DialFunc = dialer().DialContext
 	cfg.ConnConfig.RuntimeParams["application_name"] = "hookglass"
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	cfg.ConnConfig.AfterConnect = setUp(statementTimeout, statementTimeout, idleTimeout)
+	cfg.ConnConfig.AfterConnect = setUp(connect, statementTimeout, statementTimeout, idleTimeout)
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		writeArrays(conn.TypeMap())
 		return nil
@@ -79,7 +82,7 @@ func newPool(ctx context.Context, url string, size, held int, statementTimeout t
 // setUp returns a function that configures each new session. It uses SET rather than the startup message, of which a
 // pooler accepts little: PgBouncer refuses sessions with other settings there or, if configured so, ignores the
 // settings.
-func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
+func setUp(connect, statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 	var text strings.Builder
 	for _, s := range [][2]string{
 		// These override the settings of the role and the database. With another encoding some of what senders write
@@ -108,7 +111,7 @@ func setUp(statement, lock, idle time.Duration) pgconn.AfterConnectFunc {
 	// version of the server has both settings.
 	text.WriteString("SELECT set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS limits (name) WHERE current_setting(name, true) IS NOT NULL")
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
-		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		ctx, cancel := context.WithTimeout(ctx, connect)
 		defer cancel()
 		err := conn.Exec(ctx, text.String()).Close()
 		if e := encodingOf(conn); err != nil && e.Encoding != "" && !e.complete() {

@@ -53,6 +53,8 @@ type Config struct {
 	// is room to delete; with PostgreSQL the connections of captures, so that they have them when the server has no
 	// more.
 	Reserve bool
+	// Connect bounds how long it may take to reach PostgreSQL, and to configure a session there; 0 is 5 s each.
+	Connect time.Duration
 }
 
 // DB is an open database.
@@ -113,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	}
 	var err error
 	if cfg.URL != "" {
-		err = db.openPostgres(ctx, cfg.URL, cfg.Reserve)
+		err = db.openPostgres(ctx, cfg.URL, cfg.Reserve, cfg.Connect)
 	} else {
 		err = db.openSQLite(ctx, cfg.Path, cfg.Reserve)
 	}
