@@ -431,7 +431,7 @@ func TestARerunThatHasAJobIsNotGivenAnother(t *testing.T) {
 		}{
 			{"its job waits", "UPDATE river_job SET state = 'available'", 0},
 			{"its job was put off", "UPDATE river_job SET state = 'scheduled'", 0},
-			{"its job has just begun", begun("1 seconds"), 0},
+			{"its job has just begun", begun("0 seconds"), 0},
 			{"its job began long ago, and does not hold it", begun("60 seconds"), 1},
 			{"its job is over", "DELETE FROM river_job WHERE id > (SELECT min(id) FROM river_job)", 1},
 		} {

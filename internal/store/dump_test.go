@@ -270,7 +270,7 @@ func TestWhoUsesAFrozenDatabaseIsNotWaitedForWithoutEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer frozen.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if _, err := store.PostgresInUse(ctx, "postgres://hookglass@"+frozen.Addr().String()+"/hookglass?sslmode=disable"); !hookglass.Is(err, hookglass.CodeUnavailable) || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, ctx.Err())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
@@ -15,7 +16,7 @@ import (
 
 // places are where a database of either kind may be made.
 func places(t *testing.T) map[string]store.Config {
-	return map[string]store.Config{"sqlite": {Path: filepath.Join(t.TempDir(), "new.db")}, "postgres": {URL: storetest.Postgres(t)}}
+	return map[string]store.Config{"sqlite": {Path: filepath.Join(t.TempDir(), "new.db")}, "postgres": {URL: storetest.Postgres(t), Connect: time.Minute}}
 }
 
 // hookglass doctor may be given any database, and looks alone.

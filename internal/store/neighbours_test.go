@@ -51,7 +51,7 @@ func (o turn) waiter() string { return o.waiterOtherThan("") }
 
 // waiterOtherThan waits until nobody waits in that mode any more, but somebody in another.
 func (o turn) waiterOtherThan(last string) (mode string) {
-	for began := time.Now(); (mode == "" || mode == last) && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+	for began := time.Now(); (mode == "" || mode == last) && time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
 		err := o.conn.QueryRow(o.t.Context(), `SELECT coalesce(min(mode), '') FROM pg_locks
 			WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&mode)
 		if err != nil {
@@ -96,7 +96,7 @@ func (s *sizes) of(groups int) (all []int) {
 		s.mu.Lock()
 		all = slices.Clone(s.list)
 		s.mu.Unlock()
-		if len(all) >= groups || time.Since(began) > 10*time.Second {
+		if len(all) >= groups || time.Since(began) > time.Minute {
 			return all
 		}
 	}
@@ -136,7 +136,7 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesAreHalfStored(t *testing.T) {
 	for range 100 {
 		send()
 	}
-	for began := time.Now(); db.Queued() < 100 && time.Since(began) < 10*time.Second; {
+	for began := time.Now(); db.Queued() < 100 && time.Since(began) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
 	other.half()
@@ -219,7 +219,7 @@ func (o turn) held(lock int64) (held bool) {
 
 // givenBack reports whether no node has the advisory lock after a while.
 func (o turn) givenBack(lock int64) bool {
-	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
 		if !o.held(lock) {
 			return true
 		}
@@ -235,7 +235,7 @@ func TestAGroupAmongOtherNodesWaitsForSendersThatComeBack(t *testing.T) {
 		wait        time.Duration
 		again, want int // who sends after the first, and how many are in its group
 	}{
-		{"all but a fifth come", 10 * time.Second, 15, 16},
+		{"all but a fifth come", time.Minute, 15, 16},
 		{"one comes", time.Millisecond, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestAGroupAmongOtherNodesWaitsForSendersThatComeBack(t *testing.T) {
 				captures.Go(capture)
 			}
 			other.waiter()
-			for began := time.Now(); db.Queued() < 19 && time.Since(began) < 10*time.Second; {
+			for began := time.Now(); db.Queued() < 19 && time.Since(began) < time.Minute; {
 				time.Sleep(time.Millisecond)
 			}
 			other.give()

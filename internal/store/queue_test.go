@@ -18,9 +18,9 @@ func TestAJobThatNobodyIsAtAnyMoreIsTakenBackOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ago := "datetime('now', 'subsec', '-60 seconds')"
+		ago := "datetime('now', 'subsec', '-2 hours')"
 		if db.Postgres() {
-			ago = "now() - interval '60 seconds'"
+			ago = "now() - interval '2 hours'"
 		}
 		do(func(tx *store.Tx) error { tx.Enqueue(hookglass.EraseJob{EndpointNum: 1}); return nil })
 		rescue := func(after time.Duration, longer map[string]time.Duration, want int64) {
@@ -33,14 +33,14 @@ func TestAJobThatNobodyIsAtAnyMoreIsTakenBackOnce(t *testing.T) {
 		do(func(tx *store.Tx) error {
 			return tx.Exec("UPDATE river_job SET state = 'running', attempt = 1, attempted_at = " + ago)
 		})
-		rescue(63*time.Second, nil, 0)
-		rescue(57*time.Second, map[string]time.Duration{hookglass.EraseJob{}.Kind(): 63 * time.Second}, 0)
-		rescue(57*time.Second, map[string]time.Duration{"other": 63 * time.Second}, 1)
-		rescue(57*time.Second, nil, 0) // it is somebody's turn
+		rescue(3*time.Hour, nil, 0)
+		rescue(time.Hour, map[string]time.Duration{hookglass.EraseJob{}.Kind(): 3 * time.Hour}, 0)
+		rescue(time.Hour, map[string]time.Duration{"other": 3 * time.Hour}, 1)
+		rescue(time.Hour, nil, 0) // it is somebody's turn
 		do(func(tx *store.Tx) error {
 			return tx.Exec("UPDATE river_job SET state = 'running', attempt = max_attempts, attempted_at = " + ago)
 		})
-		rescue(57*time.Second, nil, 1)
+		rescue(time.Hour, nil, 1)
 		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
 			given, err := v.Ints("SELECT count(*) FROM river_job WHERE state = 'discarded' AND finalized_at IS NOT NULL")
 			if err == nil && given[0] != 1 {

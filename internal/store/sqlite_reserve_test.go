@@ -18,7 +18,7 @@ func holds(t *testing.T, path string, want int64) {
 	t.Helper()
 	var held, whole int64
 	var err error
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		held, whole, err = store.Reserve(path)
 		if err == nil && (held == want || want < 0 && held == whole && whole > 0) {
 			return
@@ -71,7 +71,7 @@ func TestTheReserveIsGivenUpForDeletingAndMadeAgain(t *testing.T) {
 
 	db = storetest.Open(t, cfg)
 	holds(t, path, -1)
-	for end := time.Now().Add(10 * time.Second); db.OnReserve() && time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); db.OnReserve() && time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 	}
 	if _, err := captureBody(t.Context(), db, e, "after"); err != nil {
 		t.Errorf("a capture when there is room again: %v", err)

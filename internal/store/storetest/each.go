@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -15,7 +16,7 @@ import (
 
 // migrated returns a copy of a database that is migrated once for all tests of the process.
 var migrated = Template(func(dsn string) error {
-	db, err := store.Open(context.Background(), store.Config{URL: dsn})
+	db, err := store.Open(context.Background(), store.Config{URL: dsn, Connect: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -73,9 +74,13 @@ func SQLite(tb testing.TB) *store.DB {
 	return Open(tb, store.Config{Path: path})
 }
 
-// Open opens and migrates a database and closes it when the test ends.
+// Open opens and migrates a database and closes it when the test ends. A machine that stands still for some seconds may
+// be about to connect: the test goes on afterwards.
 func Open(tb testing.TB, cfg store.Config) *store.DB {
 	tb.Helper()
+	if cfg.Connect == 0 {
+		cfg.Connect = time.Minute
+	}
 	db, err := open(cfg)
 	if err != nil {
 		tb.Fatal(err)

@@ -169,7 +169,7 @@ func TestAKilledProcessLeavesNothing(t *testing.T) {
 	if err := child.Wait(); err == nil {
 		t.Fatal("the child ended by itself")
 	}
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
