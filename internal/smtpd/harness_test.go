@@ -149,7 +149,7 @@ func serveLogged(t *testing.T, cfg smtpd.Config, l smtpd.Capturer, f func(*smtpd
 	served := make(chan error, 1)
 	go func() { served <- f(s, ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -175,7 +175,7 @@ func dial(t *testing.T, addr string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(2 * time.Minute))
 	return &client{t, nc, bufio.NewReader(nc)}
 }
 

@@ -419,23 +419,31 @@ func TestAMessageToSeveralIsOneArrival(t *testing.T) {
 
 // Otherwise a slow disk has a large message sent again and again to those who have it.
 func TestTimeToStoreFollowsWhatIsStored(t *testing.T) {
-	l := &ledger{}
-	_, addr := start(t, smtpd.Config{CaptureTimeout: time.Second}, l)
-	large := strings.Repeat(strings.Repeat("x", 1022)+"\r\n", 8<<10)
-	for _, message := range []string{"Hello\r\n", large} {
-		c := begun(t, addr, "inbox@mail.test", "inbox+tag@mail.test", "second@mail.test")
-		c.says("DATA", 354)
-		c.send(message + ".\r\n")
-		c.expect(250)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if d := l.given[0]; d > time.Second+time.Millisecond {
-		t.Errorf("a small message had %v", d)
-	}
-	if d := l.given[1]; d < 2*time.Second || d > 3*time.Second { // 8 MiB for each of two endpoints
-		t.Errorf("a large message had %v", d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		s, ln := smtpd.New(smtpd.Config{Domain: "mail.test", CaptureTimeout: time.Second}, l, discard()), make(pipes)
+		go s.Serve(ln)
+		large := strings.Repeat(strings.Repeat("x", 1022)+"\r\n", 8<<10)
+		for _, message := range []string{"Hello\r\n", large} {
+			ours, theirs := net.Pipe()
+			ln <- theirs
+			c := &client{t, ours, bufio.NewReader(ours)}
+			c.expect(220)
+			c.says("EHLO client.test", 250)
+			c.begin("inbox@mail.test", "inbox+tag@mail.test", "second@mail.test")
+			c.says("DATA", 354)
+			c.send(message + ".\r\n")
+			c.expect(250)
+			ours.Close()
+		}
+		_ = s.Shutdown(t.Context())
+		if d := l.given[0]; d < time.Second || d > time.Second+time.Millisecond {
+			t.Errorf("a small message had %v", d)
+		}
+		if d := l.given[1]; d != 3*time.Second { // 8 MiB for each of two endpoints
+			t.Errorf("a large message had %v", d)
+		}
+	})
 }
 
 func TestWhatStorageCanNotTakeIsTriedAgain(t *testing.T) {

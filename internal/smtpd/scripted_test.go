@@ -1,6 +1,7 @@
 package smtpd_test
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hookglass"
@@ -183,18 +185,30 @@ func TestAResetUnderTLSIsOneOfTheSocket(t *testing.T) {
 
 // What was answered before is not kept back by an answer that waits.
 func TestAnAnswerWaits(t *testing.T) {
-	late := scripted(451, "4.3.0 Late")
-	late.Delay = 100 * time.Millisecond
-	_, addr := start(t, smtpd.Config{}, refusing(&ledger{}, late))
-	c := greeted(t, addr)
-	c.send("MAIL FROM:<a@example.org>\r\nRCPT TO:<inbox@mail.test>\r\nRSET\r\n")
-	c.expect(250)
-	first := time.Now()
-	c.expect(451)
-	if took := time.Since(first); took < late.Delay/2 {
-		t.Errorf("the answer to RCPT came %s behind that to MAIL", took)
-	}
-	c.expect(250)
+	synctest.Test(t, func(t *testing.T) {
+		late := scripted(451, "4.3.0 Late")
+		late.Delay = time.Minute
+		s, ln := smtpd.New(smtpd.Config{Domain: "mail.test"}, refusing(&ledger{}, late), discard()), make(pipes)
+		go s.Serve(ln)
+		ours, theirs := net.Pipe()
+		ln <- theirs
+		c := &client{t, ours, bufio.NewReader(ours)}
+		c.expect(220)
+		c.says("EHLO client.test", 250)
+		begun := time.Now()
+		c.send("MAIL FROM:<a@example.org>\r\nRCPT TO:<inbox@mail.test>\r\nRSET\r\n")
+		c.expect(250)
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("MAIL was answered after %s", took)
+		}
+		c.expect(451)
+		if took := time.Since(begun); took != late.Delay {
+			t.Errorf("RCPT was answered after %s", took)
+		}
+		c.expect(250)
+		ours.Close()
+		_ = s.Shutdown(t.Context())
+	})
 }
 
 func TestAServerThatStopsDoesNotWaitWithAnswers(t *testing.T) {
