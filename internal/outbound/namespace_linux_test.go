@@ -77,15 +77,24 @@ func insideNamespace(t *testing.T) {
 	canary.waitFor(t, 21)
 
 	c := outbound.New(outbound.Config{})
+	// do asks again where a busy machine did not resolve the name in time.
+	do := func(r outbound.Request) (resp *outbound.Response, err error) {
+		for range 10 {
+			if resp, err = c.Do(t.Context(), r); err == nil || !strings.Contains(err.Error(), "in time") {
+				break
+			}
+		}
+		return resp, err
+	}
 	for _, u := range []string{"http://8.8.4.4/", "http://[2606:4700::1111]/", "http://public.test/", "http://chain.test/", "http://mixed.test/", "http://PUBLIC.test./"} {
-		resp, err := c.Do(t.Context(), outbound.Request{Method: "GET", URL: u})
+		resp, err := do(outbound.Request{Method: "GET", URL: u})
 		if err != nil || resp.Status != 302 {
 			t.Errorf("%s: %v, %v", u, resp, err)
 		}
 	}
 	denied := func(u string) {
 		t.Helper()
-		if _, err := c.Do(t.Context(), outbound.Request{Method: "POST", URL: u, Body: []byte("x")}); !hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
+		if _, err := do(outbound.Request{Method: "POST", URL: u, Body: []byte("x")}); !hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
 			t.Errorf("%s: %v, want target_not_allowed", u, err)
 		}
 	}
@@ -99,13 +108,21 @@ func insideNamespace(t *testing.T) {
 	for _, u := range []string{"http://chain-inside.test/", "http://many-inside.test/", "http://mapped.test/"} {
 		denied(u)
 	}
+	unresolved := 0
 	for range 500 {
-		if _, err := c.Do(t.Context(), outbound.Request{Method: "GET", URL: "http://rebind.test/"}); err != nil && !hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
+		_, err := do(outbound.Request{Method: "GET", URL: "http://rebind.test/"})
+		// The resolver of the C library says of an answer that came too late for it that there is no address.
+		if err != nil && failure(t, err).Code == outbound.CodeDNSError {
+			unresolved++
+		} else if err != nil && !hookglass.Is(err, hookglass.CodeTargetNotAllowed) {
 			t.Errorf("rebinding: %v", err)
 		}
 	}
+	if unresolved > 50 {
+		t.Errorf("rebinding: %d of 500 were not resolved", unresolved)
+	}
 	for _, u := range []string{"http://nowhere.test/", "http://2130706433.nowhere.test/"} {
-		if _, err := c.Do(t.Context(), outbound.Request{Method: "GET", URL: u}); failure(t, err).Code != outbound.CodeDNSError {
+		if _, err := do(outbound.Request{Method: "GET", URL: u}); failure(t, err).Code != outbound.CodeDNSError {
 			t.Errorf("%s: %v", u, err)
 		}
 	}
@@ -116,7 +133,7 @@ func insideNamespace(t *testing.T) {
 	// What a rule opens, and no more.
 	c = outbound.New(outbound.Config{Allow: rules(t, "127.0.0.1/32:80", "10.0.0.0/8", "169.254.0.0/16")})
 	for _, u := range []string{"http://127.0.0.1/", "http://localhost/", "http://10.1.2.3/", "http://169.254.1.1/"} {
-		if _, err := c.Do(t.Context(), outbound.Request{Method: "GET", URL: u}); err != nil {
+		if _, err := do(outbound.Request{Method: "GET", URL: u}); err != nil {
 			t.Errorf("%s: %v", u, err)
 		}
 	}
