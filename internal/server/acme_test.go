@@ -223,7 +223,7 @@ func serveACME(t *testing.T, cfg server.Config) (stop func() string) {
 // shown is the serial number of the certificate that a node shows for the name.
 func (a *acmeAuthority) shown(t *testing.T, at, name string) (int64, error) {
 	t.Helper()
-	nc, err := tls.DialWithDialer(&net.Dialer{Timeout: 20 * time.Second}, "tcp", at, &tls.Config{ServerName: name, RootCAs: a.pool})
+	nc, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", at, &tls.Config{ServerName: name, RootCAs: a.pool})
 	if err != nil {
 		return 0, err
 	}

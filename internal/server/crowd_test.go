@@ -54,14 +54,14 @@ func TestAServiceWaitsForConnections(t *testing.T) {
 			case <-ready:
 			case err := <-ended:
 				t.Fatalf("%d: it ended: %v", limit, err)
-			case <-time.After(60 * time.Second):
+			case <-time.After(patience):
 				t.Fatalf("%d: it is not ready: %s", limit, log.String())
 			}
 		case err := <-ended:
 			t.Errorf("with %d connections it ended: %v", limit, err)
 			stop()
 			continue
-		case <-time.After(60 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%d: it neither waits nor is ready: %s", limit, log.String())
 		}
 		stop()

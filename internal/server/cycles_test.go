@@ -68,7 +68,7 @@ func TestAServerThatHasStoppedLeavesNothing(t *testing.T) {
 				busyCycle(t, cfg)
 			}
 			var after left
-			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 				after = leftNow(t, temporary, data)
 				if after.goroutines <= before.goroutines && after.files <= before.files {
 					break
@@ -154,7 +154,7 @@ func busyCycle(t *testing.T, cfg server.Config) {
 	}
 	select {
 	case <-reached:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing came to the target")
 	}
 	if n, err := io.ReadFull(stream.Body, make([]byte, 10)); err != nil {

@@ -174,7 +174,7 @@ func exchange(t *testing.T, address string, wire []byte) (status int, body strin
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Write(wire); err != nil {

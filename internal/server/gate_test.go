@@ -32,7 +32,7 @@ func TestStreamsWaitForTheStart(t *testing.T) {
 			if got != code {
 				t.Errorf("%s: %d, want %d", what, got, code)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%s: no answer", what)
 		}
 	}

@@ -100,7 +100,7 @@ func TestAServiceWaitsForADatabaseThatTakesWrites(t *testing.T) {
 	case <-log.heard:
 	case err := <-ended:
 		t.Fatalf("it ended: %v", err)
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it does not wait")
 	}
 	if !strings.Contains(log.String(), "RESET default_transaction_read_only") {
@@ -119,7 +119,7 @@ func TestAServiceWaitsForADatabaseThatTakesWrites(t *testing.T) {
 	case <-ready:
 	case err := <-ended:
 		t.Fatalf("it ended: %v", err)
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it is not ready")
 	}
 	stop()

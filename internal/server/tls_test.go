@@ -361,7 +361,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 			stop()
 		}
 		for !strings.Contains(seen, want) {
-			if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			if err := socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
 				t.Fatal(err)
 			}
 			n, err := socket.Read(buffer)
