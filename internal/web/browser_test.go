@@ -356,7 +356,7 @@ func TestARequestThatIsPassedIsNotLoadedAnyMore(t *testing.T) {
 			if id != string(want) {
 				t.Fatalf("heard of %s, want %s", id, want)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("nothing is heard of %s", want)
 		}
 	}
@@ -489,7 +489,7 @@ func TestThreeTabsInTheBackgroundStayLive(t *testing.T) {
 	c.until(isLive)
 	taken := func(n int) {
 		t.Helper()
-		end := time.Now().Add(10 * time.Second)
+		end := time.Now().Add(patience)
 		for eval[int](c, `navigator.locks.query().then((all) => all.held.filter((lock) => lock.name.startsWith("hidden ")).length)`) != n {
 			if time.Now().After(end) {
 				t.Fatalf("%d tabs have a place, want %d", eval[int](c, `navigator.locks.query().then((all) => all.held.filter((lock) => lock.name.startsWith("hidden ")).length)`), n)
@@ -582,7 +582,7 @@ func TestARequestThatCouldNotBeLoadedComesThoughTheStreamGoesOn(t *testing.T) {
 			t.Errorf("%s: the focus is lost where it fails again", name)
 		}
 		eval[any](c, `(window.fetch = quick, `+restored+`, 0)`)
-		c.untilIn(25*time.Second, shows(event)+` && !document.querySelector("#detail [data-again]")`)
+		c.untilIn(patience, shows(event)+` && !document.querySelector("#detail [data-again]")`)
 	}
 }
 
@@ -603,7 +603,7 @@ func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {
 		c.until(`document.querySelector("#detail").ariaBusy === "false" && document.querySelector("[data-again]").checkVisibility()`)
 		missed := s.hook(sent{target: "/missed"})
 		s.away.Store(false)
-		c.untilIn(20*time.Second, shows(event)+" && "+lists(missed)+" && "+lists(old)+` && window.same && !document.querySelector("#detail [data-again]")`)
+		c.untilIn(patience, shows(event)+" && "+lists(missed)+" && "+lists(old)+` && window.same && !document.querySelector("#detail [data-again]")`)
 		if got := eval[string](c, `document.title + " " + location.pathname`); !strings.HasPrefix(got, "POST /wanted") || !strings.HasSuffix(got, string(event)) {
 			t.Errorf("at %d pixels the page is %s", width, got)
 		}
@@ -835,9 +835,9 @@ func TestAListThatGivesWayWhileItIsReadOnHasNoHole(t *testing.T) {
 	for n := range 960 {
 		newest = s.hook(sent{target: "/" + strconv.Itoa(60+n)})
 	}
-	c.untilIn(time.Minute, lists(newest)+` && document.querySelectorAll("a.row").length <= 1001`)
+	c.untilIn(patience, lists(newest)+` && document.querySelectorAll("a.row").length <= 1001`)
 	eval[any](c, `window.letThrough()`)
-	c.untilIn(time.Minute, `document.querySelectorAll("a.row").length >= 1010 && !document.querySelector("[data-more]")`)
+	c.untilIn(patience, `document.querySelectorAll("a.row").length >= 1010 && !document.querySelector("[data-more]")`)
 	paths := eval[string](c, `[...document.querySelectorAll("a.row")].map((row) => row.dataset.title).join()`)
 	var want []string
 	for n := range 1020 {

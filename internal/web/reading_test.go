@@ -18,10 +18,10 @@ func TestWhatIsReadSlowlyTakesRoom(t *testing.T) {
 	part := "--xyz\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\n\r\n" + strings.Repeat("x", 20<<20) + "\r\n--xyz--\r\n"
 	id := string(s.hook(sent{body: part, headers: hookglass.Headers{media}}))
 	b := s.signedIn()
-	const patience = 100 * time.Millisecond // in which the room of the look before is given back
+	const moment = 100 * time.Millisecond // in which the room of the look before is given back
 	// room reports whether there is room for all but a few bytes.
-	room := func(patience time.Duration) bool {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	room := func(limit time.Duration) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		return s.captures.RoomFor(ctx, hookglass.System, 250<<20) == nil
 	}
@@ -35,8 +35,8 @@ func TestWhatIsReadSlowlyTakesRoom(t *testing.T) {
 			t.Fatalf("%s: %v %v", path, res, err)
 		}
 		began, without := time.Now(), 0 // looks in a row: the room of the look before one may not have been given back yet
-		for without < 2 && time.Since(began) < 20*time.Second {
-			if without++; room(patience) {
+		for without < 2 && time.Since(began) < patience {
+			if without++; room(moment) {
 				without = 0
 			}
 		}
@@ -44,14 +44,14 @@ func TestWhatIsReadSlowlyTakesRoom(t *testing.T) {
 			t.Errorf("%s takes no room while it is not read", path)
 		}
 		res.Body.Close()
-		if !room(20 * time.Second) {
+		if !room(patience) {
 			t.Errorf("%s has its room when its reader is gone", path)
 		}
 	}
 	// A page is made of the beginning of a body, and takes no more.
 	for _, path := range []string{"/requests/" + id, "/requests/" + id + "/row", "/compare?left=" + id + "&right=" + id} {
 		b.want(200, "GET", s.page(path), nil)
-		if !room(20 * time.Second) {
+		if !room(patience) {
 			t.Errorf("%s has its room when it was answered", path)
 		}
 	}

@@ -210,7 +210,7 @@ type browser struct {
 
 func (s *site) visitor() *browser {
 	jar, _ := cookiejar.New(nil)
-	return &browser{s, &http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+	return &browser{s, &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}}
 }

@@ -78,7 +78,7 @@ func (b *browser) listen(address string, header ...string) *listener {
 // want returns the next event of that name, passing over others.
 func (l *listener) want(event string) message {
 	l.b.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for {
 		select {
 		case m, ok := <-l.next:
@@ -97,7 +97,7 @@ func (l *listener) want(event string) message {
 // ends waits for the end of the stream.
 func (l *listener) ends() {
 	l.b.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for {
 		select {
 		case _, ok := <-l.next:

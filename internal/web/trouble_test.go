@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -17,16 +16,16 @@ func TestAPageSaysWhyItStaysAsItIs(t *testing.T) {
 	c.open(s.url + "/activity")
 	const trouble = `document.querySelector("#trouble")`
 	s.away.Store(true)
-	c.untilIn(time.Minute, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("The server cannot be reached.")`)
+	c.untilIn(patience, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("The server cannot be reached.")`)
 	s.away.Store(false)
-	c.untilIn(time.Minute, `!`+trouble+`.checkVisibility()`)
+	c.untilIn(patience, `!`+trouble+`.checkVisibility()`)
 	other := c.tab()
 	other.open(s.url + "/account")
 	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
 	other.until(`location.pathname === "/sign-in"`)
-	c.untilIn(time.Minute, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("You are signed out.")`)
+	c.untilIn(patience, trouble+`.checkVisibility() && `+trouble+`.textContent.startsWith("You are signed out.")`)
 	other.open(s.link())
-	c.untilIn(time.Minute, `!`+trouble+`.checkVisibility()`)
+	c.untilIn(patience, `!`+trouble+`.checkVisibility()`)
 }
 
 // A list goes on as well, without a gap, once its reader has signed in again.
@@ -44,7 +43,7 @@ func TestAListOfWhoIsSignedOutGoesOnOnceTheySignInAgain(t *testing.T) {
 	c.until(`document.querySelector("#live").textContent === "Signed out" && ` + trouble + `.checkVisibility() && ` + trouble + `.textContent.startsWith("You are signed out.")`)
 	missed := s.hook(sent{target: "/missed"})
 	other.open(s.link())
-	c.untilIn(time.Minute, isLive+` && `+lists(missed)+` && !`+trouble+`.checkVisibility()`)
+	c.untilIn(patience, isLive+` && `+lists(missed)+` && !`+trouble+`.checkVisibility()`)
 	later := s.hook(sent{target: "/later"})
 	c.until(lists(later) + ` && document.querySelectorAll("#rows > li").length === 3`)
 	c.silent()
