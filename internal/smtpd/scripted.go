@@ -91,8 +91,8 @@ func (c *conn) delay(d time.Duration) error {
 }
 
 // watch reads ahead until a time, and reports whether the wait for it is over: it has come, the server stops, or the
-// client sends no more. What a pipelining client sent stays in the buffer and is served as always, also that of a client
-// that is gone: it may have closed its side alone. Once the buffer is full, nothing more is heard of the client.
+// client sends no more. What a pipelining client sent stays in the buffer and is served as always, also that of a
+// client that is gone: it may have closed its side alone. Once the buffer is full, nothing more is heard of the client.
 func (c *conn) watch(until time.Time) (over bool) {
 	c.mu.Lock()
 	if c.nudged {

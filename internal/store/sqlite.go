@@ -376,8 +376,8 @@ func (e *sqliteEngine) transact(ops []*op) error {
 		o.err = o.run(tx)
 		if o.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
-				// With a full disk, and for a statement that was interrupted, SQLite has rolled back everything. What an op
-				// alone was interrupted by is not for the others of its group.
+				// With a full disk, and for a statement that was interrupted, SQLite has rolled back everything.
+				// What an op alone was interrupted by is not for the others of its group.
 				if len(ops) == 1 || o.ctx.Err() == nil && storageTrouble(o.err) {
 					return o.err
 				}
