@@ -751,6 +751,39 @@ func TestWhatWaitedForADisabledTargetIsNotSentOnceItIsEnabled(t *testing.T) {
 	})
 }
 
+// However much has waited, no transaction skips all of it: captures stand behind it.
+func TestEnablingATargetSkipsWhatWaitsInPieces(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		const all, most = 1_100, 500
+		target, no, yes := y.target(y.ep, "https://a.example.com/", 0), false, true
+		for range all {
+			y.capture(y.ep, "", "x")
+		}
+		y.change(target, endpoint.TargetDraft{Enabled: &no})
+		y.change(target, endpoint.TargetDraft{Enabled: &yes})
+		at := map[time.Time]int{}
+		must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			forwards, err := v.Forwards(string(y.ep.ID), target.ID, 0, 2*all)
+			for _, f := range forwards {
+				if f.State != hookglass.ForwardSkipped {
+					t.Fatalf("%+v", f)
+				}
+				at[f.FinishedAt]++
+			}
+			return err
+		}))
+		skipped := 0
+		for _, n := range at {
+			if skipped += n; n > most {
+				t.Errorf("a transaction skipped %d", n)
+			}
+		}
+		if skipped != all {
+			t.Errorf("%d were skipped, want %d", skipped, all)
+		}
+	})
+}
+
 func TestWithoutASubscriptionNothingIsForwarded(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, always(200))

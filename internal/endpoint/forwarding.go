@@ -94,6 +94,11 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 	if err := who.MayManage(); err != nil {
 		return t, err
 	}
+	if d.Enabled != nil && *d.Enabled {
+		if err := s.skipWaiting(ctx, who, ref, id); err != nil {
+			return t, err
+		}
+	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		e, err := tx.Endpoint(ref)
 		if err != nil {
@@ -132,6 +137,25 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 		return err
 	})
 	return t, err
+}
+
+// skipAtOnce bounds the deliveries that one transaction skips, because captures wait behind it.
+const skipAtOnce = 500
+
+// skipWaiting skips what waits for a disabled target before it is enabled. That is right also if it is not enabled
+// after all: what waits for a disabled target is skipped anyway.
+func (s *Service) skipWaiting(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
+	var t hookglass.ForwardingTarget
+	err := s.db.View(ctx, who, func(v *store.View) (err error) {
+		t, err = v.ForwardingTarget(ref, id)
+		return err
+	})
+	if err != nil || t.Enabled {
+		return err
+	}
+	return s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) {
+		return tx.SkipForwardsOfDisabled(t.EndpointNum, id, skipAtOnce)
+	})
 }
 
 // DeleteForwardingTarget deletes a target and its waiting deliveries. It answers not_found.

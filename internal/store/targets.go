@@ -123,6 +123,19 @@ func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When)), names, sealed}, &t.ID)
 }
 
+// SkipForwardsOfDisabled skips up to limit deliveries that wait for a target, if it is disabled, and reports whether
+// there may be more. Call it until then before the target is enabled, so that ChangeForwardingTarget has little to
+// skip. If the process dies in between, the target is still disabled, and the rest is skipped in the background. It
+// answers not_found.
+func (tx *Tx) SkipForwardsOfDisabled(endpointNum, id int64, limit int) (more bool, err error) {
+	t, err := tx.forwardingTarget(endpointNum, id, tx.dialect.forUpdateOf("t"))
+	if err != nil || t.Enabled {
+		return false, err
+	}
+	n, err := tx.SkipForwards(id, tx.Now, limit)
+	return n == int64(limit), err
+}
+
 // ChangeForwardingTarget loads a target, applies change and stores the result. Enabling a disabled target skips the
 // deliveries that have waited since before it was disabled. It answers not_found.
 func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookglass.ForwardingTarget) error) (t hookglass.ForwardingTarget, err error) {
@@ -135,7 +148,7 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		return t, err
 	}
 	if disabled && t.Enabled {
-		// What waited is skipped in the background; what that has not reached yet must not be sent.
+		// What SkipForwardsOfDisabled has left, which is little, must not be sent.
 		if _, err := tx.SkipForwards(id, tx.Now, math.MaxInt32); err != nil {
 			return t, err
 		}
