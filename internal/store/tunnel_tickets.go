@@ -84,27 +84,34 @@ func setOf(nums []int64) map[int64]bool {
 // clientLife is how long the credential of a disconnected client is kept.
 const clientLife = 30 * 24 * time.Hour
 
+// purgeTunnels bounds the rows of each kind that one transaction deletes, because captures wait behind it.
+const purgeTunnels = 500
+
 // PurgeTunnels deletes expired tickets and commands, clients that have not connected for long, and gaps whose events
 // are gone: a session has been back for the retention of the account (of the installation, if the account has none)
-// and for rest.
-func (tx *Tx) PurgeTunnels(retention, rest time.Duration) error {
+// and for rest. It deletes some of each and reports whether there may be more: each row goes by its own age, so what a
+// process that dies leaves is deleted by the next purge.
+func (tx *Tx) PurgeTunnels(retention, rest time.Duration) (more bool, err error) {
 	now := tx.Now.UnixMicro()
 	// The durations are subtracted one by one, because their sum could overflow.
 	settled := tx.Now.Add(-rest)
 	for _, s := range []struct {
-		text string
-		args []any
+		table, key, old string
+		args            []any
 	}{
-		{"DELETE FROM tunnel_tickets WHERE expires_at < $1", []any{now}},
-		{"DELETE FROM tunnel_commands WHERE expires_at < $1", []any{tx.Now.Add(-10 * time.Minute).UnixMicro()}},
-		{"DELETE FROM tunnel_clients WHERE created_at < $1 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions s WHERE s.client_id = tunnel_clients.id)", []any{tx.Now.Add(-clientLife).UnixMicro()}},
-		{"DELETE FROM tunnel_gaps WHERE " + tx.dialect.picked("num", `SELECT g.num FROM tunnel_gaps g LEFT JOIN endpoints e ON e.num = g.endpoint LEFT JOIN accounts c ON c.id = e.account_id
-			WHERE g.state <> 'open' AND g.reconnected_at < CASE WHEN c.retention > 0 THEN cast($1 AS bigint) - c.retention ELSE cast($2 AS bigint) END`),
+		{"tunnel_tickets", "hash", "FROM tunnel_tickets WHERE expires_at < $2", []any{now}},
+		{"tunnel_commands", "num", "FROM tunnel_commands WHERE expires_at < $2", []any{tx.Now.Add(-10 * time.Minute).UnixMicro()}},
+		{"tunnel_clients", "id", "FROM tunnel_clients WHERE created_at < $2 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions s WHERE s.client_id = tunnel_clients.id)", []any{tx.Now.Add(-clientLife).UnixMicro()}},
+		{"tunnel_gaps", "num", `FROM tunnel_gaps LEFT JOIN endpoints e ON e.num = tunnel_gaps.endpoint LEFT JOIN accounts c ON c.id = e.account_id
+			WHERE tunnel_gaps.state <> 'open' AND tunnel_gaps.reconnected_at < CASE WHEN c.retention > 0 THEN cast($2 AS bigint) - c.retention ELSE cast($3 AS bigint) END`,
 			[]any{settled.UnixMicro(), settled.Add(-retention).UnixMicro()}},
 	} {
-		if _, err := tx.exec(s.text, s.args...); err != nil {
-			return err
+		picked := tx.dialect.picked(s.key, "SELECT "+s.table+"."+s.key+" "+s.old+" LIMIT $1")
+		n, err := tx.exec("DELETE FROM "+s.table+" WHERE "+picked, append([]any{purgeTunnels}, s.args...)...)
+		if err != nil {
+			return false, err
 		}
+		more = more || n == purgeTunnels
 	}
-	return nil
+	return more, nil
 }

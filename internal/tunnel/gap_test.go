@@ -480,11 +480,38 @@ func TestAGapIsForgottenBehindItsEvents(t *testing.T) {
 			must(t, err)
 			must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
 				tx.Now = tx.Now.Add(step.later)
-				return tx.PurgeTunnels(step.installation, tunnel.GapRest)
+				_, err := tx.PurgeTunnels(step.installation, tunnel.GapRest)
+				return err
 			}))
 			if gaps := b.gaps(n, b.ep); len(gaps) != step.left {
 				t.Fatalf("%+v: %d gaps are left", step, len(gaps))
 			}
+		}
+	})
+}
+
+// What is deleted at once is bounded: captures stand behind it.
+func TestTunnelsArePurgedInPieces(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const all, most = 1_100, 500
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for i := range all {
+				err := tx.CreateTunnelTicket(hookglass.TunnelTicket{EndpointNum: b.ep.Num, Client: hookglass.TunnelClient{ID: fmt.Sprint(i)}, ExpiresAt: tx.Now.Add(-time.Minute)}, fmt.Appendf(nil, "%032d", i), []byte("x"))
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		pieces := 0
+		for more := true; more; pieces++ {
+			must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+				more, err = tx.PurgeTunnels(time.Hour, tunnel.GapRest)
+				return err
+			}))
+		}
+		if want := (all + most - 1) / most; pieces != want {
+			t.Errorf("%d transactions, want %d", pieces, want)
 		}
 	})
 }

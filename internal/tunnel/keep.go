@@ -26,7 +26,7 @@ func (s *Service) keep(ctx context.Context) {
 			s.settle(ctx)
 			if time.Since(purged) >= purgeEvery {
 				purged = time.Now()
-				err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.PurgeTunnels(s.Retention, gapRest) })
+				err = s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) { return tx.PurgeTunnels(s.Retention, gapRest) })
 			}
 		}
 		if err != nil && ctx.Err() == nil {
