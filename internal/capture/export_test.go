@@ -5,10 +5,14 @@ import (
 
 	"hookglass"
 	"hookglass/internal/provider"
+	"hookglass/internal/store"
 )
 
 // SetPurgeTime sets for how long one purge goes on.
 func (s *Service) SetPurgeTime(d time.Duration) { s.purgeTime = d }
+
+// SetExpire sets how an expired endpoint is deleted.
+func (s *Service) SetExpire(f func(tx *store.Tx, endpointNum int64) error) { s.expire = f }
 
 // SetReadTime sets how long a reader waits for room.
 func (s *Service) SetReadTime(d time.Duration) { s.readTime = d }

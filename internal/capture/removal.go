@@ -66,13 +66,18 @@ func (s *Service) Purge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, num := range expired {
-		if err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ExpireEndpoint(num) }); err != nil {
-			return err
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return s.expire(tx, num) })
+		switch {
+		case hookglass.Is(err, hookglass.CodeUnavailable):
+			return errors.Join(failed, err) // it would fail for the others, too
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("expire endpoint %d: %w", num, err))
 		}
 	}
 	until := time.Now().Add(s.purgeTime)
-	failed := s.purge(ctx, due, until)
+	failed = errors.Join(failed, s.purge(ctx, due, until))
 	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity, (*store.Tx).PurgeIncidents} {
 		for more := true; more; more = more && time.Now().Before(until) {
 			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {

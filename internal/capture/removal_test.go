@@ -2,6 +2,9 @@ package capture_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,6 +112,48 @@ func TestEndpointsArePurgedInTurns(t *testing.T) {
 		}
 		if err := b.captures.Purge(t.Context()); err != nil || b.count(b.ep) != 0 {
 			t.Errorf("%v, and %d events are left", err, b.count(b.ep))
+		}
+	})
+}
+
+// An endpoint that can not be expired keeps neither the others, nor what is past its retention. The error names it.
+func TestAnEndpointThatCannotBeExpiredLeavesTheRest(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		made := make([]hookglass.Endpoint, 3)
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for i := range made {
+				made[i] = hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "over", Kind: hookglass.KindWebhook, Enabled: true, ExpiresAt: tx.Now.Add(-time.Minute)}
+				if err := tx.CreateEndpoint(&made[i], nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, _, err := b.endpoints.CreateTemporary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.past(kept)
+		b.captures.SetExpire(func(tx *store.Tx, num int64) error {
+			if num == made[0].Num {
+				return errors.New("a fault")
+			}
+			return tx.ExpireEndpoint(num)
+		})
+		if err := b.captures.Purge(t.Context()); err == nil || err.Error() != fmt.Sprintf("expire endpoint %d: store: a fault", made[0].Num) {
+			t.Error(err)
+		}
+		var left []int64
+		err = db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+			left, err = v.EndpointsDue(time.Now(), 10)
+			return err
+		})
+		if err != nil || !slices.Equal(left, []int64{made[0].Num}) || b.count(kept) != 0 {
+			t.Errorf("%v: %v are left, and %d events", err, left, b.count(kept))
 		}
 	})
 }

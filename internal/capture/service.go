@@ -36,8 +36,9 @@ type Service struct {
 	reads    *fair.Bodies // held for readers, see Hold
 	keys     *keyring
 
-	readTime  time.Duration // readTime; tests use less
-	purgeTime time.Duration // purgeFor; likewise
+	readTime  time.Duration                               // readTime; tests use less
+	purgeTime time.Duration                               // purgeFor; likewise
+	expire    func(tx *store.Tx, endpointNum int64) error // ExpireEndpoint; likewise
 }
 
 // Config describes the installation.
@@ -63,7 +64,7 @@ func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
 		db: db, cfg: cfg, log: log,
 		targets: newTargets(db, cfg.Verifiers), keys: newKeyring(cfg.Keys, log),
 		refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log},
-		mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor,
+		mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor, expire: (*store.Tx).ExpireEndpoint,
 	}
 }
 
