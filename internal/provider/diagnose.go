@@ -60,8 +60,8 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 	if v.Reason != signatureMismatch.code() {
 		return Finding{Code: v.Reason, Message: v.Message}
 	}
-	return Finding{Code: "no_variant_matches", Message: "Nothing that usually goes wrong explains it: the sender signs with a secret that is not configured here, " +
-		"or the content was changed in a way that cannot be undone. Compare the secret with the one shown by " + judges[0].Name + "."}
+	return Finding{Code: "no_variant_matches", Message: "None of the usual mistakes explains this. Most likely the sender signs with another secret: copy it again from the " +
+		"settings of the webhook at " + judges[0].Name + ". If the two are the same, look for a proxy on the way that changes the body."}
 }
 
 // unjudged explains why nothing was checked.

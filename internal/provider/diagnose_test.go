@@ -113,7 +113,7 @@ func TestDiagnose(t *testing.T) {
 		{name: "query", r: twilio("https://in.test/h?a=1", "https://in.test/h"), code: "url", says: "query"},
 		{name: "missing, with another's", r: &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-GitHub-Event: push\nStripe-Signature: x")}, code: "missing_signature", says: "Stripe-Signature"},
 		{name: "missing", r: &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-GitHub-Event: push")}, code: "missing_signature"},
-		{name: "wrong secret", r: github(min, min, "quite another"), code: "no_variant_matches"},
+		{name: "wrong secret", r: github(min, min, "quite another"), code: "no_variant_matches", says: "copy it again from the settings of the webhook at GitHub"},
 		{name: "nonsense", r: &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-GitHub-Event: push\nX-Hub-Signature-256: nonsense")}, code: "malformed_signature"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
