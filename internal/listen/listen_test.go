@@ -544,7 +544,7 @@ func TestGapsOfAnEarlierTimeAreRecoveredAsAskedFor(t *testing.T) {
 		delivered int
 		said      string
 	}{
-		{listen.RecoverNone, false, 0, 0, ""}, {listen.RecoverRecent, false, 0, 3, "completed"}, {listen.RecoverAsk, true, 0, 3, "completed"},
+		{listen.RecoverNone, false, 0, 0, "skipped"}, {listen.RecoverRecent, false, 0, 3, "completed"}, {listen.RecoverAsk, true, 0, 3, "completed"},
 		{listen.RecoverAsk, false, 0, 0, "skipped"}, {listen.RecoverRecent, false, 3 * time.Hour, 0, "partial"}, {listen.RecoverAll, false, 3 * time.Hour, 3, "completed"},
 	} {
 		t.Run(fmt.Sprint(c.mode, c.yes, c.age), func(t *testing.T) {

@@ -45,9 +45,7 @@ func (l *Listener) recover(ctx context.Context) {
 	}
 	fresh := l.fresh(gaps)
 	if lost.IsZero() {
-		if l.cfg.Recover != RecoverNone {
-			l.recoverEarlier(ctx, gaps)
-		}
+		l.recoverEarlier(ctx, gaps)
 		if !l.cfg.Since.IsZero() {
 			l.since(ctx, l.cfg.Since, nil)
 		}
@@ -65,6 +63,8 @@ func (l *Listener) recover(ctx context.Context) {
 		}
 		// Events in transit when the connection broke are in no gap if the server believed that they had arrived.
 		l.since(ctx, from, o)
+	} else {
+		l.skip(ctx, gaps)
 	}
 	all := o.total(ctx, l.cfg.Recover == RecoverNone)
 	if ctx.Err() != nil && (cut || all.cut || !l.reached()) {
@@ -101,8 +101,21 @@ func between(a, b time.Time) time.Duration {
 	return max(b.Sub(a), b.Round(0).Sub(a.Round(0)), 0)
 }
 
+// skip tells the server that gaps are left out on purpose. What another listener said of a gap stays.
+func (l *Listener) skip(ctx context.Context, gaps []api.Gap) {
+	for _, g := range gaps {
+		if ctx.Err() == nil && g.Counts.Pending > 0 && g.State != string(hookglass.GapPartial) {
+			_, _ = l.cfg.Client.RecoverGap(ctx, g.ID, api.RecoverGap{Outcome: "skipped"}) // informational only
+		}
+	}
+}
+
 // recoverEarlier handles outages from before this listener began.
 func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
+	if l.cfg.Recover == RecoverNone {
+		l.skip(ctx, gaps)
+		return
+	}
 	missed := 0
 	for _, g := range gaps {
 		missed += int(g.Counts.Pending)

@@ -91,8 +91,7 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 				s.catch(func() { l.catchUp(recovery, since) })
 			}
 		case <-again.C:
-			wanted := stop != nil && l.cfg.Recover != RecoverNone
-			if wanted && (!s.online || !s.catch(func() { l.recoverLate(recovery) })) {
+			if stop != nil && (!s.online || !s.catch(func() { l.recoverLate(recovery) })) {
 				again.Reset(lookAgain)
 			} else if looks++; looks < len(l.cfg.looks) {
 				again.Reset(time.Until(s.opened.Add(l.cfg.looks[looks])))
