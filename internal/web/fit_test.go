@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"hookglass"
 	"hookglass/internal/capture"
 )
@@ -26,6 +28,54 @@ func TestEveryPartOfARequestIsInSight(t *testing.T) {
 			t.Errorf("at %d pixels these are cut: %s", width, cut)
 		}
 		c.silent()
+	}
+}
+
+// On a phone an open request says at once that its signature is bad. Its tabs are one row, which a finger pushes aside, and
+// the id in its URL is whole.
+func TestARequestOnAPhone(t *testing.T) {
+	s := newSite(t)
+	s.secret("github", "right")
+	event := s.hook(s.github("push", "d", `{"a":{"b":1}}`, "wrong"))
+	c := s.chrome(390, 844)
+	c.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	c.picture("phone")
+	for what, holds := range map[string]string{
+		"the bad signature is in sight":  `(() => { const badge = document.querySelector("#detail-title .bad").getBoundingClientRect(); return badge.top > 0 && badge.bottom < 250 && badge.right < 390; })()`,
+		"the tabs are one row":           `new Set([...document.querySelectorAll("[role=tab]")].map((tab) => tab.getBoundingClientRect().top)).size === 1`,
+		"the page is not wider":          `document.documentElement.scrollWidth <= 390`,
+		"what folds a body is one row":   `new Set([...document.querySelectorAll("#part-body .tree-bar .tiny")].map((button) => button.getBoundingClientRect().top)).size === 1`,
+		"the id in the URL is whole":     `(() => { const id = document.createRange(), text = [...document.querySelector(".facts .wide:last-child code").childNodes].find((n) => n.data?.startsWith("ep_")); id.selectNodeContents(text); return id.getClientRects().length === 1; })()`,
+		"the last tab is shown if asked": `(document.querySelector("#tab-replays").click(), document.querySelector("#tab-replays").getBoundingClientRect().right <= 390)`,
+	} {
+		if !eval[bool](c, holds) {
+			t.Errorf("not so: %s", what)
+		}
+	}
+	c.silent()
+}
+
+// In a list, an event type is whole beside the verdict on its signature.
+func TestAnEventTypeIsWholeInTheList(t *testing.T) {
+	s := newSite(t)
+	s.secret("github", "secret")
+	event := s.hook(s.github("pull_request_review_thread", "d", `{}`, "secret"))
+	for _, width := range []int64{1440, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page(""))
+		c.until(lists(event))
+		if !eval[bool](c, `(() => {
+			const what = document.querySelector(".row-what"), type = document.createRange();
+			type.setStart(what.firstChild, 0);
+			type.setEnd(what.firstChild, "pull_request_review_thread".length);
+			return what.textContent.startsWith("pull_request_review_thread") && type.getBoundingClientRect().right <= what.getBoundingClientRect().right;
+		})()`) {
+			t.Errorf("at %d pixels the event type is cut", width)
+		}
 	}
 }
 

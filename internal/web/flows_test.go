@@ -98,9 +98,9 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	if strings.Contains(first.body, "Balanced") {
 		t.Error("the page waits for its sums")
 	}
-	b.want(200, "GET", base+"/ledger?from=24h&sums=1", nil).holds(t, "<h1>Ledger</h1>", "Balanced", "200 × 27", string(ids[0]))
+	b.want(200, "GET", base+"/ledger?from=24h&sums=1", nil).holds(t, "<h1>Ledger</h1>", "Balanced", "27 answered 200", string(ids[0]), base+"/ledger/file?from=24h")
 	page := b.want(200, "GET", base+"/ledger/book?from=24h", nil)
-	page.holds(t, "Balanced", "200 × 27", string(ids[0]), "Later events", base+"/ledger/file?from=24h")
+	page.holds(t, "Balanced", "27 answered 200", string(ids[0]), "Later events")
 	later := regexp.MustCompile(`href="(/endpoints/[^"]*cursor=[^"]*)"`).FindStringSubmatch(page.body)
 	if later == nil || strings.Contains(page.body, string(ids[26])) {
 		t.Fatal("the first page has all events")

@@ -79,7 +79,7 @@ func TestMailIsAnsweredByAScriptThatIsSetInTheSettings(t *testing.T) {
 	b.want(200, "GET", base+"/requests/"+ids[1], nil).holds(t, "No response was sent: the endpoint")
 	b.want(200, "GET", base+"/metrics", nil).holds(t, base+"/retries")
 	b.want(200, "GET", base+"/retries", nil).holds(t, "451*2 4.7.1 Greylisted,250", "3 attempts within", "responses 451, reset, 250")
-	b.want(200, "GET", base+"/ledger/book", nil).holds(t, "Balanced", "451 × 1, accepted × 1, none × 1", `class="short">451<`, `class="short">none<`, `class="short">250<`)
+	b.want(200, "GET", base+"/ledger/book", nil).holds(t, "Balanced", "1 answered 451, 1 accepted, 1 none", `class="short">451<`, `class="short">none<`, `class="short">250<`)
 	b.want(303, "POST", base+"/response", url.Values{"response_script": {""}})
 	b.want(200, "GET", base+"/settings", nil).holds(t, `name="response_script" value=""`)
 }

@@ -568,12 +568,16 @@ func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
 	page = b.want(200, "GET", base+"?checked", nil)
 	page.holds(t, "counted again", "partial")
-	page.lacks(t, "client reported")
+	page.lacks(t, "The machine was")
 	if _, err := w.tunnels.Recover(t.Context(), w.who, gap, tunnel.Recovery{Outcome: "interrupted"}); err != nil {
 		t.Fatal(err)
 	}
 	b.want(303, "POST", base+"/gaps/"+gap+"/recovery", url.Values{})
-	b.want(200, "GET", base, nil).holds(t, "client reported: interrupted")
+	b.want(200, "GET", base, nil).holds(t, "The machine was interrupted.")
+	if _, err := w.tunnels.Recover(t.Context(), w.who, gap, tunnel.Recovery{Outcome: "skipped"}); err != nil {
+		t.Fatal(err)
+	}
+	b.want(200, "GET", base, nil).holds(t, "left these requests out on purpose", "Skipped by the machine.")
 
 	eve := w.stranger()
 	eve.want(404, "GET", base, nil)

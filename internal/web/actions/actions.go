@@ -123,8 +123,8 @@ var means = map[string]string{
 }
 
 var fieldTitles = map[string]string{
-	"provider": "Provider", "event_type": "Event Type", "signature_status": "Signature Status", "http_method": "HTTP Method", "request_path": "Request Path",
-	"content_type": "Content Type", "sender": "Sender (From)", "email_subject": "Email Subject", "has_tag": "Has Tag",
+	"provider": "Provider", "event_type": "Event type", "signature_status": "Signature status", "http_method": "HTTP method", "request_path": "Request path",
+	"content_type": "Content type", "sender": "Sender (From)", "email_subject": "Email subject", "has_tag": "Has tag",
 }
 
 func operator(o string) string { return strings.ReplaceAll(o, "_", " ") }

@@ -535,7 +535,7 @@ func builder(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = option("stop", "stop", m.Form.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = option("stop", "stop the run", m.Form.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1288,7 +1288,7 @@ func step(m Model, i int, s Step) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if s.Type == "notify" {
-			templ_7745c5c3_Err = option("", "continue (default for notify)", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = option("", "continue (default for messages)", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1298,11 +1298,11 @@ func step(m Model, i int, s Step) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = option("continue", "continue", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = option("continue", "continue with the next step", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = option("stop", "stop", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = option("stop", "stop the run", s.FailurePolicy).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

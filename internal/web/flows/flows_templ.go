@@ -798,7 +798,7 @@ func Live(o One) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "Steps, one after another")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "Steps, in this order")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

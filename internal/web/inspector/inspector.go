@@ -270,17 +270,18 @@ func title(e *hookglass.Event) string {
 	return show.Line(path)
 }
 
-// subtitle returns the provider and the event type of a request, or the best substitute.
+// subtitle returns the event type and the provider of a request, or the best substitute. The end is cut where there is
+// no room, and a mark before it tells the provider.
 func subtitle(e *hookglass.Event) string {
 	if e.Type == hookglass.EventEmail {
 		return show.Line(e.From)
 	}
 	parts := make([]string, 0, 2)
-	if p := show.Provider(e.Provider); p != "" {
-		parts = append(parts, p)
-	}
 	if e.EventType != "" {
 		parts = append(parts, show.Line(e.EventType))
+	}
+	if p := show.Provider(e.Provider); p != "" {
+		parts = append(parts, p)
 	}
 	if len(parts) == 0 && e.ContentType != "" {
 		media, _, _ := strings.Cut(e.ContentType, ";")

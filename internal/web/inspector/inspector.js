@@ -247,6 +247,7 @@ function select(tab) {
     t.tabIndex = on ? 0 : -1;
     document.getElementById(t.getAttribute("aria-controls")).toggleAttribute("data-shown", on);
   }
+  tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 40; // the tabs of a phone are one row that is pushed aside
 }
 
 // choose selects a tab for a person. It puts the tab into the address, so that a reload or a shared link leads to it.

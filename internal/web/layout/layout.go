@@ -3,11 +3,16 @@
 package layout
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"regexp"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"hookglass"
 )
@@ -73,6 +78,22 @@ var global = []entry{
 var local = []entry{
 	{Requests, "", "r"}, {ReplayCases, "/cases", "c"}, {Actions, "/actions", "a"}, {Alerts, "/alerts", "l"},
 	{Tunnel, "/tunnel", "t"}, {Metrics, "/metrics", "m"}, {Settings, "/settings", "s"},
+}
+
+// joints are the places of a URL at which it may be cut into lines: after a slash, and before a query and its parameters.
+var joints = regexp.MustCompile(`[^/:]/|\?|&amp;`)
+
+// URL is a URL that breaks at its parts, so that an id in it stays whole where there is room for the id.
+func URL(s string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		_, err := io.WriteString(w, joints.ReplaceAllStringFunc(templ.EscapeString(s), func(joint string) string {
+			if joint[len(joint)-1] == '/' {
+				return joint + "<wbr>"
+			}
+			return "<wbr>" + joint
+		}))
+		return err
+	})
 }
 
 // Mark returns a digest of a stored form, which shows whether it changed meanwhile; see [Stale].

@@ -84,10 +84,15 @@ func counts(l hookglass.Ledger) []count {
 	}
 }
 
+// parts says how many there are of each: a status that was answered, or a word for what became of them.
 func parts(of map[string]int64) string {
 	all := make([]string, 0, len(of))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, name+" × "+show.Count(of[name]))
+		word := name
+		if _, err := strconv.Atoi(name); err == nil {
+			word = "answered " + name
+		}
+		all = append(all, show.Count(of[name])+" "+word)
 	}
 	return strings.Join(all, ", ")
 }

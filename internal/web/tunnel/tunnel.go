@@ -98,6 +98,12 @@ func tone(s hookglass.GapState) string {
 
 func meaning(g hookglass.Gap) string {
 	switch g.State {
+	case hookglass.GapReconnected, hookglass.GapPartial:
+		if g.Outcome == "skipped" {
+			return "The machine left these requests out on purpose. They are kept: listen --recover all delivers them."
+		}
+	}
+	switch g.State {
 	case hookglass.GapOpen:
 		return "No machine is connected. Requests are kept until one reconnects."
 	case hookglass.GapReconnected:
@@ -106,6 +112,19 @@ func meaning(g hookglass.Gap) string {
 		return "Some requests are still undelivered."
 	}
 	return "All requests were delivered."
+}
+
+// said is what the machine reported of its recovery, which the state does not rest on.
+func said(g hookglass.Gap) string {
+	switch g.Outcome {
+	case "completed":
+		return "The machine says that it delivered all."
+	case "partial":
+		return "The machine says that some are left."
+	case "skipped":
+		return "Skipped by the machine."
+	}
+	return "The machine was interrupted."
 }
 
 // lasted formats the duration of a gap.
