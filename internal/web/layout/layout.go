@@ -80,7 +80,8 @@ var local = []entry{
 	{Tunnel, "/tunnel", "t"}, {Metrics, "/metrics", "m"}, {Settings, "/settings", "s"},
 }
 
-// joints are the places of a URL at which it may be cut into lines: after a slash, and before a query and its parameters.
+// joints are the places of a URL at which it may be cut into lines: after a slash, and before the query and each of its
+// parameters.
 var joints = regexp.MustCompile(`[^/:]/|\?|&amp;`)
 
 // URL is a URL that breaks at its parts, so that an id in it stays whole where there is room for the id.
