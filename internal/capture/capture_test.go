@@ -41,10 +41,11 @@ func newBench(t *testing.T, db *store.DB) *bench {
 		t.Fatal(err)
 	}
 	endpoints := endpoint.New(db, keys)
-	b := &bench{t: t, db: db, endpoints: endpoints, captures: newService(db, endpoints, nil)}
+	captures := newService(db, endpoints, nil)
+	b := &bench{t: t, db: db, endpoints: endpoints, captures: captures} // a test may set another
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.captures.Run(ctx) }()
+	go func() { defer close(ended); captures.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	e, _, err := endpoints.CreateTemporary(t.Context())
 	if err != nil {
