@@ -13,33 +13,9 @@ import (
 
 	"hookglass"
 	"hookglass/internal/action"
-	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 )
-
-// Requests are listed by when they were received, as by the API, though one that came later was stored before.
-func TestRequestsAreListedNewestFirst(t *testing.T) {
-	each(t, func(t *testing.T, s *site) {
-		ep := s.endpoint("Payments")
-		now := time.Now()
-		for _, after := range []time.Duration{time.Millisecond, 0} {
-			target, err := s.captures.Admit(t.Context(), ep)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.captures.Capture(t.Context(), target, &capture.Arrival{
-				Method: "POST", Path: fmt.Sprintf("/%d", after), Target: "/", Proto: "HTTP/1.1", Host: "h", Scheme: "https", At: now.Add(after - time.Second),
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, got := s.call("list_requests", args{"endpoint_id": ep})
-		if at(got, "data", 0, "path") != "/1000000" || at(got, "data", 1, "path") != "/0" {
-			t.Errorf("list_requests: %v", got)
-		}
-	})
-}
 
 // Runs are listed by when they were created, as by the API, though one that began later was stored before.
 func TestRunsAreListedNewestFirst(t *testing.T) {

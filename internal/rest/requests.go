@@ -213,7 +213,7 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 			return err
 		}
 		out.Data = make([]api.Event, len(page.Events))
-		for i, e := range page.ByReception() {
+		for i, e := range page.Events {
 			out.Data[i] = api.FromEvent(e)
 		}
 		out.Meta = api.EventsOf{Total: page.Total, TotalExact: page.Exact, Limit: in.Limit, Offset: in.Offset}

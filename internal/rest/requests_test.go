@@ -228,37 +228,6 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 	})
 }
 
-// Events are numbered as they are stored, and two that arrive at once may be stored the other way round.
-func TestAPageIsNewestFirstByReception(t *testing.T) {
-	each(t, func(t *testing.T, s *site) {
-		e := s.newEndpoint("")
-		at := time.Now().Add(-time.Second)
-		var stored []string
-		for _, after := range []int{0, 2, 1, 4, 3} {
-			stored = append(stored, s.arrive(e.ID, func(a *capture.Arrival) { a.At = at.Add(time.Duration(after) * time.Millisecond) }))
-		}
-		want := []string{stored[3], stored[4], stored[1], stored[2], stored[0]}
-		base := "/endpoints/" + e.ID + "/requests"
-		list := s.list(base)
-		if !slices.Equal(ids(list), want) {
-			t.Errorf("listed as %v, want %v", ids(list), want)
-		}
-		for i, one := range list.Data[1:] {
-			if one.RequestedAt.After(list.Data[i].RequestedAt.Time) {
-				t.Errorf("%v stands below %v", one.RequestedAt, list.Data[i].RequestedAt)
-			}
-		}
-		first := s.list(base + "?limit=3")
-		second := s.list(base + "?limit=3&cursor=" + *first.Meta.NextCursor)
-		both := append(ids(first), ids(second)...)
-		slices.Sort(both)
-		slices.Sort(want)
-		if !slices.Equal(both, want) {
-			t.Errorf("the pages hold %v, want each event once: %v", both, want)
-		}
-	})
-}
-
 func TestBoundsOfAListAreChecked(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		base := "/endpoints/" + s.newEndpoint("").ID + "/requests"

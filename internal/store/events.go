@@ -1,11 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"database/sql"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"hookglass"
@@ -269,14 +267,6 @@ type EventPage struct {
 	// far.
 	Total int64
 	Exact bool // Total is complete
-}
-
-// ByReception returns the events of the page by the time of their reception, newest first. Pages follow the order in
-// which events were stored; among those that arrive at once it may be another one.
-func (p EventPage) ByReception() []*hookglass.Event {
-	return slices.SortedFunc(slices.Values(p.Events), func(a, b *hookglass.Event) int {
-		return cmp.Or(b.ReceivedAt.Compare(a.ReceivedAt), cmp.Compare(b.ID, a.ID))
-	})
 }
 
 // Events returns a page of an endpoint's events. It answers not_found.
