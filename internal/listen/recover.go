@@ -126,11 +126,7 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 			l.declined[g.ID] = true
 		}
 		l.mu.Unlock()
-		for _, g := range gaps {
-			if ctx.Err() == nil && g.Counts.Pending > 0 {
-				_, _ = l.cfg.Client.RecoverGap(ctx, g.ID, api.RecoverGap{Outcome: "skipped"}) // informational only
-			}
-		}
+		l.skip(ctx, gaps)
 		return
 	}
 	for _, g := range gaps {
