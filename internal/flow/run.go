@@ -352,14 +352,7 @@ func (s *Service) take(h *held, e *hookglass.Event, load func() error) error {
 }
 
 func (s *Service) purge(ctx context.Context) error {
-	for more := true; more; {
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			more, err = tx.PurgeFlows(s.now().Add(-hookglass.FlowKept), purgeAtOnce)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) {
+		return tx.PurgeFlows(s.now().Add(-hookglass.FlowKept), purgeAtOnce)
+	})
 }

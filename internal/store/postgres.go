@@ -63,17 +63,16 @@ type postgresEngine struct {
 	rangeLeast                      int64
 }
 
-func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect time.Duration) error {
+func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect time.Duration) (err error) {
 	pool, err := newPool(ctx, url, poolConns(), 0, connect, queryTimeout)
 	if err != nil {
 		return err
 	}
+	defer closeUnless(&err, pool)
 	if err := checkSessions(ctx, pool); err != nil {
-		pool.Close()
 		return err
 	}
 	if err := checkDurable(ctx, pool, db.log); err != nil {
-		pool.Close()
 		return err
 	}
 	held := 0
@@ -82,20 +81,16 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect t
 	}
 	captures, err := newPool(ctx, url, captureConns, held, connect, 6*time.Second)
 	if err != nil {
-		pool.Close()
 		return err
 	}
+	defer closeUnless(&err, captures)
 	if err := connectHeld(ctx, captures); err != nil {
-		captures.Close()
-		pool.Close()
 		return classify(err)
 	}
 	sqlDB := stdlib.OpenDBFromPool(pool)
 	db.dialect, db.read, db.write, db.ahead = postgres, sqlDB, sqlDB, stdlib.OpenDBFromPool(captures)
 	db.ahead.SetMaxOpenConns(aheadConns)
 	if db.queue, err = postgresQueue(pool, &db.clock); err != nil {
-		captures.Close()
-		pool.Close()
 		return err
 	}
 	background, cancel := context.WithCancel(context.Background())
@@ -108,8 +103,6 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect t
 	db.engine = e
 	if err := e.look(ctx); err != nil {
 		cancel()
-		captures.Close()
-		pool.Close()
 		return classify(err)
 	}
 	e.wg.Go(func() { e.runClock(background) })
@@ -119,6 +112,13 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect t
 	e.wg.Go(func() { e.runAnnounce(background) })
 	e.wg.Go(func() { e.runAnswers(background) })
 	return nil
+}
+
+// closeUnless closes a pool if err is not nil by then.
+func closeUnless(err *error, pool *pgxpool.Pool) {
+	if *err != nil {
+		pool.Close()
+	}
 }
 
 // checkDurable refuses a server on which no session can be durable, and warns if the server as a whole is not. The

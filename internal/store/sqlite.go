@@ -66,7 +66,7 @@ func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) err
 }
 
 // openFile opens the existing file.
-func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
+func (db *DB) openFile(ctx context.Context, path string, kept *reserve) (err error) {
 	is, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
@@ -80,39 +80,49 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) error {
 	reads := dsn(16<<10, "query_only(1)")
 	// The log is synced by seal and checkpointed by copier.
 	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
-	write, err := openKeeping(dsn(32<<10, writes...), "begin immediate")
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
+	var opened []*sql.DB
+	defer func() {
+		if err != nil {
+			for _, pool := range slices.Backward(opened) {
+				pool.Close()
+			}
+		}
+	}()
+	open := func(dsn, begin string, most int) (*sql.DB, error) {
+		pool, err := openKeeping(dsn, begin)
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		opened = append(opened, pool)
+		pool.SetMaxOpenConns(most)
+		return pool, nil
 	}
-	write.SetMaxOpenConns(1)
+	write, err := open(dsn(32<<10, writes...), "begin immediate", 1)
+	if err != nil {
+		return err
+	}
 	if err := write.PingContext(ctx); err != nil {
-		write.Close()
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
 	if err := keepsLog(ctx, write); err != nil {
-		write.Close()
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
-	read, err := openKeeping(reads, "begin")
+	read, err := open(reads, "begin", max(4, runtime.NumCPU()))
 	if err != nil {
-		write.Close()
-		return fmt.Errorf("store: %w", err)
+		return err
 	}
-	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	read.SetMaxIdleConns(4)
-	ahead, err := openKeeping(reads, "begin")
+	ahead, err := open(reads, "begin", aheadConns)
 	if err != nil {
-		return errors.Join(fmt.Errorf("store: %w", err), read.Close(), write.Close())
+		return err
 	}
-	ahead.SetMaxOpenConns(aheadConns)
-	copies, err := openKeeping(dsn(256, writes...), "begin") // checkpoints need no cache
+	copies, err := open(dsn(256, writes...), "begin", 1) // checkpoints need no cache
 	if err != nil {
-		return errors.Join(fmt.Errorf("store: %w", err), ahead.Close(), read.Close(), write.Close())
+		return err
 	}
-	copies.SetMaxOpenConns(1)
 	db.dialect, db.read, db.write, db.ahead = sqliteDialect, read, write, ahead
 	if db.queue, err = sqliteQueue(write, db.hub); err != nil {
-		return errors.Join(err, copies.Close(), ahead.Close(), read.Close(), write.Close())
+		return err
 	}
 	e := &sqliteEngine{
 		db: db, ops: make(chan *op, queueLen), along: make(chan *op, queueLen), groups: make(chan written, sealQueue),
