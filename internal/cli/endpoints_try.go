@@ -66,7 +66,7 @@ func (c *EndpointsTryCmd) Run(ctx context.Context, t *server.Terminal, e *Endpoi
 		}
 		fmt.Fprintf(w, "\n%d of %s would be answered by a rule.\n", tried.Matched, plural(tried.Evaluated, "event", "events"))
 		if !tried.Complete {
-			fmt.Fprintln(w, "The time for it ended before all were looked at.")
+			fmt.Fprintln(w, "There was not enough time to try them all.")
 		}
 		return nil
 	})

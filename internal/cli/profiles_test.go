@@ -16,7 +16,7 @@ func TestRetriesAreMeasuredFromTheCommandLine(t *testing.T) {
 	id, hook := member(t, made, "data", "id").(string), member(t, made, "data", "webhook_url").(string)
 
 	fails(t, 1, "entry 1 must be a status", "retries", id, "--script", "teapot")
-	if r := run(t, "", "retries", id, "--script", "500*2,reset,200"); r.code != 0 || !strings.Contains(r.out, "No delivery was attempted twice yet") || !strings.Contains(r.err, "500*2,reset,200") {
+	if r := run(t, "", "retries", id, "--script", "500*2,reset,200"); r.code != 0 || !strings.Contains(r.out, "No sender has tried a delivery again yet") || !strings.Contains(r.err, "500*2,reset,200") {
 		t.Errorf("a script is set: %+v", r)
 	}
 	for range 4 {

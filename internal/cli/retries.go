@@ -65,7 +65,7 @@ func printProfile(w io.Writer, p api.RetryProfile) error {
 		}
 	}
 	if s.Retried == 0 {
-		_, err := fmt.Fprintln(w, "No delivery was attempted twice yet. Have the endpoint refuse some: --script 500*3,200")
+		_, err := fmt.Fprintln(w, "No sender has tried a delivery again yet. To make one retry, have the endpoint refuse: --script 500*3,200")
 		return err
 	}
 	rows := make([][]string, len(s.Schedule))
