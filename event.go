@@ -199,10 +199,8 @@ func IsFieldValue(s string) bool {
 
 // CarriesCredential reports whether a field by this name holds a credential rather than a signature over the message.
 func CarriesCredential(name string) bool {
-	for _, whole := range credentials {
-		if len(name) == len(whole) && strings.EqualFold(name, whole) {
-			return true
-		}
+	if named(credentials, name) {
+		return true
 	}
 	for _, ending := range credentialEndings {
 		if n := len(name) - len(ending); n >= 0 && strings.EqualFold(name[n:], ending) {
@@ -216,6 +214,29 @@ var (
 	credentials       = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
 	credentialEndings = []string{"-token", "-secret", "-password", "-api-key"}
 )
+
+// FramesAnswer reports whether a field of an answer by this name belongs to the connection: only the HTTP server sets
+// it.
+func FramesAnswer(name string) bool { return named(framing, name) }
+
+// AffectsHost reports whether a field of an answer by this name has an effect on the whole host, which may be that of
+// the web app too: no endpoint sets it.
+func AffectsHost(name string) bool { return named(ofHost, name) }
+
+var (
+	framing = []string{"connection", "content-length", "transfer-encoding", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "date"}
+	ofHost  = []string{"set-cookie", "clear-site-data", "service-worker-allowed", "strict-transport-security", "alt-svc", "nel", "report-to"}
+)
+
+// named reports whether a list has a name, in any spelling.
+func named(list []string, name string) bool {
+	for _, other := range list {
+		if len(name) == len(other) && strings.EqualFold(name, other) {
+			return true
+		}
+	}
+	return false
+}
 
 // Redacted replaces a secret wherever its holder is shown.
 const Redacted = "[redacted]"

@@ -3,7 +3,6 @@ package capture
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -57,13 +56,6 @@ func (s *Service) Answer(ctx context.Context, r *hookglass.Reply) *hookglass.Rep
 	return given
 }
 
-// private lists fields of a local machine's answer that are not passed on, because they would affect the web app, which
-// may share the host.
-var private = []string{
-	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Nel", "Report-To",
-	"Content-Security-Policy",
-}
-
 func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Reply {
 	r := &hookglass.Reply{Status: answer.Status, Body: answer.Body, Source: hookglass.SourceTunnel}
 	coded := stillCoded(answer)
@@ -71,7 +63,8 @@ func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Rep
 		if !coded && strings.EqualFold(h.Name, "Content-Encoding") {
 			continue
 		}
-		if Sendable(h) && !slices.ContainsFunc(private, func(name string) bool { return strings.EqualFold(name, h.Name) }) {
+		// A policy of a local machine's pages is not passed on either.
+		if Sendable(h) && !hookglass.AffectsHost(h.Name) && !strings.EqualFold(h.Name, "Content-Security-Policy") {
 			r.Headers = append(r.Headers, h)
 		}
 	}

@@ -376,7 +376,7 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 			fault("headers", "has a name of more than %d bytes", maxHeaderName)
 		case !hookglass.IsToken(name):
 			fault("headers", "has the invalid name %q", name)
-		case slices.Contains(ownHeaders, canonical):
+		case hookglass.FramesAnswer(name) || hookglass.AffectsHost(name):
 			fault("headers", "may not set %s", name)
 		case !hookglass.IsFieldValue(value):
 			fault("headers", "has an invalid value for %s", name)
@@ -385,12 +385,6 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 		}
 	}
 	return faults
-}
-
-// ownHeaders frame the answer or would affect the web app, which may share the host. Only the server may set them.
-var ownHeaders = []string{
-	"Connection", "Content-Length", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Trailer", "Te", "Proxy-Connection", "Date",
-	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Alt-Svc", "Nel", "Report-To",
 }
 
 func deref[T any](p *T) (t T) {
