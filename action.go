@@ -37,7 +37,7 @@ type Condition struct {
 	Value    string // empty with exists and not_exists
 }
 
-// ConditionFields are what trigger conditions look at (decisions, section 8).
+// ConditionFields are what trigger conditions look at (spec: decisions, section 8).
 var ConditionFields = []string{
 	"provider", "event_type", "signature_status", "http_method", "request_path", "content_type", "sender", "email_subject", "has_tag",
 }
@@ -96,7 +96,7 @@ type Step struct {
 // ConfigVersion is the current version of the configuration of every step type.
 const ConfigVersion = 1
 
-// Bounds of actions (spec, "Limits"; decisions, section 8).
+// Bounds of actions (spec, "Limits"; spec: decisions, section 8).
 const (
 	MaxConditions     = 10  // of an action, and of a step
 	MaxConditionValue = 500 // characters
@@ -108,7 +108,7 @@ const (
 // RunStatus is where an action run is, and how it ended.
 type RunStatus string
 
-// The statuses. Nothing leaves the last three (decisions, section 13, "Action runs").
+// The statuses. Nothing leaves the last three (spec: decisions, section 13, "Action runs").
 const (
 	ActionRunQueued    RunStatus = "queued"    // a rerun that waits for its job
 	ActionRunRunning   RunStatus = "running"   // at work, or waiting to forward again
@@ -247,7 +247,7 @@ const (
 
 var secretName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
-// ValidSecretName reports whether s may name an action secret (decisions, section 9).
+// ValidSecretName reports whether s may name an action secret (spec: decisions, section 9).
 func ValidSecretName(s string) bool { return secretName.MatchString(s) }
 
 // Prefixes of ids of actions.

@@ -5,7 +5,7 @@ import "time"
 // AlertKind is what an alert watches for.
 type AlertKind string
 
-// The kinds (decisions, section 11).
+// The kinds (spec: decisions, section 11).
 const (
 	AlertMissingWebhook AlertKind = "missing_webhook"
 	AlertErrorResponse  AlertKind = "error_response"
@@ -28,7 +28,7 @@ type AlertConfig struct {
 	EventType     string  `json:",omitempty"` // schema_drift: of this event type alone; empty: of any
 }
 
-// Bounds of an alert (decisions, section 13, "Alerts").
+// Bounds of an alert (spec: decisions, section 13, "Alerts").
 const (
 	MaxAlertWindow  = 1440 // minutes
 	MaxThreshold    = 1_000_000

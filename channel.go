@@ -8,7 +8,7 @@ import (
 // ChannelKind is what a notification channel leads to.
 type ChannelKind string
 
-// The kinds (decisions, section 11).
+// The kinds (spec: decisions, section 11).
 const (
 	ChannelSlack    ChannelKind = "slack"
 	ChannelDiscord  ChannelKind = "discord"
@@ -49,8 +49,8 @@ const (
 	DisabledGone    = "gone"    // it answered 410
 )
 
-// ChannelConfig is what people set on a channel, credentials included. Each kind has its own fields (decisions, section
-// 13).
+// ChannelConfig is what people set on a channel, credentials included. Each kind has its own fields (spec: decisions,
+// section 13).
 type ChannelConfig struct {
 	WebhookURL string   `json:",omitempty"` // slack, discord, teams
 	BotToken   string   `json:",omitempty"` // telegram

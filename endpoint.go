@@ -26,7 +26,7 @@ const (
 	ResponseTunnel ResponseMode = "tunnel"
 )
 
-// ProviderConfig are the settings of decisions, section 5.
+// ProviderConfig are the settings of spec: decisions, section 5.
 type ProviderConfig struct {
 	Handshake    *bool        // nil: on
 	ResponseMode ResponseMode // empty: static
@@ -35,7 +35,7 @@ type ProviderConfig struct {
 // Handshakes reports whether provider handshakes are answered.
 func (c ProviderConfig) Handshakes() bool { return c.Handshake == nil || *c.Handshake }
 
-// Response is an endpoint's custom answer; Body and header values may hold templates (decisions, section 4).
+// Response is an endpoint's custom answer; Body and header values may hold templates (spec: decisions, section 4).
 type Response struct {
 	Status  int
 	Headers map[string]string
@@ -83,8 +83,8 @@ var (
 	localPartPattern = regexp.MustCompile(`^[a-z0-9._-]{2,50}$`)
 )
 
-// ValidCustomID reports whether s may be a custom id (decisions, section 5). A string of the form of an endpoint id
-// is refused: it could shadow a real one.
+// ValidCustomID reports whether s may be a custom id (spec: decisions, section 5). A string of the form of an endpoint
+// id is refused: it could shadow a real one.
 func ValidCustomID(s string) bool { return customIDPattern.MatchString(s) && !IsEndpointID(s) }
 
 // ValidLocalPart reports whether s may be the local part of a generated address (spec, "Limits").

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Code is the stable word of an error, the "error" of an answer (decisions, section 3).
+// Code is the stable word of an error, the "error" of an answer (spec: decisions, section 3).
 type Code string
 
 // The codes in use.
@@ -42,7 +42,7 @@ const (
 	// section 15.5.22).
 	CodeUpgradeRequired Code = "upgrade_required"
 
-	// CodeGone comes from reception only, for a disabled endpoint (decisions, section 4).
+	// CodeGone comes from reception only, for a disabled endpoint (spec: decisions, section 4).
 	CodeGone Code = "gone"
 )
 

@@ -67,7 +67,7 @@ type ReplyRule struct {
 // Unanswered reports whether the sender gets no answer: its connection is reset once the delay is over.
 func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCustom }
 
-// TimeLayout is how times in UTC are written wherever others read them (decisions, section 3).
+// TimeLayout is how times in UTC are written wherever others read them (spec: decisions, section 3).
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
 // Readable converts bytes from a sender to text. What is not valid UTF-8 is read as Latin-1, which HTTP field values

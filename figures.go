@@ -38,7 +38,7 @@ const (
 	OutcomeFailed    OutcomeEnd = "failed"
 )
 
-// Bad reports whether the attempt failed or was answered with 400 or more (decisions, section 13, "Alerts"). A
+// Bad reports whether the attempt failed or was answered with 400 or more (spec: decisions, section 13, "Alerts"). A
 // redirect is bad if it ended the delivery.
 func (o Outcome) Bad() bool {
 	return o.StatusCode == 0 || o.StatusCode >= 400 || o.Final == OutcomeFailed

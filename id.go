@@ -85,8 +85,8 @@ func NewEventID(t EventType, received time.Time) EventID {
 	return EventID(prefix + "_" + idEncoding.EncodeToString(b[:]))
 }
 
-// ParseEventID parses the id of an event. It accepts the wr_ form of older clients, which stands for req_ (decisions,
-// section 3). Anything else is not_found: what cannot be an id cannot exist.
+// ParseEventID parses the id of an event. It accepts the wr_ form of older clients, which stands for req_ (spec:
+// decisions, section 3). Anything else is not_found: what cannot be an id cannot exist.
 func ParseEventID(s string) (EventID, error) {
 	if rest, ok := strings.CutPrefix(s, "wr_"); ok {
 		s = PrefixWebhookEvent + "_" + rest

@@ -41,7 +41,7 @@ func (p Principal) May(s Scope) error {
 }
 
 // MayManage answers forbidden to the key of a temporary endpoint, which may only read and delete its events
-// (decisions, section 13).
+// (spec: decisions, section 13).
 func (p Principal) MayManage() error {
 	if p.Endpoint != "" {
 		return Errorf(CodeForbidden, "The key of a temporary endpoint reads and deletes its events, nothing else.")

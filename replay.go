@@ -21,8 +21,8 @@ const (
 	SignatureResign   SignatureMode = "resign"
 )
 
-// DefaultSignatureMode applies where a caller names no mode. The specification leaves it open; decisions, section 7,
-// settles it.
+// DefaultSignatureMode applies where a caller names no mode. The specification leaves it open; spec: decisions, section
+// 7, settles it.
 const DefaultSignatureMode = SignaturePreserve
 
 // ReplayOptions are the modes of a replay. They apply to webhooks; mail ignores them.
@@ -66,7 +66,7 @@ func (o ReplayOptions) Permitted(e Entitlements) error {
 	return e.MayRegenerateOrResign()
 }
 
-// TunnelTarget stands in place of a target URL for the connected local machine (decisions, section 7).
+// TunnelTarget stands in place of a target URL for the connected local machine (spec: decisions, section 7).
 const TunnelTarget = "tunnel"
 
 // Failure says why there was no complete answer: a stable code and a sentence for a person.

@@ -21,8 +21,8 @@ type ScriptedAnswer struct {
 	Text       string        // for mail: the text of the reply; empty: the default
 }
 
-// Bounds of a script. MaxScriptDelay is the bound of a custom answer's delay (decisions, section 4). MaxScriptHold is
-// how long the most patient senders wait: a minute or two.
+// Bounds of a script. MaxScriptDelay is the bound of a custom answer's delay (spec: decisions, section 4).
+// MaxScriptHold is how long the most patient senders wait: a minute or two.
 const (
 	MaxScript        = 1000 // characters
 	MaxScriptEntries = 100

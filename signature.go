@@ -18,7 +18,7 @@ type SignatureConfig struct {
 	UpdatedAt   time.Time
 }
 
-// GenericOptions are the settings of generic_hmac (decisions, section 13).
+// GenericOptions are the settings of generic_hmac (spec: decisions, section 13).
 type GenericOptions struct {
 	Header           string // default X-Signature
 	Algorithm        string // sha1, sha256 (default), sha512

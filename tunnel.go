@@ -12,14 +12,14 @@ const (
 	PrefixResultToken      = "trt"
 )
 
-// Capabilities that a client may announce (decisions, section 10).
+// Capabilities that a client may announce (spec: decisions, section 10).
 const (
 	CapabilityEvidence = "delivery_response_evidence_v2"
 	CapabilityReplay   = "tunnel_replay_v1"
 )
 
-// Bounds of a delivery report, in bytes except for EvidenceFields. EvidenceLimit is announced to clients (decisions,
-// section 10); the others exceed what real answers need, and a client cuts what goes beyond.
+// Bounds of a delivery report, in bytes except for EvidenceFields. EvidenceLimit is announced to clients (spec:
+// decisions, section 10); the others exceed what real answers need, and a client cuts what goes beyond.
 const (
 	EvidenceLimit       = 64 << 10
 	EvidenceFields      = 100
@@ -29,10 +29,10 @@ const (
 	AddressLimit        = 8 << 10 // of target_url and resolved_url
 )
 
-// FailureCategories classify why a local machine gave no good answer (decisions, section 10).
+// FailureCategories classify why a local machine gave no good answer (spec: decisions, section 10).
 var FailureCategories = []string{"connection_refused", "timeout", "dns_error", "tls_error", "http_error", "unknown_error"}
 
-// NoTunnel is the failure of a request to a local machine when none is connected (decisions, section 14).
+// NoTunnel is the failure of a request to a local machine when none is connected (spec: decisions, section 14).
 var NoTunnel = Failure{Code: "no_tunnel", Message: "No local machine is connected to this endpoint."}
 
 // TunnelClient is the program at the other end of a tunnel. All fields but ID are as the client describes itself.

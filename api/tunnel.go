@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Capabilities beyond the base protocol that both ends of a tunnel may announce (decisions, section 10).
+// Capabilities beyond the base protocol that both ends of a tunnel may announce (spec: decisions, section 10).
 const (
 	CapabilityEvidence = "delivery_response_evidence_v2" // reports of version 2
 	CapabilityReplay   = "tunnel_replay_v1"              // replays through the tunnel

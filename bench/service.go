@@ -216,7 +216,7 @@ func (p *process) stop() error {
 	case err := <-p.exited:
 		p.cmd = nil
 		return err
-	case <-time.After(35 * time.Second): // it has 30 s (decisions, section 14)
+	case <-time.After(35 * time.Second): // it has 30 s (spec: decisions, section 14)
 		return errors.Join(errors.New("did not end within 35 s of SIGTERM"), p.kill())
 	}
 }

@@ -125,7 +125,7 @@ type Registered struct {
 }
 
 // Register creates a user with a new account and its default workspace, or one who joins an account and shares
-// everything in it. A new account has all entitlements (decisions, section 2: plan business, subscription active,
+// everything in it. A new account has all entitlements (spec: decisions, section 2: plan business, subscription active,
 // payment method). It answers validation_failed for an invalid or taken address, a password out of bounds, and a name
 // for an account that is joined; not_found if that account does not exist.
 func (s *Service) Register(ctx context.Context, r Registration) (Registered, error) {
@@ -261,7 +261,7 @@ type Change struct {
 	Retention     *time.Duration // 0: the installation's
 }
 
-// minRetention is the shortest retention of an account (decisions, section 14, "Operation").
+// minRetention is the shortest retention of an account (spec: decisions, section 14, "Operation").
 const minRetention = time.Minute
 
 // SetAccount changes an account's plan and settings. It is for administration.

@@ -10,7 +10,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// codeLife is how long a one-time code for the command line is valid (decisions, section 10).
+// codeLife is how long a one-time code for the command line is valid (spec: decisions, section 10).
 const codeLife = 10 * time.Minute
 
 // codeLen is the length of a code without its hyphens: 60 random bits, which nobody guesses within codeLife.

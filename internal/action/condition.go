@@ -20,7 +20,7 @@ type Trigger struct {
 // maxActual is how much of a value a result shows, in bytes.
 const maxActual = 512
 
-// NewTrigger checks trigger conditions (spec, "Trigger conditions"; decisions, section 13). The faults name
+// NewTrigger checks trigger conditions (spec, "Trigger conditions"; spec: decisions, section 13). The faults name
 // conditions.0.operator and the like; a trigger with faults is not to be used.
 func NewTrigger(conditions []hookglass.Condition) (*Trigger, []hookglass.FieldError) {
 	t := &Trigger{conditions, make([]pattern, len(conditions))}
@@ -192,8 +192,8 @@ type guard struct {
 	pattern  pattern
 }
 
-// NewGuard checks the conditions of a step (decisions, section 8). The faults name conditions.0.path and the like; a
-// guard with faults is not to be used. The caller checks with [Guard.Steps] that the steps named in sources run
+// NewGuard checks the conditions of a step (spec: decisions, section 8). The faults name conditions.0.path and the
+// like; a guard with faults is not to be used. The caller checks with [Guard.Steps] that the steps named in sources run
 // earlier.
 func NewGuard(conditions []hookglass.StepCondition) (*Guard, []hookglass.FieldError) {
 	g := &Guard{make([]guard, len(conditions))}

@@ -14,7 +14,7 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// Bounds and defaults of configurations (spec, "Step configurations"; decisions, section 8).
+// Bounds and defaults of configurations (spec, "Step configurations"; spec: decisions, section 8).
 const (
 	maxForwardURL    = 2_048 // bytes, as that of a forwarding target
 	maxMessage       = 4_000 // characters

@@ -13,8 +13,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Context is the document that JSON Pointers, transforms and templates of a run see (decisions, section 8). Its parts
-// are read when first asked for. It serves one goroutine.
+// Context is the document that JSON Pointers, transforms and templates of a run see (spec: decisions, section 8). Its
+// parts are read when first asked for. It serves one goroutine.
 type Context struct {
 	event    *readings
 	steps    []jsondoc.Member

@@ -385,7 +385,7 @@ func (in inspection) earlier(key, field string) {
 }
 
 // resolve finds what the steps refer to and locks it against deletion and renaming until the transaction ends. A tag
-// that the workspace does not have is created, as when a request is tagged (decisions, section 13); a secret or a
+// that the workspace does not have is created, as when a request is tagged (spec: decisions, section 13); a secret or a
 // channel that it does not have is validation_failed.
 func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (refs []store.ActionRef, err error) {
 	refs = []store.ActionRef{}

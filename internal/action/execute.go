@@ -375,7 +375,7 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	return o
 }
 
-// answered is the output of a request: what later steps see (decisions, section 13, "Forward").
+// answered is the output of a request: what later steps see (spec: decisions, section 13, "Forward").
 func answered(res *hookglass.TargetResponse) jsondoc.Value {
 	text, truncated := decoded(res.Body, res.Headers), res.Truncated
 	if len(text) > jsondoc.MaxBytes {

@@ -198,7 +198,7 @@ func (s *Service) ExecuteRun(ctx context.Context, runID string) error {
 		s.Log.Error("an action cannot be run", "error", err)
 		return s.abandon(ctx, h, hookglass.FailureInternal, "The action cannot be read.")
 	}
-	// A rerun records the trigger and runs the steps whatever it says (decisions, section 13).
+	// A rerun records the trigger and runs the steps whatever it says (spec: decisions, section 13).
 	doc := sc.base.Fresh()
 	r := s.start(sc, program, doc, program.trigger.Evaluate(doc))
 	trigger, started := r.held.Trigger, r.held.StartedAt

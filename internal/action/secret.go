@@ -16,7 +16,7 @@ type SecretDraft struct {
 	Description *string
 }
 
-// valueOf names where a secret's value is sealed (decisions, section 9).
+// valueOf names where a secret's value is sealed (spec: decisions, section 9).
 func valueOf(secretID string) string { return "action_secrets:value:" + secretID }
 
 // CreateSecret stores a secret of a workspace. It answers not_found for a workspace of others, plan_required and

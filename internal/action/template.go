@@ -11,7 +11,7 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Bounds of what templates make (decisions, section 8).
+// Bounds of what templates make (spec: decisions, section 8).
 const (
 	maxURL      = 2_048     // characters
 	MaxHeaders  = 50        // of one request
@@ -23,7 +23,7 @@ const (
 // Place is where a rendered text goes: it decides how values are escaped.
 type Place int
 
-// The places (decisions, section 13, "Templates").
+// The places (spec: decisions, section 13, "Templates").
 const (
 	InText   Place = iota // as it is; objects and arrays as compact JSON
 	InJSON                // escaped inside a string literal; elsewhere as JSON, where null is a value, too
@@ -67,7 +67,7 @@ func (e *TemplateError) Error() string {
 var roots = []string{"request", "provider", "email", "endpoint", "steps"}
 
 // ParseTemplate parses a template. Its error is a *TemplateError: braces that do not close, or that hold something
-// other than a dotted name. An unknown name is an error of Render (decisions, section 8).
+// other than a dotted name. An unknown name is an error of Render (spec: decisions, section 8).
 func ParseTemplate(text string, place Place) (*Template, error) {
 	t, err := scan(text, place)
 	if err != nil {

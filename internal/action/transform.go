@@ -15,7 +15,7 @@ type Transform struct {
 	templates  map[string]*Template
 }
 
-// ParseTransform parses the configuration of a transform step (decisions, section 8). The faults name source,
+// ParseTransform parses the configuration of a transform step (spec: decisions, section 8). The faults name source,
 // operations.0.path and the like; a transform with faults is not to be used. The caller checks with [Transform.Steps]
 // that the steps it reads run earlier.
 func ParseTransform(config []byte) (*Transform, []hookglass.FieldError) {

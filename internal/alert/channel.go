@@ -321,7 +321,7 @@ func (s *Service) apply(d ChannelDraft, c *hookglass.Channel, config *hookglass.
 	return nil
 }
 
-// settings returns the fields of a kind (decisions, section 13, "Channel config").
+// settings returns the fields of a kind (spec: decisions, section 13, "Channel config").
 func settings(kind hookglass.ChannelKind) []string {
 	switch kind {
 	case hookglass.ChannelTelegram:

@@ -167,8 +167,8 @@ func channelsNamed(tx *store.Tx, e hookglass.Endpoint, ids []string) (channels [
 	return channels, faults, nil
 }
 
-// apply applies the given settings, faults those that the kind does not have, and validates the result (decisions,
-// sections 11 and 13).
+// apply applies the given settings, faults those that the kind does not have, and validates the result (spec:
+// decisions, sections 11 and 13).
 func (d Settings) apply(kind hookglass.AlertKind, c *hookglass.AlertConfig) (faults []hookglass.FieldError) {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, alertFault("config."+field, fmt.Sprintf(format, args...)))

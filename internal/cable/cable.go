@@ -22,7 +22,7 @@ import (
 	"hookglass/internal/tunnel"
 )
 
-// Path is where the socket is (decisions, section 1).
+// Path is where the socket is (spec: decisions, section 1).
 const Path = "/cable"
 
 // maxCommand bounds one message of a client: a report with a body of 64 KiB in base64 and its fields, as text within
@@ -142,7 +142,7 @@ func withPort(host, scheme string) string {
 	return host + ":80"
 }
 
-// ownEnd reports whether a socket ended as its client wanted (decisions, section 10).
+// ownEnd reports whether a socket ended as its client wanted (spec: decisions, section 10).
 func ownEnd(err error) bool {
 	code := websocket.CloseStatus(err)
 	return code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway

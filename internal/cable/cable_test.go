@@ -286,7 +286,7 @@ func TestWhatIsNoProtocolEndsTheSocket(t *testing.T) {
 	}
 }
 
-// What opens no WebSocket is answered in the form of all errors (decisions, section 3).
+// What opens no WebSocket is answered in the form of all errors (spec: decisions, section 3).
 func TestWhatOpensNoWebSocketIsToldSo(t *testing.T) {
 	s := open(t)
 	for name, headers := range map[string]map[string]string{

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// stall is how long a socket may take nothing, and how long a client may take to answer a ping (decisions, section
-	// 10).
+	// stall is how long a socket may take nothing, and how long a client may take to answer a ping (spec: decisions,
+	// section 10).
 	stall = 10 * time.Second
 	// piece is what is given to a socket at a time: a slow one that moves takes many, each in time.
 	piece = 64 << 10

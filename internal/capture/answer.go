@@ -19,8 +19,8 @@ type Tunnel interface {
 }
 
 // awaiting returns the reply to the sender of a stored event. In response mode tunnel, the reply awaits a local
-// machine's answer (decisions, section 5, response_mode), except for a provider's handshake and for endpoints with a
-// script, which take precedence.
+// machine's answer (spec: decisions, section 5, response_mode), except for a provider's handshake and for endpoints
+// with a script, which take precedence.
 func awaiting(t Target, ev *hookglass.Event) *hookglass.Reply {
 	if t.Endpoint.ProviderConfig.ResponseMode != hookglass.ResponseTunnel || ev.Reply.Source == hookglass.SourceHandshake || t.known.script != nil {
 		return ev.Reply
@@ -76,7 +76,7 @@ func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Rep
 }
 
 // truncated says, to the sender and in the record, that the body is cut: a report holds at most 64 KiB of an answer
-// (decisions, section 10), or the local machine broke off.
+// (spec: decisions, section 10), or the local machine broke off.
 var truncated = hookglass.Header{Name: "X-Service-Truncated", Value: "true"}
 
 // stillCoded reports whether the body of a local machine's answer still has the content coding that its headers name.

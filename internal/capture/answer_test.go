@@ -18,8 +18,8 @@ type machine struct{ answer *hookglass.TargetResponse }
 
 func (m machine) Answer(context.Context, *hookglass.Event) *hookglass.TargetResponse { return m.answer }
 
-// What the sender gets of a local machine is on record, and what may not be passed on is not (decisions, sections 4 and
-// 14).
+// What the sender gets of a local machine is on record, and what may not be passed on is not (spec: decisions, sections
+// 4 and 14).
 func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

@@ -25,7 +25,7 @@ type Export interface {
 	Close() error
 }
 
-// NewExport begins a file in the format ndjson, har or csv (decisions, section 6), or mbox. It answers
+// NewExport begins a file in the format ndjson, har or csv (spec: decisions, section 6), or mbox. It answers
 // validation_failed for any other. detail returns the object for a line of ndjson.
 func NewExport(format string, w io.Writer, detail func(*hookglass.Event) any) (Export, error) {
 	switch format {

@@ -8,8 +8,8 @@ import (
 	"hookglass/internal/provider"
 )
 
-// reply chooses the answer to the sender (decisions, section 4): that of a handshake, of the first matching rule, the
-// custom answer for all events, or the default.
+// reply chooses the answer to the sender (spec: decisions, section 4): that of a handshake, of the first matching rule,
+// the custom answer for all events, or the default.
 func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.Detection) *hookglass.Reply {
 	return given(ev.Method, answer(t, ev, req, found))
 }

@@ -16,9 +16,9 @@ import (
 
 // customReply renders a custom answer. Templates are {{request.method}}, {{request.path}}, {{request.header.<name>}},
 // {{request.query.<name>}}, {{request.body}}, {{request.body</pointer>}}, {{event.id}}, {{event.type}} and {{now}}
-// (decisions, section 4). Unknown and missing values are empty, and values are never expanded again. In a JSON answer,
-// a value within a string is escaped and any other is inserted as JSON, with null for a missing one (decisions, section
-// 13, Templates). Without a Content-Type, an answer whose template is an object or an array is JSON.
+// (spec: decisions, section 4). Unknown and missing values are empty, and values are never expanded again. In a JSON
+// answer, a value within a string is escaped and any other is inserted as JSON, with null for a missing one (spec:
+// decisions, section 13, Templates). Without a Content-Type, an answer whose template is an object or an array is JSON.
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}

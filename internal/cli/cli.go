@@ -25,7 +25,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// Exit codes (decisions, section 14).
+// Exit codes (spec: decisions, section 14).
 const (
 	exitDone    = 0
 	exitFailed  = 1

@@ -20,7 +20,7 @@ import (
 	"hookglass/internal/server"
 )
 
-// exitTimeout is the exit code when --timeout passes before --exit-after is reached (decisions, section 14).
+// exitTimeout is the exit code when --timeout passes before --exit-after is reached (spec: decisions, section 14).
 const exitTimeout = 4
 
 // ListenCmd is `hookglass listen`.

@@ -18,7 +18,7 @@ import (
 	"hookglass/internal/timeshift"
 )
 
-// The headers of every replay (spec, Replay rule 6; decisions, section 1).
+// The headers of every replay (spec, Replay rule 6; spec: decisions, section 1).
 const (
 	headerReplay = "X-Service-Replay"
 	headerTime   = "X-Service-Replay-Time"
@@ -406,7 +406,7 @@ func queryText(s string) bool {
 }
 
 // AppendPath appends the path and, if given, the query of an event to those of the target, both as received. Forward
-// steps use it (decisions, section 8).
+// steps use it (spec: decisions, section 8).
 func AppendPath(target, path, rawQuery string) string {
 	target, _, _ = strings.Cut(target, "#")
 	base, query, _ := strings.Cut(target, "?")

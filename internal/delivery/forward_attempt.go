@@ -16,7 +16,7 @@ import (
 	"hookglass/internal/outbound"
 )
 
-// Backoff of deliveries (decisions, section 13, "Forward"). A longer Retry-After is heeded up to
+// Backoff of deliveries (spec: decisions, section 13, "Forward"). A longer Retry-After is heeded up to
 // [hookglass.MaxForwardWait], so that a target cannot park its deliveries.
 const (
 	firstBackoff = time.Second
@@ -195,7 +195,8 @@ func JudgeForward(last hookglass.ForwardAttempt, made, retries int, retryAfter t
 	return hookglass.ForwardPending, max(delay(bound), retryAfter)
 }
 
-// retriable reports whether a retry may help: after connection errors, 408, 425, 429 and 5xx (decisions, section 8).
+// retriable reports whether a retry may help: after connection errors, 408, 425, 429 and 5xx (spec: decisions, section
+// 8).
 func retriable(a hookglass.ForwardAttempt) bool {
 	if a.Failure == nil {
 		return a.StatusCode == 408 || a.StatusCode == 425 || a.StatusCode == 429 || a.StatusCode >= 500 && a.StatusCode <= 599
@@ -207,7 +208,7 @@ func retriable(a hookglass.ForwardAttempt) bool {
 	return false
 }
 
-// failedLine returns the activity line of a delivery that has failed for good (decisions, section 8).
+// failedLine returns the activity line of a delivery that has failed for good (spec: decisions, section 8).
 func failedLine(t hookglass.ForwardingTarget, e *hookglass.Event, a hookglass.ForwardAttempt, made int) hookglass.Activity {
 	data := map[string]any{"target_id": t.ID, "url_host": "", "status_code": nil, "error": nil, "attempts": made}
 	if u, err := url.Parse(t.URL); err == nil {

@@ -397,7 +397,7 @@ func TestMailGoesWithoutAVerdictAfterAWhile(t *testing.T) {
 	})
 }
 
-// Decisions, section 14, "Operation": a dead node's work is taken over within 60 s, plus the timeout.
+// Spec: decisions, section 14, "Operation": a dead node's work is taken over within 60 s, plus the timeout.
 func TestWhatADeadNodeHadInHandIsSentAgain(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		s := newSink(t, always(200))

@@ -9,7 +9,7 @@ import (
 	"hookglass/internal/email"
 )
 
-// mailJSON is a captured mail as targets get it (decisions, section 7).
+// mailJSON is a captured mail as targets get it (spec: decisions, section 7).
 type mailJSON struct {
 	ID             string             `json:"id"`
 	Type           string             `json:"type"`

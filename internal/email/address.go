@@ -249,7 +249,7 @@ func followedByAt(s string) bool {
 	return r == '@'
 }
 
-// joinAddresses returns a list as one string (decisions, section 14).
+// joinAddresses returns a list as one string (spec: decisions, section 14).
 func joinAddresses(list []Address) string {
 	var b strings.Builder
 	for i, a := range list {

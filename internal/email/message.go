@@ -37,7 +37,7 @@ const (
 // Message is a parsed mail. All text is valid UTF-8 and free of NUL; header values are single lines.
 type Message struct {
 	Headers   hookglass.Headers // decoded values, in the order and spelling of the message
-	From      string            // the addresses, joined by ", " (decisions, section 14)
+	From      string            // the addresses, joined by ", " (spec: decisions, section 14)
 	To        string
 	Cc        string
 	ReplyTo   string

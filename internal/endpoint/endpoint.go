@@ -21,7 +21,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// TemporaryLife is how long a temporary endpoint lives (decisions, section 5).
+// TemporaryLife is how long a temporary endpoint lives (spec: decisions, section 5).
 const TemporaryLife = 24 * time.Hour
 
 // Bounds of what people set. A name is shown on one line; the response must fit in an answer.
@@ -347,7 +347,7 @@ func sameResponse(a, b *hookglass.Response) bool {
 	return a.Status == b.Status && maps.Equal(a.Headers, b.Headers) && a.Body == b.Body && a.Delay == b.Delay
 }
 
-// responseFaults checks a custom answer (decisions, section 4). It must not set framing or connection headers.
+// responseFaults checks a custom answer (spec: decisions, section 4). It must not set framing or connection headers.
 func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})

@@ -56,8 +56,8 @@ func (s *Service) CreateSignatureConfig(ctx context.Context, who hookglass.Princ
 	return s.createSignatureConfig(ctx, who, ref, d, force)
 }
 
-// CreateOwnSignatureConfig is CreateSignatureConfig for the holder of a temporary endpoint's key (decisions, section
-// 10).
+// CreateOwnSignatureConfig is CreateSignatureConfig for the holder of a temporary endpoint's key (spec: decisions,
+// section 10).
 func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Principal, d SignatureDraft, force bool) (hookglass.SignatureConfig, error) {
 	return s.createSignatureConfig(ctx, key, string(key.Endpoint), d, force)
 }

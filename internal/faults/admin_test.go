@@ -14,7 +14,7 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// seenLimit is how soon a running server sees what administration changed (decisions, section 2).
+// seenLimit is how soon a running server sees what administration changed (spec: decisions, section 2).
 const seenLimit = 2 * time.Second
 
 func TestAdministrationBesideARunningServer(t *testing.T) {

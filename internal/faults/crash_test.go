@@ -60,7 +60,8 @@ func TestKill9LosesNothingAcknowledged(t *testing.T) {
 		if all.acked == 0 {
 			t.Error("nothing was acknowledged: nothing was tried")
 		}
-		// Decisions, section 14, "Operation". Other tests, which run beside it, may take the processors for a while.
+		// Spec: decisions, section 14, "Operation". Other tests, which run beside it, may take the processors for a
+		// while.
 		if fastest > 3*time.Second {
 			t.Errorf("ready %v after a kill at best, the limit is 3s", fastest)
 		}

@@ -16,7 +16,7 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// What a dead node had in hand is taken over within takeover and the timeout of the step (decisions, section 14,
+// What a dead node had in hand is taken over within takeover and the timeout of the step (spec: decisions, section 14,
 // "Operation").
 const (
 	takeover      = 60 * time.Second

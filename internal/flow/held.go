@@ -14,7 +14,7 @@ import (
 
 const (
 	// lease is how long a node holds a flow without renewing it. After that, others take over a dead node's flows
-	// (decisions, section 14: within 60 s).
+	// (spec: decisions, section 14: within 60 s).
 	lease       = 15 * time.Second
 	claimAtOnce = 100
 )

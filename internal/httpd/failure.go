@@ -20,7 +20,7 @@ const (
 	defaultRetry = 5 * time.Second
 )
 
-// statusOf returns the HTTP status of a code (spec, "Errors"; decisions, section 3).
+// statusOf returns the HTTP status of a code (spec, "Errors"; spec: decisions, section 3).
 func statusOf(code hookglass.Code) int {
 	switch code {
 	case hookglass.CodeInvalidJSON:

@@ -79,7 +79,7 @@ type Capturer interface {
 
 // Config holds the limits of reception. Zero values select the defaults.
 type Config struct {
-	MaxBodyBytes   int64         // larger bodies get 413; default 25 MiB (decisions, section 2)
+	MaxBodyBytes   int64         // larger bodies get 413; default 25 MiB (spec: decisions, section 2)
 	MaxHeaderBytes int           // of the request line and header lines; more get 414 or 431; default 64 KiB
 	MaxHeaders     int           // header lines; more get 431; default 256
 	HeaderTimeout  time.Duration // for a head, and for the first byte of a connection; default 10 s

@@ -12,7 +12,7 @@ import (
 	"hookglass"
 )
 
-// Codes of refusals that are specific to HTTP, in addition to those of decisions, section 3.
+// Codes of refusals that are specific to HTTP, in addition to those of spec: decisions, section 3.
 const (
 	codeBadRequest       hookglass.Code = "bad_request"
 	codeRequestTimeout   hookglass.Code = "request_timeout"
@@ -103,7 +103,7 @@ func otherwise(s, alternative string) string {
 	return s
 }
 
-// reply returns the refusal in the format of decisions, section 3.
+// reply returns the refusal in the format of spec: decisions, section 3.
 func (r *refusal) reply() *hookglass.Reply {
 	retry := r.retryAfter
 	if r.status == http.StatusServiceUnavailable {

@@ -103,7 +103,7 @@ func splitHook(path string) (ref, sub string) {
 	return ref, sub
 }
 
-// maxRef exceeds the length of any id or custom id (decisions, section 5).
+// maxRef exceeds the length of any id or custom id (spec: decisions, section 5).
 const maxRef = 64
 
 var refByte = bytesOf("-_", alphanumeric)

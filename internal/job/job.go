@@ -22,7 +22,7 @@ const (
 	// jobTimeout ends a job that hangs. The longest is a batch of a bulk replay: 15 s plus one delivery of 30 s.
 	jobTimeout = 50 * time.Second
 	// rescueAfter is when work counts as orphaned by a dead node, and rescueEvery is how often that is checked: it is
-	// taken over within the 60 s of decisions, section 14.
+	// taken over within the 60 s of spec: decisions, section 14.
 	rescueAfter = jobTimeout + 2*time.Second
 	rescueEvery = 3 * time.Second
 	// replayWorkers mostly wait for targets. One tenant gets half of them at most, see internal/replay.
@@ -31,12 +31,12 @@ const (
 	// actionTimeout bounds a rerun until it ends or is postponed: the longest step takes 300 s.
 	actionWorkers = 64
 	actionTimeout = hookglass.ActionDeadline + time.Minute
-	// purgeEvery meets "at least every minute" (decisions, section 14), even if one run is missed.
+	// purgeEvery meets "at least every minute" (spec: decisions, section 14), even if one run is missed.
 	purgeEvery = 25 * time.Second
 	// alertEvery bounds how late an alert notices.
 	alertEvery = 10 * time.Second
 	// jobsStop is how long running jobs may take when the node stops. Connections may have taken 20 s before, and the
-	// process must end within the 30 s of decisions, section 14.
+	// process must end within the 30 s of spec: decisions, section 14.
 	jobsStop = 8 * time.Second
 	// fetchEvery is how often a queue is polled, for postponed jobs and lost announcements. Each poll writes, and makes
 	// captures wait on the embedded database.

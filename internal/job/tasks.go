@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// taskLease is how long a task may be with a silent node before others take it over, within the 60 s of decisions,
-	// section 14.
+	// taskLease is how long a task may be with a silent node before others take it over, within the 60 s of spec:
+	// decisions, section 14.
 	taskLease = 45 * time.Second
 	// taskRenew is how often a node renews its leases.
 	taskRenew = 15 * time.Second

@@ -24,10 +24,10 @@ const (
 	maxShown   = 512
 )
 
-// Subset compares as decisions, section 7, has it: objects by subset, arrays element by element and of equal length,
-// scalars by equality, numbers by value. It returns a result for each expected scalar and empty container, mismatches
-// first where there are more than a hundred. It answers ErrNotJSON when the expected text is none; an actual text that
-// is none matches nothing.
+// Subset compares as spec: decisions, section 7, has it: objects by subset, arrays element by element and of equal
+// length, scalars by equality, numbers by value. It returns a result for each expected scalar and empty container,
+// mismatches first where there are more than a hundred. It answers ErrNotJSON when the expected text is none; an actual
+// text that is none matches nothing.
 //
 // The actual text is read once and not kept, so that a large answer costs no more memory than its text.
 func Subset(expected, actual []byte) (matched bool, results []Result, err error) {

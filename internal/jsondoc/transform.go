@@ -25,7 +25,7 @@ const (
 )
 
 // Transform is an ordered list of operations on a copy of a value of an action run's context (spec, "Step
-// configurations"; decisions, section 8).
+// configurations"; spec: decisions, section 8).
 type Transform struct {
 	Source     string // the name of the value, as it was given
 	operations []operation

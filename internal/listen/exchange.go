@@ -50,7 +50,7 @@ type answer struct {
 	complaint string // and the end of what it wrote to stderr
 }
 
-// ok reports whether the event counts as delivered (decisions, section 10).
+// ok reports whether the event counts as delivered (spec: decisions, section 10).
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
 // carrier sends requests over pooled connections. It is safe for concurrent use.
@@ -339,7 +339,7 @@ func closed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// entire returns the answer for a replay, where only a complete one counts (decisions, section 13).
+// entire returns the answer for a replay, where only a complete one counts (spec: decisions, section 13).
 func (a answer) entire(ctx context.Context) answer {
 	if a.lost == nil {
 		return a

@@ -27,8 +27,8 @@ import (
 // Recovery says what to do about missed events.
 type Recovery string
 
-// The ways of recovery (decisions, section 10). Outages during this listener's life are caught up on by all of them but
-// none; they differ in how they treat earlier outages.
+// The ways of recovery (spec: decisions, section 10). Outages during this listener's life are caught up on by all of
+// them but none; they differ in how they treat earlier outages.
 const (
 	RecoverAll    Recovery = "all"
 	RecoverAsk    Recovery = "ask"
@@ -36,7 +36,7 @@ const (
 	RecoverNone   Recovery = "none"
 )
 
-// recentWindow is how far RecoverRecent looks back (decisions, section 14).
+// recentWindow is how far RecoverRecent looks back (spec: decisions, section 14).
 const recentWindow = 120 * time.Minute
 
 // Endpoint is an endpoint to listen to.

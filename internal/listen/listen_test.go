@@ -944,7 +944,8 @@ func TestChaosMeetsWhatIsCaughtUpOnToo(t *testing.T) {
 	}
 }
 
-// A replay is delivered when a complete answer came (decisions, section 13), whichever way it takes to its target.
+// A replay is delivered when a complete answer came (spec: decisions, section 13), whichever way it takes to its
+// target.
 func TestAnAnswerThatBreaksOffIsNoneToAReplay(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, func(_ int, w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@ import (
 	"hookglass/api"
 )
 
-// Names of the fields that are added to forwarded requests (decisions, section 10).
+// Names of the fields that are added to forwarded requests (spec: decisions, section 10).
 const (
 	forwardedFor  = "X-Forwarded-For"
 	serviceTunnel = "X-Service-Tunnel"
@@ -67,7 +67,7 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 		added = append(hookglass.Headers{{Name: forwardedFor, Value: *r.IPAddress}}, added...)
 	}
 	o := outgoing{method: r.Method, to: to, target: to.requestTarget(path, query), fields: fields, body: body}
-	if o.method == "EMAIL" { // mail goes on as JSON (decisions, section 7)
+	if o.method == "EMAIL" { // mail goes on as JSON (spec: decisions, section 7)
 		o.method = "POST"
 		if !fields.Has("Content-Type") {
 			o.fields = append(o.fields, hookglass.Header{Name: "Content-Type", Value: "application/json"})

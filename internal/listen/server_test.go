@@ -22,8 +22,8 @@ import (
 	"hookglass/client"
 )
 
-// server is the other end of a tunnel, as decisions, section 10, has it, and no more than that: what a client gets
-// along with here, it gets along with anywhere.
+// server is the other end of a tunnel, as spec: decisions, section 10, has it, and no more than that: what a client
+// gets along with here, it gets along with anywhere.
 type server struct {
 	t    *testing.T
 	http *httptest.Server

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	heartbeat    = time.Minute            // between our signs of life (decisions, section 10)
+	heartbeat    = time.Minute            // between our signs of life (spec: decisions, section 10)
 	greeting     = 15 * time.Second       // for the welcome and the answers to all subscriptions
 	backlogCheck = 100 * time.Millisecond // between checks whether there is room for events left for later
 	lookAgain    = time.Second            // until gaps are looked for again if it was too early
@@ -23,7 +23,7 @@ const (
 )
 
 // takeover lists the times after connecting at which to look for new gaps: a dead node's sessions are taken over within
-// 60 s (decisions, section 14).
+// 60 s (spec: decisions, section 14).
 var takeover = []time.Duration{15 * time.Second, 30 * time.Second, 65 * time.Second}
 
 // session is one socket with its subscriptions.

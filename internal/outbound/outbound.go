@@ -15,8 +15,8 @@ import (
 
 // Bounds of one request and of a client. DNS and connect follow smokescreen's.
 const (
-	defaultTimeout          = 30 * time.Second // decisions, section 13, "Replay"
-	DefaultMaxResponseBytes = 1 << 20          // decisions, section 13, "Replay"
+	defaultTimeout          = 30 * time.Second // spec: decisions, section 13, "Replay"
+	DefaultMaxResponseBytes = 1 << 20          // spec: decisions, section 13, "Replay"
 
 	dnsTimeout     = 5 * time.Second
 	connectTimeout = 10 * time.Second

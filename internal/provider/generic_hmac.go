@@ -7,9 +7,9 @@ import (
 	"hookglass"
 )
 
-// genericScheme returns the scheme that a generic_hmac config describes (decisions, section 13). It also understands
-// lists as other senders use them: with a prefix, the list entries that have it count; an entry t= is the timestamp if
-// the template needs one and no header is named; a word and "=" before the digest is tolerated.
+// genericScheme returns the scheme that a generic_hmac config describes (spec: decisions, section 13). It also
+// understands lists as other senders use them: with a prefix, the list entries that have it count; an entry t= is the
+// timestamp if the template needs one and no header is named; a word and "=" before the digest is tolerated.
 func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 	text := orDefault(o.PayloadTemplate, "{body}")
 	s := &scheme{

@@ -10,8 +10,8 @@ import (
 	"hookglass"
 )
 
-// Filter holds the filters of lists, exports and streams (decisions, section 6) by their wire names, as they were sent;
-// empty means not sent. An event must match all of them, and Q.
+// Filter holds the filters of lists, exports and streams (spec: decisions, section 6) by their wire names, as they were
+// sent; empty means not sent. An event must match all of them, and Q.
 type Filter struct {
 	Type, Method, Provider, EventType, SignatureStatus, Status, Tag, ContentType, Before, After string
 	Ignored                                                                                     string // false (default), true or any

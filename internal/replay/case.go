@@ -293,7 +293,7 @@ func (s *Service) snapshotOf(ctx context.Context, who hookglass.Principal, c hoo
 	return snap.event(e), nil
 }
 
-// maxKey bounds an Idempotency-Key, in characters (decisions, section 7).
+// maxKey bounds an Idempotency-Key, in characters (spec: decisions, section 7).
 const maxKey = 255
 
 // RunCase queues a run of the case. If the case has already seen the key, RunCase returns that run at the same version,

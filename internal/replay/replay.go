@@ -22,10 +22,10 @@ import (
 	"hookglass/internal/timeshift"
 )
 
-// Timeout bounds one delivery, from resolving the name to the last byte (decisions, section 13, "Replay").
+// Timeout bounds one delivery, from resolving the name to the last byte (spec: decisions, section 13, "Replay").
 const Timeout = 30 * time.Second
 
-// maxKept bounds each body in the history. The response to the caller has more of it (decisions, section 13).
+// maxKept bounds each body in the history. The response to the caller has more of it (spec: decisions, section 13).
 const maxKept = 256 << 10
 
 // Verifiers returns the enabled signature configs of an endpoint, with secrets in clear text.

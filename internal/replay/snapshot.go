@@ -40,7 +40,7 @@ func (s snapshot) event(endpoint hookglass.Endpoint) *hookglass.Event {
 	}
 }
 
-// The places of sealed values: the associated data of each names its row (decisions, section 9).
+// The places of sealed values: the associated data of each names its row (spec: decisions, section 9).
 func configOf(caseID string) string   { return "replay_cases:config:" + caseID }
 func snapshotIn(caseID string) string { return "replay_cases:snapshot:" + caseID }
 func configIn(runID string) string    { return "replay_case_runs:config:" + runID }

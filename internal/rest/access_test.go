@@ -15,7 +15,8 @@ import (
 	"hookglass/internal/rest"
 )
 
-// access is who may call an operation, as the specification has it ("Authentication"; decisions, sections 5 and 13).
+// access is who may call an operation, as the specification has it ("Authentication"; spec: decisions, sections 5 and
+// 13).
 type access struct {
 	public bool
 	scope  hookglass.Scope // "": any valid token

@@ -156,7 +156,7 @@ func TestActionsAreRefusedAsDescribed(t *testing.T) {
 		} {
 			s.wantError(c.status, c.code, "POST", base, c.body)
 		}
-		// A missing right is 403 (decisions, section 3).
+		// A missing right is 403 (spec: decisions, section 3).
 		s.setPlan(hookglass.PlanFree, hookglass.SubscriptionNone)
 		s.wantError(403, "plan_required", "POST", base, `{"endpoint_action":{"name":"x"}}`)
 		s.wantError(403, "plan_required", "POST", s.secrets(), `{"action_secret":{"name":"A","secret_value":"v"}}`)

@@ -44,7 +44,7 @@ func addressed(hc huma.Context, next func(huma.Context)) {
 }
 
 // faultsOfRequests are the errors about the content of a request. If something in its path does not exist for the
-// caller, that takes precedence: a resource of others is 404, whatever is sent to it (decisions, section 3).
+// caller, that takes precedence: a resource of others is 404, whatever is sent to it (spec: decisions, section 3).
 var faultsOfRequests = map[hookglass.Code]bool{
 	hookglass.CodeInvalidJSON: true, hookglass.CodeValidationFailed: true, hookglass.CodePayloadTooLarge: true, hookglass.CodeUnsupportedMediaType: true,
 	hookglass.CodeTargetNotAllowed: true, hookglass.CodePlanRequired: true, hookglass.CodePaymentMethodRequired: true, hookglass.CodeSubscriptionRequired: true,

@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// Decisions, section 3: a resource of another account or workspace is 404. So it is whatever is sent to it: neither the
-// body nor a parameter tells it from what is not there.
+// Spec: decisions, section 3: a resource of another account or workspace is 404. So it is whatever is sent to it:
+// neither the body nor a parameter tells it from what is not there.
 func TestWhatIsNotThereIsSaidBeforeWhatIsWrongWithTheRequest(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	workspace, err := s.accounts.CreateWorkspace(t.Context(), hookglass.System, s.owner.Account.ID, "Second")

@@ -2,7 +2,7 @@ package rest
 
 import "hookglass/internal/httpd"
 
-const defaultLimit = 25 // of a page (decisions, section 3)
+const defaultLimit = 25 // of a page (spec: decisions, section 3)
 
 // The lists that cursors belong to. A cursor of another list is refused.
 const (
@@ -36,7 +36,8 @@ const (
 	ofShares  httpd.List = 'x'
 )
 
-// paged parses the parameters of a list that is complete unless paging is requested (decisions, section 13, "Paging").
+// paged parses the parameters of a list that is complete unless paging is requested (spec: decisions, section 13,
+// "Paging").
 func paged(list httpd.List, limit int, cursor string) (httpd.Page, error) {
 	if limit == 0 && cursor != "" {
 		limit = defaultLimit

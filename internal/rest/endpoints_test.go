@@ -85,7 +85,8 @@ func TestAnEndpointIsChangedByWhatTheBodyNames(t *testing.T) {
 	})
 }
 
-// Decisions, section 5, and the specification's rule for local parts: the empty text is neither, and null is none.
+// Spec: decisions, section 5, and the specification's rule for local parts: the empty text is neither, and null is
+// none.
 func TestEmptyNamesOfEndpointsAreRefused(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
@@ -102,7 +103,7 @@ func TestEmptyNamesOfEndpointsAreRefused(t *testing.T) {
 	})
 }
 
-// Decisions, section 4: a custom answer has four members, also where the caller named fewer.
+// Spec: decisions, section 4: a custom answer has four members, also where the caller named fewer.
 func TestACustomAnswerIsShownWhole(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")

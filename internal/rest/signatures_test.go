@@ -224,7 +224,8 @@ func TestASampleIsCapturedSignedAndExplained(t *testing.T) {
 	})
 }
 
-// 410 is what reception says to senders (decisions, section 4); to who asks for a test it is a state that can change.
+// 410 is what reception says to senders (spec: decisions, section 4); to who asks for a test it is a state that can
+// change.
 func TestADisabledEndpointTakesNoTestRequest(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint(`,"enabled":false`)

@@ -158,7 +158,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// Decisions, section 3: numeric ids are integers, so a path with anything else names nothing.
+// Spec: decisions, section 3: numeric ids are integers, so a path with anything else names nothing.
 func TestAPathOfWhatNoIDIsMadeOfNamesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")

@@ -299,7 +299,7 @@ func (s *service) missed(w http.ResponseWriter, r *http.Request, who hookglass.P
 	})
 }
 
-// maxMissed bounds an answer without pages (decisions, section 14).
+// maxMissed bounds an answer without pages (spec: decisions, section 14).
 const maxMissed = 500
 
 // writeMissing writes an answer without pages while it reads: its events may be larger than memory, and the caller has

@@ -131,7 +131,7 @@ func TestAnAnonymousConnectNeedsTheKey(t *testing.T) {
 	})
 }
 
-// The limits count every call, whatever became of it (decisions, section 14).
+// The limits count every call, whatever became of it (spec: decisions, section 14).
 func TestConnectsAreLimited(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")

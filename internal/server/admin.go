@@ -384,7 +384,7 @@ func workspaceJSON(w hookglass.Workspace) any {
 	return map[string]any{"id": w.ID, "name": w.Name, "account_id": w.AccountID, "created_at": stamp(w.CreatedAt)}
 }
 
-// stamp returns a time for JSON (decisions, section 3); null for none.
+// stamp returns a time for JSON (spec: decisions, section 3); null for none.
 func stamp(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -39,7 +39,7 @@ func (s Storage) KeyFile() string {
 	return filepath.Join(s.Data, "keys.json")
 }
 
-// Config is everything that can be set about a server (decisions, section 2).
+// Config is everything that can be set about a server (spec: decisions, section 2).
 type Config struct {
 	Storage
 

@@ -27,7 +27,7 @@ type DevCmd struct {
 // The owner of an installation made by dev.
 const devEmail = "dev@localhost"
 
-// devState is what dev stores in plain text, in <data>/dev.json (decisions, section 2).
+// devState is what dev stores in plain text, in <data>/dev.json (spec: decisions, section 2).
 type devState struct {
 	Token    string               `json:"token"`
 	Endpoint hookglass.EndpointID `json:"endpoint_id"`

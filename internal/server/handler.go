@@ -33,7 +33,7 @@ func (s *Server) handler() http.Handler {
 	return stack.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Paths that the web app's mux would redirect go to the API's, which does not: nobody may redirect a webhook.
 		if description := r.URL.Path; description == "/openapi.json" || description == "/openapi.yaml" {
-			r = r.Clone(r.Context()) // the description's URL without a version (decisions, section 13)
+			r = r.Clone(r.Context()) // the description's URL without a version (spec: decisions, section 13)
 			r.URL.Path = rest.Base + description
 		}
 		if cable.Claims(r) {

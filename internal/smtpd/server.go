@@ -47,7 +47,7 @@ type Config struct {
 	TrustedProxies httpd.Proxies
 	SignIn         bool // clients may sign in to an inbox, which catches what they send to other addresses
 
-	MaxMessageBytes int64         // larger messages are 552; default 25 MiB (decisions, section 2)
+	MaxMessageBytes int64         // larger messages are 552; default 25 MiB (spec: decisions, section 2)
 	MaxRecipients   int           // of one message, beyond it 452; default 100, the least that RFC 5321 allows (section 4.5.3.1.8)
 	MaxConns        int           // beyond it 421; default 1,024
 	MaxConnsPerAddr int           // open connections from one address, beyond it 421; default 128

@@ -8,7 +8,7 @@ import (
 	"hookglass/internal/store"
 )
 
-// answerTime is how long a sender waits for the local machine's answer (decisions, section 14).
+// answerTime is how long a sender waits for the local machine's answer (spec: decisions, section 14).
 const answerTime = 25 * time.Second
 
 // answerable reports whether the sender of an event waits for a local machine's answer. Handshakes of providers are

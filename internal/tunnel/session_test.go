@@ -186,7 +186,7 @@ func TestSubscriptionsAreForWhatIsTheirs(t *testing.T) {
 	})
 }
 
-// Decisions, section 14: within 5 s, on all nodes.
+// Spec: decisions, section 14: within 5 s, on all nodes.
 func TestRightsThatEndEndTheirSockets(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		n := b.node(1, 0)

@@ -34,7 +34,7 @@ import (
 const (
 	// TicketLife is how long a ticket is valid (spec, "Tunnel ticket").
 	TicketLife = 30 * time.Second
-	// beatEvery is how often the server sends a client a sign of life (decisions, section 10).
+	// beatEvery is how often the server sends a client a sign of life (spec: decisions, section 10).
 	beatEvery = 3 * time.Second
 	// pingEvery is how often the server pings a client. A client has 10 s to answer, so one that vanished is noticed
 	// within 20 s.
@@ -46,7 +46,7 @@ const (
 	// leaseFor is how long a node's lease lasts. It is renewed five times in that time.
 	leaseFor = 15 * time.Second
 	// lookEvery is the slow poll, for announcements that were lost and for rights that end without one. Revoking a
-	// token must close its sockets within 5 s (decisions, section 14).
+	// token must close its sockets within 5 s (spec: decisions, section 14).
 	lookEvery  = 2 * time.Second
 	purgeEvery = time.Minute
 	// stopFor is how long clients have to disconnect when the server stops.
@@ -54,7 +54,7 @@ const (
 )
 
 // windowEvents and windowBytes bound what a client has been sent and has not acknowledged. A client that makes no
-// progress with a full window is disconnected (decisions, section 10; reliability, row 85).
+// progress with a full window is disconnected (spec: decisions, section 10; reliability, row 85).
 const (
 	windowEvents = 1000
 	windowBytes  = 4 << 20

@@ -331,8 +331,8 @@ func (a *app) openTemporary(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// temporaryLimit is how many temporary endpoints an address may create in a minute (decisions, section 5). The bucket
-// is shared with the REST operation.
+// temporaryLimit is how many temporary endpoints an address may create in a minute (spec: decisions, section 5). The
+// bucket is shared with the REST operation.
 const (
 	temporaryLimit  = 10
 	temporaryBucket = "create-temporary-endpoint "

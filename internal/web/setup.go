@@ -12,7 +12,7 @@ func (a *app) registerSetup() {
 	a.page("GET /setup", a.showSetup)
 }
 
-// mcpPath is where the interface for agents is (decisions, section 2).
+// mcpPath is where the interface for agents is (spec: decisions, section 2).
 const mcpPath = "/mcp"
 
 func (a *app) showSetup(w http.ResponseWriter, r *http.Request) error {

@@ -315,7 +315,7 @@ func unescape(s string) string {
 	return s
 }
 
-// verdict explains the signature status in a sentence (decisions, section 13 names the codes).
+// verdict explains the signature status in a sentence (spec: decisions, section 13 names the codes).
 func verdict(e *hookglass.Event) string {
 	switch e.SignatureStatus {
 	case hookglass.SignatureVerified:
