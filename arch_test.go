@@ -521,7 +521,7 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 func TestTestsStandOutside(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, file := range p.TestGoFiles {
-			if file != "export_test.go" && p.Name != "main" { // a program can not be imported
+			if file != "export_test.go" && p.Name != "main" { // a program cannot be imported
 				t.Errorf("%s/%s is in package %s: tests use a package as its callers do (package %s_test); what they must reach besides goes through export_test.go",
 					p.ImportPath, file, p.Name, p.Name)
 			}

@@ -2,7 +2,7 @@ package api
 
 import "hookglass"
 
-// ActionSecret is a value for templates of actions. It can not be read back.
+// ActionSecret is a value for templates of actions. It cannot be read back.
 type ActionSecret struct {
 	ID          string  `json:"id" example:"asec_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	WorkspaceID int64   `json:"workspace_id" example:"1"`

@@ -23,7 +23,7 @@ func (c *Client) CreateActionSecret(ctx context.Context, workspace int64, secret
 	return data[api.ActionSecret](ctx, c, http.MethodPost, secretsOf(workspace), nil, api.CreateActionSecret{ActionSecret: &secret})
 }
 
-// UpdateActionSecret changes the fields that are set. The name can not change.
+// UpdateActionSecret changes the fields that are set. The name cannot change.
 func (c *Client) UpdateActionSecret(ctx context.Context, workspace int64, id string, change api.ActionSecretChange) (api.ActionSecret, error) {
 	return data[api.ActionSecret](ctx, c, http.MethodPatch, secretsOf(workspace, id), nil, api.UpdateActionSecret{ActionSecret: &change})
 }

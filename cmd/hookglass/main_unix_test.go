@@ -65,7 +65,7 @@ func TestAServerOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 }
 
-// At its first Ctrl-C a server waits 20 s for a request that is under way; who can not wait says so by a second.
+// At its first Ctrl-C a server waits 20 s for a request that is under way; who cannot wait says so by a second.
 func TestASecondInterruptEndsItAtOnce(t *testing.T) {
 	// What is started from here hears of an interrupt, also where the tests run in the background of a script.
 	heard := make(chan os.Signal, 1)

@@ -61,7 +61,7 @@ func (c *Context) setUnsent(referenceKey string, all bool) {
 	c.unsent[referenceKey] = all
 }
 
-// Why a value can not be found. The texts are shown to users and hold nothing of the event.
+// Why a value cannot be found. The texts are shown to users and hold nothing of the event.
 var (
 	errNoMail    = errors.New("the event is no mail")
 	errNoStep    = errors.New("no such step ran before")

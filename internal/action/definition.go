@@ -161,7 +161,7 @@ func (d *definition) conditions(sent []ConditionDraft) []hookglass.Condition {
 		if c.Value == nil || *c.Value != "" {
 			continue
 		}
-		for j := range faults { // a trigger can not tell an empty value from a missing one
+		for j := range faults { // a trigger cannot tell an empty value from a missing one
 			if faults[j].Field == fmt.Sprintf("conditions.%d.value", i) {
 				faults[j].Message = "must not be empty"
 			}

@@ -96,7 +96,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// What can not be filled in fails with the place of the placeholder, and says nothing of a value.
+// What cannot be filled in fails with the place of the placeholder, and says nothing of a value.
 func TestTemplatesFail(t *testing.T) {
 	for _, c := range []struct {
 		place    action.Place

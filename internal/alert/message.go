@@ -38,7 +38,7 @@ func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegra
 	var body any
 	switch kind {
 	case hookglass.ChannelSlack:
-		// Slack's formatting characters can not be escaped, so mrkdwn is off.
+		// Slack's formatting characters cannot be escaped, so mrkdwn is off.
 		body = map[string]any{"text": slackEscaper().Replace(chatText(m, maxChatText)), "mrkdwn": false, "unfurl_links": false, "unfurl_media": false}
 	case hookglass.ChannelDiscord:
 		body = map[string]any{"content": discordText(chatText(m, maxDiscordText-1)), "allowed_mentions": map[string]any{"parse": []string{}}, "flags": suppressEmbeds}

@@ -3,7 +3,7 @@
 // secret, so that a receiver's verification still passes. It hides what is recognised, how a substitute is made, and
 // the form of the file.
 //
-// A substitute is derived from the value by HMAC with a random key that is forgotten with the [Maker], so it can not be
+// A substitute is derived from the value by HMAC with a random key that is forgotten with the [Maker], so it cannot be
 // reversed, and two bundles of one event do not match. A value that is recognised once is replaced everywhere, also
 // where it is encoded; if a recognised value would remain, no bundle is made.
 //

@@ -150,7 +150,7 @@ func (m *Maker) body(d draft) []byte {
 	return []byte(m.text(string(d.body), spot{shown: "body"}, 0))
 }
 
-// binary replaces content that can not be examined.
+// binary replaces content that cannot be examined.
 func (m *Maker) binary(b []byte, shown string) []byte {
 	if m.keepKinds[Binary] {
 		return b

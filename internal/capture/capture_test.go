@@ -456,7 +456,7 @@ func TestFieldsThatAnAnswerReadsAreBounded(t *testing.T) {
 	}
 }
 
-// What JSON can not hold of a head is read as Latin-1; elsewhere it is echoed as it came.
+// What JSON cannot hold of a head is read as Latin-1; elsewhere it is echoed as it came.
 func TestAnAnswerInJSONReadsWhatIsNotUTF8(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	for body, want := range map[string]string{

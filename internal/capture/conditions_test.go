@@ -119,7 +119,7 @@ func TestAConditionLooksIntoTheFirstMebibyteOfABody(t *testing.T) {
 	}
 }
 
-// What a later version of the program stored, and this one can not read, keeps nothing from its target.
+// What a later version of the program stored, and this one cannot read, keeps nothing from its target.
 func TestATargetWhoseConditionCanNotBeReadGetsAll(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	unread := b.target(`"not closed`, true)

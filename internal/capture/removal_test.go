@@ -116,7 +116,7 @@ func TestEndpointsArePurgedInTurns(t *testing.T) {
 	})
 }
 
-// An endpoint that can not be expired keeps neither the others, nor what is past its retention. The error names it.
+// An endpoint that cannot be expired keeps neither the others, nor what is past its retention. The error names it.
 func TestAnEndpointThatCannotBeExpiredLeavesTheRest(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

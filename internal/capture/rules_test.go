@@ -96,7 +96,7 @@ func TestARuleDoesNotLookIntoALargeBody(t *testing.T) {
 	}
 }
 
-// What a later version of the program stored and this one can not read is passed over.
+// What a later version of the program stored and this one cannot read is passed over.
 func TestARuleOfALaterVersionIsPassedOver(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	b.set(func(e *hookglass.Endpoint) {

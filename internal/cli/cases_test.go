@@ -150,7 +150,7 @@ func TestCasesAsFilesGoToTheServerAndBack(t *testing.T) {
 		}
 	}
 	fails(t, 2, "is no port", cases("run", "--target", "99999")...)
-	fails(t, 2, "must begin with http", cases("run", "--target", "ftp://"+nobody)...) // and not blocked, as a file is that can not be run
+	fails(t, 2, "must begin with http", cases("run", "--target", "ftp://"+nobody)...) // and not blocked, as a file is that cannot be run
 	if err := os.Remove(filepath.Join(dir, "paid.body")); err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestARequestOfASavedCaseIsNotEdited(t *testing.T) {
 	d.write("new.yaml", "name: new\nsource_id: "+other+"\ntarget_url: "+d.target+"\nstatus: 200\nrequest: {method: POST, headers: [], body_file: plain.body}\n")
 	says(t, d.run("push"), 1, "new.yaml: the headers of the request")
 
-	// What can not be compared is said.
+	// What cannot be compared is said.
 	if err := os.Remove(filepath.Join(d.dir, "new.yaml")); err != nil {
 		t.Fatal(err)
 	}

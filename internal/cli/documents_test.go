@@ -59,7 +59,7 @@ func TestTheProgramReadsWhatDocumentsSayToIt(t *testing.T) {
 	}
 }
 
-// The table of docs/cli.md is compared with the commands, so that it can not go stale.
+// The table of docs/cli.md is compared with the commands, so that it cannot go stale.
 func TestTheDocumentationListsTheCommands(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {

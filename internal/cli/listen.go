@@ -479,7 +479,7 @@ func asks(t *server.Terminal) bool { return isTerminal(t.In) && isTerminal(t.Err
 // readLine reads a line from the keyboard; ok is false if there was none.
 func readLine(ctx context.Context, in interface{ Read([]byte) (int, error) }) (line string, ok bool) {
 	typed := make(chan string, 1)
-	go func() { // ends with the line or the program: a read from a terminal can not be interrupted
+	go func() { // ends with the line or the program: a read from a terminal cannot be interrupted
 		if line, err := bufio.NewReader(in).ReadString('\n'); err == nil || line != "" {
 			typed <- strings.TrimSpace(line)
 		}

@@ -74,7 +74,7 @@ func TestAllThatASearchFoundIsDeleted(t *testing.T) {
 	}
 }
 
-// What is gone is told however the rest ended: the events can not be brought back.
+// What is gone is told however the rest ended: the events cannot be brought back.
 func TestADeletionThatIsCutOffSaysHowManyAreGone(t *testing.T) {
 	for name, end := range map[string]func(stop func()){
 		"the server goes away": func(func()) {},

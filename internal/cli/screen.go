@@ -54,7 +54,7 @@ func (c *ListenCmd) screen(t *server.Terminal) *screen {
 		}
 	}
 	if s.mode == "tui" && !terminal {
-		s.mode = "compact" // stderr can not be redrawn
+		s.mode = "compact" // stderr cannot be redrawn
 	}
 	s.live = s.mode == "tui"
 	s.colour = isTerminal(t.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.mode != "json"

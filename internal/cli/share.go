@@ -37,7 +37,7 @@ func (c *ShareCreateCmd) Help() string {
   hookglass share create req_… -e ep_… --expires-in 24h | pbcopy`
 }
 
-// Validate refuses a lifetime that a link can not have.
+// Validate refuses a lifetime that a link cannot have.
 func (c *ShareCreateCmd) Validate() error {
 	if c.ExpiresIn != nil && *c.ExpiresIn%time.Second != 0 {
 		return errors.New("--expires-in must be whole seconds")

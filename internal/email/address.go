@@ -61,7 +61,7 @@ type addressReader struct {
 
 	angled     bool // within angle brackets
 	afterAngle bool
-	addressed  bool // the name has something that the name of a group can not have
+	addressed  bool // the name has something that the name of a group cannot have
 }
 
 // take consumes the next element of a text, and returns its length.

@@ -70,7 +70,7 @@ func fromDomain(h block) (domain, reason string) {
 		return "", "multiple_from"
 	case !isName(domain):
 		return "", "no_from"
-	case !isDomain(domain): // a machine's own name, as in root@host: it can not publish a policy
+	case !isDomain(domain): // a machine's own name, as in root@host: it cannot publish a policy
 		return "", "no_domain"
 	}
 	return domain, ""

@@ -205,7 +205,7 @@ func TestFormsOfFiveHundredFieldsAreRead(t *testing.T) {
 	}
 }
 
-// A posted value can not add a field of its own or end the header.
+// A posted value cannot add a field of its own or end the header.
 func TestPostedValuesStayInTheirFields(t *testing.T) {
 	evil := "x\r\nBcc: eve@example.com\r\n\r\n<script>"
 	for _, p := range []*email.Posted{

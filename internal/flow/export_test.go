@@ -36,7 +36,7 @@ func Play(plan hookglass.FlowPlan, start time.Time, events []*hookglass.Event, e
 	return f, nil
 }
 
-// Panic makes a flow of a plan and gives it an event whose payload can not be read without a panic.
+// Panic makes a flow of a plan and gives it an event whose payload cannot be read without a panic.
 func Panic(plan hookglass.FlowPlan, e *hookglass.Event, log *slog.Logger) (hookglass.Flow, error) {
 	h := &held{HeldFlow: store.HeldFlow{Flow: hookglass.Flow{Plan: plan, State: hookglass.FlowPending, StartedAt: e.ReceivedAt, DeadlineAt: e.ReceivedAt.Add(plan.Timeout)}}}
 	if err := checkSteps(&h.Plan, h.StartedAt); err != nil {

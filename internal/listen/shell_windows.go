@@ -15,7 +15,7 @@ func shell(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "cmd.exe")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd.exe /D /S /C "` + text + `"`, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 	cmd.Cancel = func() error {
-		// Stop the tree first: its processes can not be found any more once the shell is gone.
+		// Stop the tree first: its processes cannot be found any more once the shell is gone.
 		_ = exec.Command("taskkill.exe", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run()
 		return cmd.Process.Kill()
 	}

@@ -4,5 +4,5 @@ package listen
 
 import "net"
 
-// usable can not check a connection here without reading from it, so none is reused.
+// usable cannot check a connection here without reading from it, so none is reused.
 func usable(net.Conn) bool { return false }

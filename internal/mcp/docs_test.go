@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The table of docs/mcp.md is compared with the tools, so that it can not go stale.
+// The table of docs/mcp.md is compared with the tools, so that it cannot go stale.
 func TestTheDocumentationListsTheTools(t *testing.T) {
 	text, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {

@@ -182,7 +182,7 @@ func (t *tool) next(body api.Error) string {
 	case hookglass.CodeUnauthorized, hookglass.CodeForbidden:
 		return "tell the person you work for; this connection needs another token."
 	case hookglass.CodeTargetNotAllowed:
-		if t.name == "create_action" { // a step can not send to a tunnel
+		if t.name == "create_action" { // a step cannot send to a tunnel
 			return "choose a public address."
 		}
 		return "choose a public address, or the target \"tunnel\" with a machine connected by hookglass listen."

@@ -318,7 +318,7 @@ func TestAnEarlyAnswerCounts(t *testing.T) {
 	}
 }
 
-// Sent tells a request that can not have arrived from one that may have.
+// Sent tells a request that cannot have arrived from one that may have.
 func TestSentStates(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

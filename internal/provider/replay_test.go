@@ -155,7 +155,7 @@ func TestNewIdentity(t *testing.T) {
 	}
 }
 
-// Whatever can be signed verifies afterwards, with the time of signing, over what is sent; and what can not says so.
+// Whatever can be signed verifies afterwards, with the time of signing, over what is sent; and what cannot says so.
 func TestSignEveryProvider(t *testing.T) {
 	at := time.Unix(1800000000, 0)
 	secrets := map[string]string{"adyen": hex64, "airtable": b64([]byte(secret))}

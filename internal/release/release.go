@@ -116,7 +116,7 @@ func (s *Service) Release(ctx context.Context, who hookglass.Principal, ref, eve
 	var why error
 	r.Relayed, why = s.Relay.Pass(sending, r.To, fields(r, s.Relay.From(), event.Body), event.Body)
 	s.told(ctx, who, r, why)
-	// The outcome stands even when it can not be stored: an error would make the caller send the mail again.
+	// The outcome stands even when it cannot be stored: an error would make the caller send the mail again.
 	err = s.db.Persist(context.WithoutCancel(ctx), recordTime, hookglass.System, func(tx *store.Tx) error { return tx.FinishRelease(r) })
 	if err != nil {
 		s.Log.ErrorContext(ctx, "the outcome of a release cannot be stored", "release", r.ID, "status", string(r.Status), "error", err)

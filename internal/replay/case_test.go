@@ -533,7 +533,7 @@ func TestPagesOfCasesAndRunsAreStable(t *testing.T) {
 	})
 }
 
-// What people wrote is encrypted, and can not be moved to another row.
+// What people wrote is encrypted, and cannot be moved to another row.
 func TestACaseIsSealed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		const canary = "canary-2b1c"

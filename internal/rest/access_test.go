@@ -201,7 +201,7 @@ func (s *site) routes() (all []route) {
 	return all
 }
 
-// target is what a route is called on: fresh things, so that a call that works can not spoil the next.
+// target is what a route is called on: fresh things, so that a call that works cannot spoil the next.
 type target struct {
 	endpoint, event, config, forward string
 	replayThings

@@ -96,7 +96,7 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 	}
 }
 
-// A list that null ends is described so, or a client that was generated from the description can not end it.
+// A list that null ends is described so, or a client that was generated from the description cannot end it.
 func TestListsThatMayBeNullAreDescribedSo(t *testing.T) {
 	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
 	for name, want := range map[string]any{

@@ -319,7 +319,7 @@ func download(w http.ResponseWriter, media, name string) {
 	h.Set("Content-Type", media)
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
-		disposition = "attachment" // the name can not be expressed in a header
+		disposition = "attachment" // the name cannot be expressed in a header
 	}
 	h.Set("Content-Disposition", disposition)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")

@@ -60,7 +60,7 @@ func ids(list api.EventList) []string {
 	return all
 }
 
-// A range of which an end can not be read selects nothing, and both ends are told.
+// A range of which an end cannot be read selects nothing, and both ends are told.
 func TestBothEndsOfARangeAreRefusedAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
@@ -353,7 +353,7 @@ func TestDestroyAllKeepsWhatIsOutsideItsBounds(t *testing.T) {
 		for _, empty := range []string{"before=", "after=", "after", "before=2026-01-01T00:00:00Z&before="} {
 			s.wantError(422, "validation_failed", "DELETE", base+"/destroy_all?"+empty, "")
 		}
-		// Nor is one that can not be decoded, or whose name hides behind a semicolon.
+		// Nor is one that cannot be decoded, or whose name hides behind a semicolon.
 		for query, field := range map[string]string{
 			"before=%": "before", "after=2026-01-01T00:00:00%2": "after", "bef%zzore=2026-01-01": "query", "%": "query",
 			"befor=2026-01-01;x": "befor", "before=2020-01-01;after=2019-01-01": "before", "%ff=%": "query",

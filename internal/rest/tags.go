@@ -63,7 +63,7 @@ func (s *service) listTags(ctx context.Context, in *workspaceList) (out api.List
 	return out, err
 }
 
-// reaches answers not_found for a workspace that the principal can not access; 0 means none.
+// reaches answers not_found for a workspace that the principal cannot access; 0 means none.
 func reaches(v *store.View, workspaceID int64) error {
 	if workspaceID == 0 {
 		return nil

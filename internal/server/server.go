@@ -447,7 +447,7 @@ func (s *Server) root() http.Handler {
 
 // fromLoopback reports whether the request was made on this machine by something other than a proxy or this service
 // itself, which may send to loopback if that is allowed: replays and forwards name their event and actions count their
-// hops, in headers that users can not remove.
+// hops, in headers that users cannot remove.
 func fromLoopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback() &&

@@ -548,7 +548,7 @@ func TestFiguresAreServedApartUntilTheServerHasEnded(t *testing.T) {
 	}
 }
 
-// Every listener is named by its flag when its address can not be had.
+// Every listener is named by its flag when its address cannot be had.
 func TestAnAddressThatIsTakenIsToldWithItsFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -237,7 +237,7 @@ func TestATrustedProxyNamesTheClient(t *testing.T) {
 	}
 }
 
-// Whoever is no trusted proxy can not pose as one, nor can a client behind one: its header would be the second.
+// Whoever is no trusted proxy cannot pose as one, nor can a client behind one: its header would be the second.
 func TestNobodyElseNamesTheClient(t *testing.T) {
 	_, addr := start(t, smtpd.Config{}, &ledger{})
 	c := dial(t, addr)

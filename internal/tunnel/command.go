@@ -238,7 +238,7 @@ func (x *Session) sendCommands(f *flow) error {
 	return nil
 }
 
-// near reports whether the client was heard from recently. A command sent to a client that is gone can not be offered
+// near reports whether the client was heard from recently. A command sent to a client that is gone cannot be offered
 // to another.
 func (x *Session) near() bool { return x.s.db.Now().Sub(time.UnixMicro(x.heard.Load())) < nearTime }
 

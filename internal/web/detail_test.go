@@ -569,7 +569,7 @@ func TestTheTabOfASignatureTellsItsVerdict(t *testing.T) {
 	b.want(200, "GET", s.page("/requests/"+string(plain)), nil).lacks(t, `<span class="count">unchecked</span>`)
 }
 
-// Bytes that are no text can not be copied: they are there as a file.
+// Bytes that are no text cannot be copied: they are there as a file.
 func TestABodyThatCanNotBeCopiedIsAFile(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()

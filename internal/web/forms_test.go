@@ -312,7 +312,7 @@ func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
 	}
 }
 
-// What can not be taken back is asked about first.
+// What cannot be taken back is asked about first.
 func TestTokensAndSessionsEndAfterAQuestion(t *testing.T) {
 	for _, width := range []int64{1280, 390} {
 		s := newSite(t)

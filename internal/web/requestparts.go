@@ -86,7 +86,7 @@ func (a *app) file(w http.ResponseWriter, r *http.Request, part func(*hookglass.
 func download(w http.ResponseWriter, media, name string) {
 	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if disposition == "" {
-		disposition = "attachment" // the name can not be expressed in a header
+		disposition = "attachment" // the name cannot be expressed in a header
 	}
 	h := w.Header()
 	h.Set("Content-Type", media)
