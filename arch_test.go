@@ -28,7 +28,7 @@ const module = "hookglass"
 var layers = map[string]int{
 	module: 1,
 
-	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "schema": 2, "query": 2, "intake": 2, "fair": 2, "endpointsfile": 2, "bundle": 2, "timeshift": 2, "coding": 2, "paste": 2, module + "/api": 2,
+	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "schema": 2, "query": 2, "intake": 2, "fair": 2, "endpointsfile": 2, "redact": 2, "bundle": 2, "timeshift": 2, "coding": 2, "paste": 2, module + "/api": 2,
 
 	"store": 3,
 
@@ -55,14 +55,15 @@ var siblings = map[string][]string{
 	"declare":         {"draft", "endpoint", "action", "alert"}, // a file names all of them, and one transaction holds what it changes
 	"endpointsfile":   {module + "/api"},                        // a file is the contract's structs, spelled in YAML
 	"provider":        {"jsondoc", "coding"},
-	"bundle":          {"jsondoc", "coding", "provider"},
+	"bundle":          {"jsondoc", "coding", "provider", "redact"},
+	"redact":          {"jsondoc"},
 	"timeshift":       {"jsondoc", "provider"},
 	"inspect":         {"jsondoc", "coding"},
 	"schema":          {"jsondoc"},
 	"query":           {"email", "coding"},
 	"action":          {"delivery"},
 	"replay":          {"delivery"},
-	"share":           {"action", "delivery"},
+	"share":           {"delivery"},
 	"cable":           {"httpd"},
 	"ingest":          {"httpd"},
 	"smtpd":           {"httpd"},
@@ -215,7 +216,7 @@ var reservedNames = []struct {
 }
 
 // pure are the packages whose answers depend on nothing but what they are asked.
-var pure = []string{module, module + "/api", "provider", "email", "inspect", "jsondoc", "schema", "query", "endpointsfile", "bundle", "timeshift", "coding", "paste", "draft"}
+var pure = []string{module, module + "/api", "provider", "email", "inspect", "jsondoc", "schema", "query", "endpointsfile", "redact", "bundle", "timeshift", "coding", "paste", "draft"}
 
 // clock are the names of time by which a package asks what time it is, or waits.
 var clock = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTicker", "NewTimer"}

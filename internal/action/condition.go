@@ -93,7 +93,7 @@ func (t *Trigger) Evaluate(c *Context) hookglass.TriggerResult {
 		if condition.Field == "sender" {
 			shown = c.event.ev.From
 		}
-		r.Actual = cut(hookglass.Readable(shown), maxActual)
+		r.Actual, _ = cut(hookglass.Readable(shown), maxActual)
 		if condition.Field == "provider" && c.event.ev.Provider == hookglass.UnknownProvider && takesNoValue(condition.Operator) {
 			values, r.Absent = nil, true // an unrecognised provider does not exist, though it can be compared by name
 		}

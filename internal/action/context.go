@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -376,12 +375,4 @@ func pairs(raw string) jsondoc.Value {
 		}
 	}
 	return jsondoc.Members(members...)
-}
-
-// unescaped decodes URL escapes. Text that is not escaped correctly stays as it is.
-func unescaped(s string) string {
-	if u, err := url.QueryUnescape(s); err == nil {
-		return u
-	}
-	return s
 }

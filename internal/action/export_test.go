@@ -8,6 +8,12 @@ import (
 	"hookglass/internal/store"
 )
 
+// What tests of the pure parts need.
+var (
+	Cut      = cut
+	StandIns = standIns
+)
+
 // Sweep looks for runs that nobody holds once.
 func (s *Service) Sweep(ctx context.Context) error { return s.sweep(ctx) }
 

@@ -3,6 +3,7 @@ package action
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/outbound"
 	"hookglass/internal/query"
+	"hookglass/internal/redact"
 	"hookglass/internal/store"
 )
 
@@ -87,8 +89,8 @@ func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, act
 func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	doc := sc.base.Fresh()
 	p := PreviewResult{EventID: sc.event.ID, ReceivedAt: sc.event.ReceivedAt, Trigger: program.trigger.Evaluate(doc)}
-	secret, masks := Preview(program.secrets)
-	redactor := NewRedactor(append(masks, sc.captured()...)...)
+	secret, masks := standIns(program.secrets)
+	redactor := redact.New(append(masks, sc.captured()...)...)
 	for i := range p.Trigger.Conditions {
 		c := &p.Trigger.Conditions[i]
 		c.Actual, _ = redactor.Text(c.Actual)
@@ -120,9 +122,23 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	return p
 }
 
+// standIns makes stand-ins for secrets: rendering inserts random words that nobody can have written, and a redactor of
+// the masks shows each as {{secrets.NAME}}. So text of the event that looks like a placeholder is not taken for one.
+func standIns(names []string) (secret func(name string) (string, bool), masks []redact.Mask) {
+	words := make(map[string]string, len(names))
+	for _, name := range names {
+		words[name] = strings.ToLower(rand.Text())
+		masks = append(masks, redact.Mask{Value: words[name], Shown: placeholder(name)})
+	}
+	return func(name string) (string, bool) {
+		word, ok := words[name]
+		return word, ok
+	}, masks
+}
+
 // rehearseStep renders one step. It returns its output as later steps see it (nil: none), and the places that are
 // redacted in what is shown.
-func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redactor, shown *PreviewedStep) (output *jsondoc.Value, sensitive []string) {
+func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *redact.Redactor, shown *PreviewedStep) (output *jsondoc.Value, sensitive []string) {
 	fail := func(f *hookglass.Failure) {
 		message, _ := redactor.Text(f.Message)
 		shown.Status, shown.Failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: message}
@@ -152,7 +168,7 @@ func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *Redacto
 	shown.shown, shown.Truncated = r.shown, r.truncated
 	text := r.shown.Bytes()
 	if len(text) > maxShown {
-		part, _ := Cut(string(text), maxShown)
+		part, _ := cut(string(text), maxShown)
 		text, shown.Truncated = jsondoc.Text(part).Bytes(), true
 	}
 	if st.Type == hookglass.StepTransform {
@@ -173,7 +189,7 @@ type renderedStep struct {
 	failure             *hookglass.Failure
 }
 
-func (s *Service) renderStep(sc *scene, st *step, in Values, redactor *Redactor) (r renderedStep) {
+func (s *Service) renderStep(sc *scene, st *step, in Values, redactor *redact.Redactor) (r renderedStep) {
 	switch st.Type {
 	case hookglass.StepForward:
 		r.shown, r.target, r.sensitive, r.failure = s.rehearseForward(sc, st, redactor)
@@ -200,7 +216,7 @@ func (s *Service) renderStep(sc *scene, st *step, in Values, redactor *Redactor)
 			r.shown, r.target, r.sensitive, r.failure = rehearseRequest(st, in, redactor, maxPart)
 			r.truncated = true
 		}
-		r.targetShown = redactor.secrets(r.target)
+		r.targetShown = redactor.Secrets(r.target)
 	}
 	return r
 }
@@ -227,7 +243,7 @@ func (s *Service) refused(target, shown string) *hookglass.Failure {
 	return f
 }
 
-func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
+func (s *Service) rehearseForward(sc *scene, st *step, redactor *redact.Redactor) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
 	if target, failure = st.forwardURL(sc.event); failure != nil {
 		return v, "", nil, failure
 	}
@@ -256,7 +272,7 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *Redactor) (v js
 
 // rehearseRequest renders a request. A header that holds a credential shows the names of its secrets when nothing else
 // was rendered into it. most bounds what is shown of the body, and of all headers together.
-func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
+func rehearseRequest(st *step, in Values, redactor *redact.Redactor, most int) (v jsondoc.Value, target string, sensitive []string, failure *hookglass.Failure) {
 	q, err := st.render(in)
 	if err != nil {
 		return v, "", nil, &hookglass.Failure{Code: hookglass.FailureTemplate, Message: sentence(err)}
@@ -265,7 +281,7 @@ func rehearseRequest(st *step, in Values, redactor *Redactor, most int) (v jsond
 		if shown != text {
 			sensitive = append(sensitive, path)
 		}
-		shown, _ = Cut(shown, most)
+		shown, _ = cut(shown, most)
 		return jsondoc.Text(shown)
 	}
 	url, _ := redactor.Text(q.url.Text)
@@ -482,7 +498,7 @@ func side(v *jsondoc.Value) []byte {
 	}
 	text := v.Bytes()
 	if len(text) > backtestDiffSize {
-		part, _ := Cut(string(text), backtestDiffSize)
+		part, _ := cut(string(text), backtestDiffSize)
 		return jsondoc.Text(part).Bytes()
 	}
 	return text

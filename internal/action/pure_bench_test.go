@@ -7,6 +7,7 @@ import (
 	"hookglass"
 	"hookglass/internal/action"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/redact"
 )
 
 // The goal is under 300 µs of CPU.
@@ -50,7 +51,7 @@ func pureWork(tb testing.TB) func() {
 		c := action.NewContext(ev, endpoint, nil)
 		v := action.Values{Context: c, Secret: secrets}
 		key, _ := secrets("KEY")
-		redactor := action.NewRedactor(action.Mask{Value: key})
+		redactor := redact.New(redact.Mask{Value: key})
 		if !trigger.Evaluate(c).Matched {
 			tb.Fatal("no match")
 		}

@@ -11,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/redact"
 	"hookglass/internal/store"
 )
 
@@ -21,7 +22,7 @@ type scene struct {
 	actions  []*program       // enabled, by position
 	event    *hookglass.Event // with its payload
 	base     *Context         // shared by its runs, one after another
-	secrets  *Redactor        // of all secrets of the workspace
+	secrets  *redact.Redactor // of all secrets of the workspace
 	had      []string         // the event's tags when it was read
 	ended    []*store.RunSave // runs that have ended and are not stored yet
 }
@@ -45,9 +46,9 @@ type run struct {
 	doc     *Context
 	secrets map[string]hookglass.ActionSecret
 	values  map[string]string // of the secrets
-	given   []Mask            // secrets from before the run waited: they may have been replaced since
-	masks   *Redactor
-	answers *Redactor
+	given   []redact.Mask     // secrets from before the run waited: they may have been replaced since
+	masks   *redact.Redactor
+	answers *redact.Redactor
 	effects []func(*store.Tx) error
 	tags    []string // to be put on the event
 	ignored string   // the reason to ignore the event; empty: none
@@ -68,7 +69,7 @@ type checkpoint struct {
 	Sent   bool
 	Tries  []hookglass.ForwardAttempt `json:",omitempty"`
 	Done   []outcomeOf
-	Given  []Mask `json:",omitempty"` // secrets already sent: targets may still answer with them
+	Given  []redact.Mask `json:",omitempty"` // secrets already sent: targets may still answer with them
 }
 
 func checkpointOf(runID string) string { return "action_runs:checkpoint:" + runID }
@@ -187,27 +188,27 @@ func (r *run) loadSecrets(v *store.View) error {
 }
 
 // redactor redacts the secrets of the workspace, and the credentials that came with the event.
-func (r *run) redactor() *Redactor {
+func (r *run) redactor() *redact.Redactor {
 	if r.masks == nil {
-		r.masks = r.scene.secrets.with(append(r.named(), credentials(r.event)...)...)
+		r.masks = r.scene.secrets.With(append(r.named(), credentials(r.event)...)...)
 	}
 	return r.masks
 }
 
 // echoes returns the redactor for the answers of targets. A target may echo what it was sent, so it also knows the
 // values under sensitive names in the event.
-func (r *run) echoes() *Redactor {
+func (r *run) echoes() *redact.Redactor {
 	if r.answers == nil {
-		r.answers = r.scene.secrets.with(append(r.named(), r.captured()...)...)
+		r.answers = r.scene.secrets.With(append(r.named(), r.captured()...)...)
 	}
 	return r.answers
 }
 
 // named returns the secrets that the steps name, with their values now and from before the run waited.
-func (r *run) named() []Mask {
+func (r *run) named() []redact.Mask {
 	masks := slices.Clone(r.given)
 	for name, value := range r.values {
-		if mask := (Mask{Value: value, Shown: Placeholder(name)}); !slices.Contains(masks, mask) {
+		if mask := (redact.Mask{Value: value, Shown: placeholder(name)}); !slices.Contains(masks, mask) {
 			masks = append(masks, mask)
 		}
 	}
@@ -215,22 +216,22 @@ func (r *run) named() []Mask {
 }
 
 // captured returns the values of the event that must not be shown: its credentials, and values under sensitive names.
-func (sc *scene) captured() []Mask {
-	masks := append(credentials(sc.event), sensitiveValues(sc.base.event.line())...)
+func (sc *scene) captured() []redact.Mask {
+	masks := append(credentials(sc.event), redact.ValuesIn(sc.base.event.line())...)
 	if body, err := sc.base.event.body(); err == nil {
-		masks = append(masks, sensitiveValues(body)...)
+		masks = append(masks, redact.ValuesIn(body)...)
 	}
 	return masks
 }
 
 // credentials returns the values of an event's headers that hold credentials.
-func credentials(e *hookglass.Event) (masks []Mask) {
+func credentials(e *hookglass.Event) (masks []redact.Mask) {
 	if e.Payload == nil {
 		return nil
 	}
 	for _, h := range e.Headers {
-		if sensitiveHeader(h.Name) && len(h.Value) >= 8 {
-			masks = append(masks, Mask{Value: h.Value})
+		if redact.SensitiveHeader(h.Name) && len(h.Value) >= 8 {
+			masks = append(masks, redact.Mask{Value: h.Value})
 		}
 	}
 	return masks

@@ -23,7 +23,7 @@ func (s summary) bytes() ([]byte, bool) {
 	for limit := len(s.text); ; limit /= 2 {
 		members := s.members[:len(s.members):len(s.members)]
 		if s.name != "" {
-			text, shorter := Cut(s.text, limit)
+			text, shorter := cut(s.text, limit)
 			truncated = truncated || shorter
 			members = append(members, named(s.name, jsondoc.Text(text)))
 		}

@@ -2,6 +2,7 @@ package action
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -217,7 +218,7 @@ func (t *Template) Steps() []string {
 // Values is where placeholders find their values.
 type Values struct {
 	Context *Context
-	// Secret finds a secret by its name. In a preview it returns stand-ins, see [Preview].
+	// Secret finds a secret by its name. In a preview these are stand-ins, see standIns.
 	Secret func(name string) (value string, ok bool)
 }
 
@@ -242,15 +243,15 @@ func (r Rendered) Masked() string {
 	from := 0
 	for _, s := range r.Spans {
 		b.WriteString(r.Text[from:s.Start])
-		b.WriteString(Placeholder(s.Secret))
+		b.WriteString(placeholder(s.Secret))
 		from = s.End
 	}
 	b.WriteString(r.Text[from:])
 	return b.String()
 }
 
-// Placeholder is what is shown in place of a secret.
-func Placeholder(secret string) string { return "{{secrets." + secret + "}}" }
+// placeholder is what is shown in place of a secret.
+func placeholder(secret string) string { return "{{secrets." + secret + "}}" }
 
 // Render renders the template. An unknown name, a value that is null or missing, a control character in a header, a
 // value that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which holds no
@@ -389,7 +390,7 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 			}
 			return "", &TemplateError{p.at, p.name + " holds a control character"}
 		}
-		return percentEncoded(value.Text(), "~"), nil
+		return strings.ReplaceAll(url.QueryEscape(value.Text()), "+", "%20"), nil
 	case InHeader:
 		s := value.Text()
 		if strings.ContainsFunc(s, unicode.IsControl) {
@@ -407,35 +408,6 @@ func sizeOf(v jsondoc.Value) int {
 		return len(v.Text())
 	}
 	return v.Size()
-}
-
-// percentEncoded encodes all but letters, digits, -._ and the marks. With ~ these are the unreserved characters of RFC
-// 3986, section 2.3.
-func percentEncoded(s, marks string) string {
-	const hex = "0123456789ABCDEF"
-	unreserved := func(c byte) bool {
-		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || strings.IndexByte(marks, c) >= 0
-	}
-	plain := 0
-	for plain < len(s) && unreserved(s[plain]) {
-		plain++
-	}
-	if plain == len(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s) + 8)
-	b.WriteString(s[:plain])
-	for i := plain; i < len(s); i++ {
-		if c := s[i]; unreserved(c) {
-			b.WriteByte(c)
-		} else {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		}
-	}
-	return b.String()
 }
 
 // RenderMessage renders the message of a notify step. An unknown variable is a *TemplateError; a variable without a

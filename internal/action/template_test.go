@@ -13,6 +13,7 @@ import (
 	"hookglass"
 	"hookglass/internal/action"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/redact"
 )
 
 // arrival is a webhook with a JSON body.
@@ -371,4 +372,64 @@ func FuzzTemplate(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A preview renders with words in place of secrets, and shows each as its placeholder; text of the event that looks
+// like one is none.
+func TestPreviewsShowPlaceholders(t *testing.T) {
+	secret, masks := action.StandIns([]string{"KEY", "OTHER"})
+	c := action.NewContext(arrival(`{"evil":"{{secrets.KEY}}"}`), endpoint, nil)
+	v := action.Values{Context: c, Secret: secret}
+	transform, faults := action.ParseTransform([]byte(`{"source":"request","operations":[{"op":"select","path":"/body"},{"op":"set","path":"/k","template":"a {{secrets.KEY}}"},{"op":"wrap","key":"w"}]}`))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	out, failure := transform.Run(v)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	template, err := action.ParseTemplate("https://h/{{secrets.OTHER}}?x={{request.body.evil}}", action.InURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := template.Render(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := redact.New(masks...)
+	shown, paths := r.Value(out)
+	if string(shown.Bytes()) != `{"w":{"evil":"{{secrets.KEY}}","k":"a {{secrets.KEY}}"}}` || !slices.Equal(paths, []string{"/w/k"}) {
+		t.Errorf("%s %q", shown.Bytes(), paths)
+	}
+	if got, changed := r.Text(rendered.Text); !changed || got != "https://h/{{secrets.OTHER}}?x=%7B%7Bsecrets.KEY%7D%7D" {
+		t.Error(got)
+	}
+	key, _ := secret("KEY")
+	for value, want := range map[string]string{
+		"Bearer " + key: "Bearer {{secrets.KEY}}", key: "{{secrets.KEY}}", key + ":hunter2": "[redacted]", "Bearer abc": "[redacted]",
+	} {
+		if got := r.Headers(hookglass.Headers{{Name: "Authorization", Value: value}})[0].Value; got != want {
+			t.Errorf("%q is shown as %q", value, got)
+		}
+		got, paths := r.Value(jsondoc.Members(jsondoc.Member{Name: "authorization", Value: jsondoc.Text(value)}))
+		if m, _ := got.Member("authorization"); m.Text() != want || !slices.Equal(paths, []string{"/authorization"}) {
+			t.Errorf("%q is shown as %s at %q", value, got.Bytes(), paths)
+		}
+	}
+	if _, ok := secret("THIRD"); ok {
+		t.Error("a secret that is not there has a stand-in")
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+		cut  bool
+	}{{"abc", 3, "abc", false}, {"abcd", 3, "abc", true}, {"aé", 2, "a", true}, {"aé", 3, "aé", false}, {"😀", 3, "", true}, {"", 0, "", false}} {
+		if got, cut := action.Cut(c.text, c.n); got != c.want || cut != c.cut {
+			t.Errorf("%q to %d: %q %v", c.text, c.n, got, cut)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/redact"
 	"hookglass/internal/store"
 )
 
@@ -20,7 +21,7 @@ const (
 // vault is a redactor of all secrets of a workspace: a target may answer one action with a secret that another action
 // sent to it.
 type vault struct {
-	redactor *Redactor
+	redactor *redact.Redactor
 	versions []secretVersion // of the secrets it was made of
 	heard    uint64          // the count of announcements when they were read
 	until    time.Time
@@ -48,9 +49,9 @@ func newVaults(db *store.DB, sealer Sealer, log *slog.Logger) *vaults {
 }
 
 // find returns a redactor of the secrets of a workspace.
-func (vs *vaults) find(ctx context.Context, workspaceID int64) (*Redactor, error) {
+func (vs *vaults) find(ctx context.Context, workspaceID int64) (*redact.Redactor, error) {
 	if workspaceID == 0 { // an endpoint without an owner
-		return NewRedactor(), nil
+		return redact.New(), nil
 	}
 	if known := vs.current(workspaceID); known != nil {
 		return known.redactor, nil
@@ -98,25 +99,25 @@ func (vs *vaults) keep(workspaceID int64, v *vault) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if before := vs.known[workspaceID]; before != nil {
-		vs.size -= before.redactor.size()
+		vs.size -= before.redactor.Size()
 	}
-	if vs.size += v.redactor.size(); len(vs.known) >= maxVaults || vs.size > maxVaultBytes {
+	if vs.size += v.redactor.Size(); len(vs.known) >= maxVaults || vs.size > maxVaultBytes {
 		clear(vs.known)
-		vs.size = v.redactor.size()
+		vs.size = v.redactor.Size()
 	}
 	vs.known[workspaceID] = v
 }
 
 // open makes a redactor of sealed secrets.
-func (vs *vaults) open(secrets []hookglass.ActionSecret) *Redactor {
-	var masks []Mask
+func (vs *vaults) open(secrets []hookglass.ActionSecret) *redact.Redactor {
+	var masks []redact.Mask
 	for _, s := range secrets {
 		plain, err := vs.sealer.Open(s.Sealed, valueOf(s.ID))
 		if err != nil {
 			vs.log.Error("an action secret cannot be opened", "secret", s.ID, "error", err)
 			continue
 		}
-		masks = append(masks, Mask{Value: string(plain), Shown: Placeholder(s.Name)})
+		masks = append(masks, redact.Mask{Value: string(plain), Shown: placeholder(s.Name)})
 	}
-	return &Redactor{[]*hiddenValues{hide(masks, true)}}
+	return redact.NewForMany(masks...)
 }

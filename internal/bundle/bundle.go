@@ -12,7 +12,6 @@ package bundle
 
 import (
 	"crypto/rand"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -36,10 +35,6 @@ type Options struct {
 	Pointers []string
 	// Keep names what is never replaced: pointers of the same form, and kinds.
 	Keep []string
-	// Sensitive reports whether a field or header of a name holds credentials.
-	Sensitive func(name string) bool
-	// Credentials finds texts under such names in a text that is not JSON; it may be nil.
-	Credentials func(text string) iter.Seq2[int, int]
 	// Secrets are always replaced, even under Keep.
 	Secrets []string
 	// Addresses are like Secrets, but replaced by mail addresses.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"hookglass/internal/redact"
 )
 
 // Values that are recognised by their form. Each expression is tried only on texts with its marker.
@@ -86,14 +88,12 @@ func (f *finder) tokens() {
 	if strings.Contains(s, "PRIVATE KEY") {
 		f.all(keyForm, Token, nil)
 	}
-	if f.m.Credentials != nil {
-		for start, end := range f.m.Credentials(s) {
-			f.add(start, end, Token)
-		}
+	for start, end := range redact.CredentialsIn(s) {
+		f.add(start, end, Token)
 	}
-	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") && f.m.Sensitive != nil {
+	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") {
 		for _, at := range paramForm.FindAllStringSubmatchIndex(s, -1) {
-			if f.m.Sensitive(s[at[2]:at[3]]) {
+			if redact.Sensitive(s[at[2]:at[3]]) {
 				f.add(at[4], at[5], Token)
 			}
 		}

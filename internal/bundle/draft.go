@@ -15,6 +15,7 @@ import (
 	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/provider"
+	"hookglass/internal/redact"
 )
 
 // draft is an event that is being edited for a bundle.
@@ -33,9 +34,6 @@ const host = "bundle.example"
 // leftOut are fields that describe the connection, or the original body.
 var leftOut = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade",
 	"Content-MD5", "Digest", "Content-Digest", "Repr-Digest", "X-Amz-Content-Sha256"}
-
-// removed are fields that always hold credentials.
-var removed = []string{"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"}
 
 // open splits a request into a draft.
 func open(s Source) draft {
@@ -89,7 +87,7 @@ func (m *Maker) draft(d draft) draft {
 		case strings.EqualFold(h.Name, "Content-Encoding") && !d.packed:
 			continue
 		case own:
-		case m.credentials(h.Name) && !covered(m.keep, spot{source: "header", path: []string{h.Name}}):
+		case redact.Sensitive(h.Name) && !covered(m.keep, spot{source: "header", path: []string{h.Name}}):
 			if m.collect {
 				m.credential(h)
 			}
@@ -103,11 +101,6 @@ func (m *Maker) draft(d draft) draft {
 	d.body = m.body(d)
 	d.headers = headers
 	return d
-}
-
-// credentials reports whether a header of this name holds credentials.
-func (m *Maker) credentials(name string) bool {
-	return slices.ContainsFunc(removed, func(known string) bool { return strings.EqualFold(known, name) }) || m.Sensitive != nil && m.Sensitive(name)
 }
 
 // credential collects the credentials of a header, so that they are replaced everywhere.

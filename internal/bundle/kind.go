@@ -1,6 +1,10 @@
 package bundle
 
-import "strings"
+import (
+	"strings"
+
+	"hookglass/internal/redact"
+)
 
 // Kind is the kind of a recognised value.
 type Kind string
@@ -109,7 +113,7 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 	case kind == Address && (strings.Contains(value, "@") || strings.Contains(value, "://") || len(value) > 200):
 		kind = ""
 	}
-	if kind == "" && at.source != "path" && m.Sensitive != nil && m.Sensitive(at.name) {
+	if kind == "" && at.source != "path" && redact.Sensitive(at.name) {
 		return Token
 	}
 	return kind

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/redact"
 )
 
 // maxNested bounds nesting: JSON in a JSON string, in base64, and so on.
@@ -174,7 +175,7 @@ func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
 		if before.names(l) {
 			here.name = before.text
 		}
-		if before.text = ""; m.Sensitive != nil && m.Sensitive(l.Text) {
+		if before.text = ""; redact.Sensitive(l.Text) {
 			before = beside{slices.Clone(l.Path), l.Text}
 		}
 		put := m.text(l.Text, here, depth)
@@ -198,7 +199,7 @@ func (b beside) names(l jsondoc.Leaf) bool {
 	}
 	is := func(name string, known ...string) bool { return slices.Contains(known, strings.ToLower(name)) }
 	if at, err := strconv.Atoi(l.Path[last]); err == nil && at%2 == 1 {
-		return b.path[last] == strconv.Itoa(at-1) && (strings.Contains(b.text, "-") || is(b.text, "authorization", "cookie"))
+		return b.path[last] == strconv.Itoa(at-1) && redact.CredentialHeader(b.text)
 	}
 	return is(l.Path[last], "value", "val") && is(b.path[last], "name", "key", "header", "field")
 }

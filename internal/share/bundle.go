@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"hookglass"
-	"hookglass/internal/action"
 	"hookglass/internal/bundle"
 	"hookglass/internal/delivery"
 	"hookglass/internal/provider"
@@ -56,7 +55,7 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 		return b, err
 	}
 	var sources []bundle.Source
-	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep, Sensitive: action.SensitiveName, Credentials: action.CredentialsIn}
+	options := bundle.Options{Pointers: w.Pointers, Keep: w.Keep}
 	err = s.db.View(ctx, who, func(v *store.View) error {
 		at, err := v.Endpoint(ref)
 		if err != nil {

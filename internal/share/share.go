@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"hookglass"
-	"hookglass/internal/action"
 	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/provider"
+	"hookglass/internal/redact"
 	"hookglass/internal/store"
 )
 
@@ -122,26 +122,23 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 		}
 		return nil, share, err
 	}
-	redact(e, at, secrets)
+	blot(e, at, secrets)
 	return e, share, nil
 }
 
-// Mark stands in the place of what is not shown.
-const Mark = action.Mark
-
-func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
-	masks := []action.Mask{{Value: string(at.ID)}}
+func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
+	masks := []redact.Mask{{Value: string(at.ID)}}
 	if at.CustomID != "" {
-		masks = append(masks, action.Mask{Value: at.CustomID})
+		masks = append(masks, redact.Mask{Value: at.CustomID})
 	}
 	for _, secret := range secrets {
-		masks = append(masks, action.Mask{Value: secret})
+		masks = append(masks, redact.Mask{Value: secret})
 	}
-	r := action.NewRedactor(masks...)
+	r := redact.New(masks...)
 	patterns := addressOf(e, at)
 	address := func(s string) string {
 		for _, p := range patterns {
-			s = p.ReplaceAllLiteralString(s, Mark)
+			s = p.ReplaceAllLiteralString(s, hookglass.Redacted)
 		}
 		return s
 	}
@@ -176,7 +173,7 @@ func redact(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	e.Payload = &payload
 	e.URL, e.Path, e.RawQuery = "", text(e.Path), query(e.RawQuery)
 	if e.Type == hookglass.EventEmail {
-		e.Path = Mark
+		e.Path = hookglass.Redacted
 	}
 	e.From, e.To, e.Subject, e.EventRef = text(e.From), text(e.To), text(e.Subject), address(e.EventRef)
 	e.Tags, e.Note, e.Ignored = nil, "", ""

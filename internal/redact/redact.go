@@ -1,7 +1,6 @@
-package action
+package redact
 
 import (
-	"crypto/rand"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,10 +13,7 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Mark stands in place of what is redacted.
-const Mark = "[redacted]"
-
-// Mask is a value that must not be seen, and what to show for it; empty: Mark.
+// Mask is a value that must not be seen, and what to show for it; empty: [hookglass.Redacted].
 type Mask struct{ Value, Shown string }
 
 // Redactor redacts secrets from what a run records and answers: the values themselves, their usual encodings, longer
@@ -53,21 +49,26 @@ const (
 	headSize = 32
 )
 
-// NewRedactor returns a redactor for these values.
-func NewRedactor(masks ...Mask) *Redactor {
+// New returns a redactor of these values.
+func New(masks ...Mask) *Redactor {
 	return &Redactor{[]*hiddenValues{hide(masks, false)}}
 }
 
-// with returns a redactor that knows more values. It shares the prepared sets of the others.
-func (r *Redactor) with(masks ...Mask) *Redactor {
+// NewForMany is New for a redactor of so many texts that it pays to prepare the search in each of them.
+func NewForMany(masks ...Mask) *Redactor {
+	return &Redactor{[]*hiddenValues{hide(masks, true)}}
+}
+
+// With returns a redactor that knows more values. It shares the prepared sets of the others.
+func (r *Redactor) With(masks ...Mask) *Redactor {
 	if len(masks) == 0 {
 		return r
 	}
 	return &Redactor{append([]*hiddenValues{hide(masks, false)}, r.sets...)}
 }
 
-// size is about how many bytes it takes.
-func (r *Redactor) size() (n int) {
+// Size is about how many bytes it takes.
+func (r *Redactor) Size() (n int) {
 	for _, h := range r.sets {
 		n += h.size + h.fragments.size
 	}
@@ -85,7 +86,7 @@ func hide(masks []Mask, often bool) *hiddenValues {
 	masks = slices.SortedStableFunc(slices.Values(masks), func(a, b Mask) int { return len(a.Value) - len(b.Value) })
 	for _, m := range masks {
 		if m.Shown == "" {
-			m.Shown = Mark
+			m.Shown = hookglass.Redacted
 		}
 		switch {
 		case m.Value == "":
@@ -152,29 +153,15 @@ func startOf(s string, i int) uint32 {
 	return (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24) * 0x9E3779B1 >> 16
 }
 
-// Preview makes stand-ins for secrets: rendering inserts random words that nobody can have written, and a redactor made
-// of the masks shows each as {{secrets.NAME}}. So text of the event that looks like a placeholder is not mistaken for
-// one.
-func Preview(names []string) (secret func(name string) (string, bool), masks []Mask) {
-	words := make(map[string]string, len(names))
-	for _, name := range names {
-		words[name] = strings.ToLower(rand.Text())
-		masks = append(masks, Mask{words[name], Placeholder(name)})
-	}
-	return func(name string) (string, bool) {
-		word, ok := words[name]
-		return word, ok
-	}, masks
-}
-
 // Text redacts secrets in a text, and credentials in its URLs. It reports whether it changed the text.
 func (r *Redactor) Text(s string) (string, bool) {
-	shown := r.secrets(s)
+	shown := r.Secrets(s)
 	shown = hideUserinfo(r.hidePairs(shown))
 	return shown, shown != s
 }
 
-func (r *Redactor) secrets(s string) string {
+// Secrets redacts only the values, whatever stands beside them.
+func (r *Redactor) Secrets(s string) string {
 	s = r.whole(s)
 	for _, h := range r.sets {
 		for _, w := range h.words {
@@ -208,7 +195,7 @@ func (r *Redactor) whole(s string) string {
 			}
 		}
 		if work > maxWork {
-			return Mark
+			return hookglass.Redacted
 		}
 		if found.Value == "" {
 			i++
@@ -260,8 +247,8 @@ func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) ||
 func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
-		out[i].Name = r.secrets(f.Name)
-		if sensitiveHeader(f.Name) && f.Value != "" {
+		out[i].Name = r.Secrets(f.Name)
+		if SensitiveHeader(f.Name) && f.Value != "" {
 			out[i].Value = r.credential(f.Name, f.Value)
 		} else {
 			out[i].Value, _ = r.Text(f.Value)
@@ -281,18 +268,18 @@ func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
 
 // hidden says what to show of a member, and whether its name makes it a credential.
 func (r *Redactor) hidden(name string, v jsondoc.Value) (string, bool) {
-	if !SensitiveName(name) {
+	if !Sensitive(name) {
 		return "", false
 	}
 	if v.Kind() == jsondoc.String {
 		return r.credential(name, v.Text()), true
 	}
-	return Mark, true
+	return hookglass.Redacted, true
 }
 
 // listed is hidden for what follows a text in an array: the value of a header.
 func (r *Redactor) listed(name string, v jsondoc.Value) (string, bool) {
-	if !isCredentialHeader(name) {
+	if !CredentialHeader(name) {
 		return "", false
 	}
 	return r.hidden(name, v)
@@ -307,9 +294,9 @@ var schemes = []string{"Basic", "Bearer", "Digest", "DPoP", "Token", "ApiKey", "
 // credential returns what to show of a credential: the names of its secrets when it has nothing else but, in an
 // authorization, a scheme, as in Bearer {{secrets.NAME}}.
 func (r *Redactor) credential(name, s string) string {
-	shown := r.secrets(s)
+	shown := r.Secrets(s)
 	if shown == s || !onlySecrets(name, shown) {
-		return Mark
+		return hookglass.Redacted
 	}
 	return shown
 }
@@ -350,7 +337,7 @@ func (r *Redactor) embedded(s string) string {
 
 // named redacts a text and what stands under sensitive names in it: a JSON string may hold JSON in turn.
 func (r *Redactor) named(s string) string {
-	shown := r.secrets(s)
+	shown := r.Secrets(s)
 	if !mayName(shown) {
 		return shown
 	}
@@ -359,13 +346,6 @@ func (r *Redactor) named(s string) string {
 
 // Body redacts a body: JSON and forms also by the names of their fields, any other text by its secrets.
 func (r *Redactor) Body(body string) string { return r.embedded(strings.ToValidUTF8(body, "�")) }
-
-// Cut shortens a text to n bytes at most, at the end of a character, and reports whether it did. Redact before: half of
-// a secret is not found.
-func Cut(s string, n int) (string, bool) {
-	short := cut(s, n)
-	return short, len(short) < len(s)
-}
 
 // hidePairs redacts the values of sensitive names in a query string or a form, and what is sensitive in values that
 // hold JSON.
@@ -386,16 +366,16 @@ func (r *Redactor) hidePairs(s string) string {
 		end := value[len(strings.TrimRight(value, " \r\n\t")):]
 		value = strings.TrimSuffix(value, end)
 		switch {
-		case !ok || value == "" || strings.Trim(value, `>"' \`) == Mark:
+		case !ok || value == "" || strings.Trim(value, `>"' \`) == hookglass.Redacted:
 			continue
-		case SensitiveName(unescaped(name)):
-			value = Mark
+		case Sensitive(unescaped(name)):
+			value = hookglass.Redacted
 		default:
 			plain := unescaped(value)
 			if plain == value || plain[0] != '{' && plain[0] != '[' {
 				continue
 			}
-			shown := hideNamed(r.secrets(plain)) // Slack and GitHub send forms that hold JSON
+			shown := hideNamed(r.Secrets(plain)) // Slack and GitHub send forms that hold JSON
 			if shown == plain {
 				continue
 			}
@@ -436,9 +416,9 @@ func hideUserinfo(s string) string {
 		if end < 0 {
 			end = len(s) - at
 		}
-		if user := strings.LastIndexByte(s[at:at+end], '@'); user > 0 && s[at:at+user] != Mark {
+		if user := strings.LastIndexByte(s[at:at+end], '@'); user > 0 && s[at:at+user] != hookglass.Redacted {
 			b.WriteString(s[from:at])
-			b.WriteString(Mark)
+			b.WriteString(hookglass.Redacted)
 			from = at + user
 		}
 		at += end
@@ -448,4 +428,12 @@ func hideUserinfo(s string) string {
 	}
 	b.WriteString(s[from:])
 	return b.String()
+}
+
+// unescaped decodes URL escapes. Text that is not escaped correctly stays as it is.
+func unescaped(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
 }

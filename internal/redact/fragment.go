@@ -1,10 +1,12 @@
-package action
+package redact
 
 import (
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"hookglass"
 )
 
 // fragments finds longer parts of secrets: a target may answer with a secret in pieces, or an answer may be cut off
@@ -119,7 +121,7 @@ func (f *fragments) hide(s string) string {
 			continue
 		}
 		b.WriteString(s[from:i])
-		b.WriteString(Mark)
+		b.WriteString(hookglass.Redacted)
 		from, i = end, end
 	}
 	if from == 0 {

@@ -1,4 +1,4 @@
-package action_test
+package redact_test
 
 import (
 	"fmt"
@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"hookglass/internal/action"
 	"hookglass/internal/cputime"
+	"hookglass/internal/redact"
 )
 
 // What stands under a sensitive name is hidden in an answer that is JSON in part alone, and nothing else of it is.
 func TestSensitiveNamesInTexts(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
+	r := redact.New(redact.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
 	pad := strings.Repeat("x", 2<<20) // more than is read as JSON
 	for text, want := range map[string]string{
 		"\n {\"token\":\"abc\",\"a\":1}":                                                   `{"token":"[redacted]","a":1}`,
@@ -66,7 +66,7 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 
 // Texts that are like JSON, and lists of headers.
 func TestSensitiveNamesInTextsThatAreLikeJSON(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
+	r := redact.New(redact.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
 	for text, want := range map[string]string{
 		// Attributes.
 		`<user name="ada" password="abc" id='1'/>`:                   `<user name="ada" password="[redacted]" id='1'/>`,
@@ -123,7 +123,7 @@ func TestCredentialsAreFoundWhereTheyStand(t *testing.T) {
 		`<a token="abc" b="c" secret='d'/>`: "abc d", `{'password': 'a b', 'otp': 123456, 'auth': {'x': 1}}`: "a b 123456", `{"token":"ab\"c","a":1}` + "\n": `ab\"c`, "nothing": "",
 	} {
 		var found []string
-		for from, upTo := range action.CredentialsIn(text) {
+		for from, upTo := range redact.CredentialsIn(text) {
 			found = append(found, text[from:upTo])
 		}
 		if got := strings.Join(found, " "); got != want {
@@ -137,7 +137,7 @@ func FuzzTextsWithNames(f *testing.F) {
 		`<a token="b" name='otp' value="c"/>`, `{'token': ['a'], token: "b"}, ("Cookie", 'c')`, `:token=>"\'"`, `["Cookie","a","name","Cookie","value":"b"`} {
 		f.Add(text)
 	}
-	r := action.NewRedactor()
+	r := redact.New()
 	f.Fuzz(func(t *testing.T, text string) {
 		once := r.Body(text)
 		if again := r.Body(once); again != once {
@@ -149,7 +149,7 @@ func FuzzTextsWithNames(f *testing.F) {
 // A text costs no more than its length, whatever marks are in it.
 func TestTextsOfMarks(t *testing.T) {
 	const n = 300_000
-	r := action.NewRedactor()
+	r := redact.New()
 	marks := strings.Repeat(`\`, n)
 	part := "content-disposition: form-data; name=token\n"
 	for _, text := range []string{

@@ -1,10 +1,12 @@
-package action
+package redact
 
 import (
 	"encoding/json"
 	"iter"
 	"regexp"
 	"strings"
+
+	"hookglass"
 )
 
 // hideNamed redacts values under sensitive names in a text that is not JSON as a whole: members of partial JSON (the
@@ -33,7 +35,7 @@ func hideValues(s string, values iter.Seq[namedValue]) string {
 	from := 0
 	for v := range values {
 		b.WriteString(s[from:v.start])
-		b.WriteString(v.mark + Mark + v.mark)
+		b.WriteString(v.mark + hookglass.Redacted + v.mark)
 		from = v.stop
 	}
 	if from == 0 { // as in most texts
@@ -64,7 +66,7 @@ func namedValues(s string) iter.Seq[namedValue] {
 			slashes := end - open - 1 - len(name)
 			open = end // it may be the mark before the next name
 			colon := afterSpace(s, end+1)
-			if colon == len(s) || s[colon] != ':' || !SensitiveName(name) {
+			if colon == len(s) || s[colon] != ':' || !Sensitive(name) {
 				continue
 			}
 			start := afterSpace(s, colon+1)
@@ -112,7 +114,7 @@ func namedTexts(s string) iter.Seq[string] {
 		}
 		for pair := range strings.SplitSeq(s[strings.IndexByte(s, '?')+1:], "&") {
 			name, value, _ := strings.Cut(pair, "=")
-			if value != "" && SensitiveName(unescaped(name)) && !both(value, unescaped(value)) {
+			if value != "" && Sensitive(unescaped(name)) && !both(value, unescaped(value)) {
 				return
 			}
 		}
@@ -131,7 +133,7 @@ func hideElements(s string) string {
 	from := 0
 	for _, at := range element.FindAllStringSubmatchIndex(s, -1) {
 		name := s[at[2]:at[3]]
-		if at[0] < from || !SensitiveName(name) {
+		if at[0] < from || !Sensitive(name) {
 			continue
 		}
 		start := afterSpace(s, at[1])
@@ -145,7 +147,7 @@ func hideElements(s string) string {
 			continue
 		}
 		b.WriteString(s[from:start])
-		b.WriteString(Mark)
+		b.WriteString(hookglass.Redacted)
 		from = start + len(text)
 	}
 	if from == 0 {
@@ -229,22 +231,24 @@ func hideHeaderLines(s string) string {
 		name, rest, found := strings.Cut(line, ":")
 		value := strings.TrimSpace(rest)
 		name = strings.TrimLeft(name, "<> \t") // as tools that show requests have it
-		if found && value != "" && isCredentialHeader(name) && !onlySecrets(name, value) {
+		if found && value != "" && CredentialHeader(name) && !onlySecrets(name, value) {
 			i := strings.LastIndex(line, value)
-			line = line[:i] + Mark + line[i+len(value):]
+			line = line[:i] + hookglass.Redacted + line[i+len(value):]
 		}
 		b.WriteString(line)
 	}
 	return b.String()
 }
 
-func isCredentialHeader(name string) bool {
+// CredentialHeader reports whether a text can only be the name of a header that holds credentials, and no word: what
+// stands beside it is the header's value.
+func CredentialHeader(name string) bool {
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
 		return false
 	}
-	return sensitiveHeader(name) && (strings.Contains(name, "-") || isAuthorization(name) || strings.EqualFold(name, "cookie"))
+	return SensitiveHeader(name) && (strings.Contains(name, "-") || isAuthorization(name) || strings.EqualFold(name, "cookie"))
 }
 
 // partForm finds the name of a part of a multipart form (RFC 7578, section 4.2).
@@ -266,7 +270,7 @@ func hideParts(s string) string {
 		boundary = lastBoundary(s[past:at[0]], boundary)
 		past = at[1]
 		name := s[at[2]:at[3]]
-		if !SensitiveName(name) {
+		if !Sensitive(name) {
 			continue
 		}
 		start := afterEmptyLine(s, at[1]-1)
@@ -279,7 +283,7 @@ func hideParts(s string) string {
 		}
 		if value := s[start:past]; strings.TrimSpace(value) != "" && !onlySecrets(name, value) {
 			b.WriteString(s[from:start])
-			b.WriteString(Mark)
+			b.WriteString(hookglass.Redacted)
 			from = past
 		}
 	}

@@ -1,4 +1,4 @@
-package action
+package redact
 
 import (
 	"bytes"
@@ -176,4 +176,33 @@ func lowerEscapes(s string) string {
 		}
 	}
 	return string(b)
+}
+
+// percentEncoded encodes all but letters, digits, -._ and the marks. With ~ these are the unreserved characters of RFC
+// 3986, section 2.3.
+func percentEncoded(s, marks string) string {
+	const hex = "0123456789ABCDEF"
+	unreserved := func(c byte) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || strings.IndexByte(marks, c) >= 0
+	}
+	plain := 0
+	for plain < len(s) && unreserved(s[plain]) {
+		plain++
+	}
+	if plain == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	b.WriteString(s[:plain])
+	for i := plain; i < len(s); i++ {
+		if c := s[i]; unreserved(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
 }

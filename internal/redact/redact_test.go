@@ -1,4 +1,4 @@
-package action_test
+package redact_test
 
 import (
 	"encoding/base64"
@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
-	"hookglass/internal/action"
 	"hookglass/internal/cputime"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/redact"
 )
 
 // A secret is blotted out in whatever spelling a target may answer with it, alone and within other text.
@@ -25,7 +25,7 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 	for _, secret := range []string{
 		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "p@ss/w~rd!", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码", `it's "ключ+😀/&`,
 	} {
-		r := action.NewRedactor(action.Mask{Value: secret})
+		r := redact.New(redact.Mask{Value: secret})
 		quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 		text := jsondoc.Text(secret).Bytes()
 		spellings := map[string]string{
@@ -65,7 +65,7 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 		for _, user := range []string{"", "u", "us", "use", "user"} {
 			for _, behind := range []string{"", "b", "bc", "bcd"} {
 				basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret + behind))
-				if got, changed := r.Text("Basic " + basic); !changed || len(got) > len("Basic ")+len(action.Mark)+len(user)*4/3+len(behind)*4/3+9 {
+				if got, changed := r.Text("Basic " + basic); !changed || len(got) > len("Basic ")+len(hookglass.Redacted)+len(user)*4/3+len(behind)*4/3+9 {
 					t.Errorf("%q of %q: %s", secret, user, got)
 				}
 			}
@@ -118,7 +118,7 @@ func lowerEscapes(s string) string {
 // text.
 func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 	const secret = "canary-7f3a9b2c4d5e6f70-9081a2b3"
-	r := action.NewRedactor(action.Mask{Value: secret})
+	r := redact.New(redact.Mask{Value: secret})
 	for _, s := range []string{secret[:16], secret[16:], secret[:len(secret)-1], secret[3:20], hex.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte(secret))[:24]} {
 		got, _ := r.Text("<" + s + ">")
 		if strings.Contains(got, s[2:10]) {
@@ -130,7 +130,7 @@ func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 			t.Errorf("%s: %s", s, got)
 		}
 	}
-	url := action.NewRedactor(action.Mask{Value: "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"})
+	url := redact.New(redact.Mask{Value: "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"})
 	for _, s := range []string{"https://example.org/x", "https://hooks.example"} {
 		if got, changed := url.Text(s); changed {
 			t.Errorf("what is common to many is no piece: %s", got)
@@ -140,7 +140,7 @@ func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 
 // A secret of a few bytes is blotted out as a word of its own, and leaves other words alone.
 func TestShortSecrets(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "ab"}, action.Mask{Value: "7"}, action.Mask{Value: ""})
+	r := redact.New(redact.Mask{Value: "ab"}, redact.Mask{Value: "7"}, redact.Mask{Value: ""})
 	for text, want := range map[string]string{
 		"ab": "[redacted]", "grab the cab": "grab the cab", "key=ab&x=cab": "key=[redacted]&x=cab", `{"a":"ab"}`: `{"a":"[redacted]"}`, "Bearer ab": "Bearer [redacted]",
 		"17 7 71": "17 [redacted] 71", "abab ab": "abab [redacted]", "éab": "éab", "": "",
@@ -152,7 +152,7 @@ func TestShortSecrets(t *testing.T) {
 }
 
 func TestTheLongerOfTwoSecretsGoesFirst(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "abcd", Shown: "<1>"}, action.Mask{Value: "abcdefgh", Shown: "<2>"}, action.Mask{Value: "abcd", Shown: "<3>"})
+	r := redact.New(redact.Mask{Value: "abcd", Shown: "<1>"}, redact.Mask{Value: "abcdefgh", Shown: "<2>"}, redact.Mask{Value: "abcd", Shown: "<3>"})
 	if got, _ := r.Text("abcdefgh abcd abcdef"); got != "<2> <1> <1>ef" {
 		t.Error(got)
 	}
@@ -161,11 +161,11 @@ func TestTheLongerOfTwoSecretsGoesFirst(t *testing.T) {
 // A few large secrets do not take from the short ones that these are found encoded and in pieces.
 func TestLargeSecretsLeaveRoomForShortOnes(t *testing.T) {
 	const token = "canary-7f3a9b2c4d5e6f70-9081a2b3"
-	var masks []action.Mask
+	var masks []redact.Mask
 	for i := range 60 {
-		masks = append(masks, action.Mask{Value: fmt.Sprintf("%d%s", i, strings.Repeat(string(rune('a'+i%26)), 16<<10))})
+		masks = append(masks, redact.Mask{Value: fmt.Sprintf("%d%s", i, strings.Repeat(string(rune('a'+i%26)), 16<<10))})
 	}
-	r := action.NewRedactor(append(masks, action.Mask{Value: token})...)
+	r := redact.New(append(masks, redact.Mask{Value: token})...)
 	for _, s := range []string{hex.EncodeToString([]byte(token)), base64.StdEncoding.EncodeToString([]byte("user:" + token)), token[:20], token[12:]} {
 		if got, _ := r.Text("<" + s + ">"); strings.Contains(got, s[4:12]) {
 			t.Errorf("%s: %s", s, got)
@@ -175,11 +175,11 @@ func TestLargeSecretsLeaveRoomForShortOnes(t *testing.T) {
 
 // However many secrets there are, each is found as it is and as JSON writes it.
 func TestManyLongSecrets(t *testing.T) {
-	var masks []action.Mask
+	var masks []redact.Mask
 	for i := range 60 {
-		masks = append(masks, action.Mask{Value: fmt.Sprintf("%d\"%s", i, strings.Repeat(string(rune('a'+i%26)), 16<<10))})
+		masks = append(masks, redact.Mask{Value: fmt.Sprintf("%d\"%s", i, strings.Repeat(string(rune('a'+i%26)), 16<<10))})
 	}
-	r := action.NewRedactor(masks...)
+	r := redact.New(masks...)
 	for _, m := range masks {
 		text, _ := json.Marshal(m.Value)
 		if got, _ := r.Text("<" + m.Value + ">" + string(text)); got != `<[redacted]>"[redacted]"` {
@@ -190,23 +190,23 @@ func TestManyLongSecrets(t *testing.T) {
 
 // Of a text that holds the beginnings of many values at each place nothing is shown, rather than that it takes minutes.
 func TestManyValuesThatBeginAlike(t *testing.T) {
-	var masks []action.Mask
+	var masks []redact.Mask
 	for i := range 100 {
-		masks = append(masks, action.Mask{Value: strings.Repeat("a", 9_000+i) + "b"})
+		masks = append(masks, redact.Mask{Value: strings.Repeat("a", 9_000+i) + "b"})
 	}
-	r := action.NewRedactor(masks...)
+	r := redact.New(masks...)
 	cputime.AtMost(t, 5*time.Second, "a text of beginnings", func() {
-		if got := r.Body(strings.Repeat("a", 1<<20)); got != action.Mark {
+		if got := r.Body(strings.Repeat("a", 1<<20)); got != hookglass.Redacted {
 			t.Errorf("%d bytes are shown", len(got))
 		}
 	})
-	if got := r.Body("-" + masks[50].Value + "-" + strings.Repeat("x", 1<<20)); got != "-"+action.Mark+"-"+strings.Repeat("x", 1<<20) {
+	if got := r.Body("-" + masks[50].Value + "-" + strings.Repeat("x", 1<<20)); got != "-"+hookglass.Redacted+"-"+strings.Repeat("x", 1<<20) {
 		t.Errorf("%d bytes are shown", len(got))
 	}
 }
 
 func TestHeadersAreRedacted(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "s3cret-value"})
+	r := redact.New(redact.Mask{Value: "s3cret-value"})
 	got := r.Headers(hookglass.Headers{
 		{Name: "Authorization", Value: "Bearer x"}, {Name: "cookie", Value: "a=b"}, {Name: "Set-Cookie", Value: "a=b"}, {Name: "Proxy-Authorization", Value: "Basic x"},
 		{Name: "X-Api-Key", Value: "k"}, {Name: "X-Auth-Token", Value: "t"}, {Name: "X-Client-Secret", Value: "s"}, {Name: "X-Hub-Signature-256", Value: "sha256=1"},
@@ -228,7 +228,7 @@ func TestHeadersAreRedacted(t *testing.T) {
 }
 
 func TestValuesAreRedactedWithTheirPlaces(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "s3cret-value"})
+	r := redact.New(redact.Mask{Value: "s3cret-value"})
 	v, err := jsondoc.Parse([]byte(`{"method":"POST","url":"https://h/s3cret-value?api_key=1","headers":{"authorization":"Bearer t","x-a":"b"},
 		"body":"{\"password\":\"p\",\"n\":1.0,\"deep\":{\"note\":\"s3cret-value\"}}","form":"user=ann&password=p","list":["s3cret-value",{"access_token":"t","token_count":3,"accessToken":""}],
 		"has_password":true,"private_key":{"kty":"RSA"},"total":12,"s3cret-value":1,"text":"not {json}"}`), jsondoc.Wide())
@@ -261,67 +261,20 @@ func TestSensitiveNames(t *testing.T) {
 		"password", "Password", "user_password", "newPassword", "passwd", "secret", "clientSecret", "client-secret", "token", "access_token", "idToken", "api_key", "apiKey", "API-KEY",
 		"x-api-key", "private_key", "authorization", "cookie", "credentials", "signature", "aws_secret_access_key", "session_id", "card_number", "cvc", "user[password]", "x-hub-signature", "password2",
 	} {
-		if !action.SensitiveName(name) {
+		if !redact.Sensitive(name) {
 			t.Errorf("%s is sensitive", name)
 		}
 	}
 	for _, name := range []string{"", "-", "--", "_-", " -.", "x-", "id", "name", "secretary", "tokens_used", "token_count", "signature_status", "author", "authors", "passenger", "key", "keyboard", "monkey", "path", "secret_name_is_public", strings.Repeat("password", 20)} {
-		if action.SensitiveName(name) {
+		if redact.Sensitive(name) {
 			t.Errorf("%s is not sensitive", name)
 		}
 	}
 }
 
-// A preview renders with words in place of secrets, and shows each as its placeholder; text of the event that looks
-// like one is none.
-func TestPreviewsShowPlaceholders(t *testing.T) {
-	secret, masks := action.Preview([]string{"KEY", "OTHER"})
-	c := action.NewContext(arrival(`{"evil":"{{secrets.KEY}}"}`), endpoint, nil)
-	v := action.Values{Context: c, Secret: secret}
-	transform, faults := action.ParseTransform([]byte(`{"source":"request","operations":[{"op":"select","path":"/body"},{"op":"set","path":"/k","template":"a {{secrets.KEY}}"},{"op":"wrap","key":"w"}]}`))
-	if len(faults) > 0 {
-		t.Fatal(faults)
-	}
-	out, failure := transform.Run(v)
-	if failure != nil {
-		t.Fatal(failure)
-	}
-	template, err := action.ParseTemplate("https://h/{{secrets.OTHER}}?x={{request.body.evil}}", action.InURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := template.Render(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := action.NewRedactor(masks...)
-	shown, paths := r.Value(out)
-	if string(shown.Bytes()) != `{"w":{"evil":"{{secrets.KEY}}","k":"a {{secrets.KEY}}"}}` || !slices.Equal(paths, []string{"/w/k"}) {
-		t.Errorf("%s %q", shown.Bytes(), paths)
-	}
-	if got, changed := r.Text(rendered.Text); !changed || got != "https://h/{{secrets.OTHER}}?x=%7B%7Bsecrets.KEY%7D%7D" {
-		t.Error(got)
-	}
-	key, _ := secret("KEY")
-	for value, want := range map[string]string{
-		"Bearer " + key: "Bearer {{secrets.KEY}}", key: "{{secrets.KEY}}", key + ":hunter2": "[redacted]", "Bearer abc": "[redacted]",
-	} {
-		if got := r.Headers(hookglass.Headers{{Name: "Authorization", Value: value}})[0].Value; got != want {
-			t.Errorf("%q is shown as %q", value, got)
-		}
-		got, paths := r.Value(jsondoc.Members(jsondoc.Member{Name: "authorization", Value: jsondoc.Text(value)}))
-		if m, _ := got.Member("authorization"); m.Text() != want || !slices.Equal(paths, []string{"/authorization"}) {
-			t.Errorf("%q is shown as %s at %q", value, got.Bytes(), paths)
-		}
-	}
-	if _, ok := secret("THIRD"); ok {
-		t.Error("a secret that is not there has a stand-in")
-	}
-}
-
 // Of a credential nothing is shown beside its secrets, but for the scheme of an authorisation.
 func TestPartsOfCredentialsAreNotShown(t *testing.T) {
-	r := action.NewRedactor(action.Mask{Value: "7Kq9-tok-55"}, action.Mask{Value: "s3cret-value", Shown: action.Placeholder("KEY")})
+	r := redact.New(redact.Mask{Value: "7Kq9-tok-55"}, redact.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
 	for _, c := range []struct{ name, value, want string }{
 		{"password", "correcthorse7Kq9-tok-55", "[redacted]"},
 		{"password", "7Kq9-tok-55horse", "[redacted]"},
@@ -348,19 +301,6 @@ func TestPartsOfCredentialsAreNotShown(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		n    int
-		want string
-		cut  bool
-	}{{"abc", 3, "abc", false}, {"abcd", 3, "abc", true}, {"aé", 2, "a", true}, {"aé", 3, "aé", false}, {"😀", 3, "", true}, {"", 0, "", false}} {
-		if got, cut := action.Cut(c.text, c.n); got != c.want || cut != c.cut {
-			t.Errorf("%q to %d: %q %v", c.text, c.n, got, cut)
-		}
-	}
-}
-
 func FuzzRedactor(f *testing.F) {
 	f.Add("canary-7f3a9b2c", `{"a":"canary-7f3a9b2c","password":1}`)
 	f.Add("ab", "grab ab https://u:p@h/?token=x")
@@ -369,7 +309,7 @@ func FuzzRedactor(f *testing.F) {
 		if !utf8.ValidString(secret) || !utf8.ValidString(text) || len(secret) > 200 {
 			return
 		}
-		r := action.NewRedactor(action.Mask{Value: secret})
+		r := redact.New(redact.Mask{Value: secret})
 		got, changed := r.Text(text)
 		if changed == (got == text) {
 			t.Fatalf("%q became %q: %v", text, got, changed)
@@ -377,7 +317,7 @@ func FuzzRedactor(f *testing.F) {
 		if !utf8.ValidString(got) {
 			t.Fatalf("%q became %q", text, got)
 		}
-		if len(secret) >= 4 && !strings.Contains(action.Mark, secret) && strings.Contains(strings.ReplaceAll(got, action.Mark, "\x00"), secret) {
+		if len(secret) >= 4 && !strings.Contains(hookglass.Redacted, secret) && strings.Contains(strings.ReplaceAll(got, hookglass.Redacted, "\x00"), secret) {
 			t.Fatalf("%q of %q shows %q", got, text, secret)
 		}
 		r.Body(text)

@@ -1,4 +1,4 @@
-package action
+package redact
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ var (
 // maxSensitive is the length of the longest name that can be sensitive.
 const maxSensitive = 100
 
-// SensitiveName reports whether a field of this name holds a credential, judged by the words of the name.
-func SensitiveName(name string) bool {
+// Sensitive reports whether a field of this name holds a credential, judged by the words of the name.
+func Sensitive(name string) bool {
 	if len(name) > maxSensitive {
 		return false
 	}
@@ -55,9 +55,9 @@ func SensitiveName(name string) bool {
 	return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-' && bytes.Contains(word, []byte("signature"))
 }
 
-// sensitiveHeader is SensitiveName for a header, where "signature" counts anywhere in the name.
-func sensitiveHeader(name string) bool {
-	return SensitiveName(name) || strings.Contains(strings.ToLower(name), "signature")
+// SensitiveHeader is Sensitive for a header, where "signature" counts anywhere in the name.
+func SensitiveHeader(name string) bool {
+	return Sensitive(name) || strings.Contains(strings.ToLower(name), "signature")
 }
 
 // Bounds of the values looked for in answers. A shorter text could be any word; and a sender can give any number of
@@ -67,9 +67,9 @@ const (
 	mostSensitive = 100
 )
 
-// sensitiveValues returns the texts and numbers under sensitive names in a value, also inside its strings: those may
+// ValuesIn returns the texts and numbers under sensitive names in a value, also inside its strings: those may
 // hold JSON, and a body that is not JSON is one string.
-func sensitiveValues(v jsondoc.Value) (masks []Mask) {
+func ValuesIn(v jsondoc.Value) (masks []Mask) {
 	add := func(text string) {
 		if len(masks) < mostSensitive && len(text) >= minSensitive {
 			masks = append(masks, Mask{Value: text})
@@ -91,7 +91,7 @@ func sensitiveValues(v jsondoc.Value) (masks []Mask) {
 			for name, inside := range v.All() {
 				beside := v.NameBeside(i)
 				i++
-				walk(inside, sensitive || kind == jsondoc.Object && (SensitiveName(name) || SensitiveName(beside)) || kind == jsondoc.Array && isCredentialHeader(beside))
+				walk(inside, sensitive || kind == jsondoc.Object && (Sensitive(name) || Sensitive(beside)) || kind == jsondoc.Array && CredentialHeader(beside))
 			}
 		case sensitive && (kind == jsondoc.String || kind == jsondoc.Number):
 			add(v.Text())

@@ -1,4 +1,4 @@
-package action
+package redact
 
 import (
 	"iter"
@@ -53,7 +53,7 @@ func looseValue(s string, at int) (v namedValue, found bool) {
 			return v, false // of JSON
 		}
 	}
-	if !SensitiveName(name) {
+	if !Sensitive(name) {
 		return v, false
 	}
 	return valueUnder(s, afterSpace(s, start), name, quote != 0)
@@ -155,7 +155,7 @@ func literalEnd(s string, at int) int {
 // pairedValue returns what follows the name of a header in a list of names and values, as in ["Cookie", "a=b"], or in
 // the member beside it, as in {"name": "Cookie", "value": "a=b"}.
 func pairedValue(s string, at int, name string, quote byte) (v namedValue, found bool) {
-	if quote == 0 || !SensitiveName(name) {
+	if quote == 0 || !Sensitive(name) {
 		return v, false
 	}
 	v, found = quotedAt(s, afterSpace(s, at+1))
@@ -180,7 +180,7 @@ func pairedValue(s string, at int, name string, quote byte) (v namedValue, found
 		}
 		return valueUnder(s, afterSpace(s, behind+1), name, true)
 	}
-	return v, isCredentialHeader(name) && isCredential(name, v.text)
+	return v, CredentialHeader(name) && isCredential(name, v.text)
 }
 
 // valueBeside reports whether a member of this name holds the value of what the member beside it names.
@@ -194,7 +194,7 @@ const besideMost = 300
 // attributeBeside returns the value="…" of a tag whose name="…", which begins at a place, is a sensitive name.
 func attributeBeside(s string, at int) (v namedValue, found bool) {
 	name, found := quotedAt(s, at)
-	if !found || len(name.text) > maxSensitive || !SensitiveName(name.text) {
+	if !found || len(name.text) > maxSensitive || !Sensitive(name.text) {
 		return v, false
 	}
 	tag := s[name.stop:min(len(s), name.stop+besideMost)]
