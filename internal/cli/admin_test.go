@@ -18,11 +18,7 @@ import (
 // service opens the storage beside the commands, as a running server has it.
 func service(t testing.TB, s storage) *account.Service {
 	t.Helper()
-	cfg := store.Config{Path: filepath.Join(s.dir, "hookglass.db")}
-	if len(s.flags) > 2 {
-		cfg.URL = s.flags[3]
-	}
-	db, err := store.Open(t.Context(), cfg)
+	db, err := store.Open(t.Context(), s.config())
 	if err != nil {
 		t.Fatal(err)
 	}

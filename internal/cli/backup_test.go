@@ -19,51 +19,17 @@ import (
 
 	"hookglass"
 	"hookglass/internal/cli"
-	"hookglass/internal/endpoint"
 	"hookglass/internal/seal"
 	"hookglass/internal/store"
 )
 
 func open(t testing.TB, s storage) *store.DB {
 	t.Helper()
-	cfg := store.Config{Path: filepath.Join(s.dir, "hookglass.db")}
-	if len(s.flags) > 2 {
-		cfg.URL = s.flags[3]
-	}
-	db, err := store.Open(t.Context(), cfg)
+	db, err := store.Open(t.Context(), s.config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return db
-}
-
-// installation is a storage with a user, a token, an endpoint and a sealed secret.
-type installation struct {
-	storage
-	token    string
-	endpoint hookglass.Endpoint
-}
-
-func install(t testing.TB, s storage) installation {
-	t.Helper()
-	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
-	object(t, "", s.args("admin", "keys", "rotate")...)
-	i := installation{storage: s, token: object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)["token"].(string)}
-	db := open(t, s)
-	defer db.Close()
-	keys, err := seal.Load(filepath.Join(s.dir, "keys.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	who := hookglass.Principal{Account: 1, User: 1, Scopes: hookglass.System.Scopes}
-	endpoints := endpoint.New(db, keys)
-	if i.endpoint, err = endpoints.Create(t.Context(), who, endpoint.Draft{Name: new("default")}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := endpoints.CreateSignatureConfig(t.Context(), who, string(i.endpoint.ID), endpoint.SignatureDraft{Provider: new("stripe"), Secret: new("whsec_canary")}, false); err != nil {
-		t.Fatal(err)
-	}
-	return i
 }
 
 // whole checks that everything of the installation is at the other place, and works.
@@ -408,7 +374,10 @@ func TestARestoreDestroysNoKeyset(t *testing.T) {
 	}
 
 	// Another installation's: it is kept beside.
-	other := install(t, freshSQLite(t))
+	other, err := furnish(freshSQLite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	theirs, err := os.ReadFile(filepath.Join(other.dir, "keys.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/cli"
+	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
 
@@ -67,14 +68,24 @@ type storage struct {
 func (s storage) args(args ...string) []string { return append(args, s.flags...) }
 
 // freshSQLite is a place where nothing is yet.
-func freshSQLite(t testing.TB) storage {
-	dir := filepath.Join(t.TempDir(), "data")
-	return storage{dir, []string{"--data", dir}}
-}
+func freshSQLite(t testing.TB) storage { return embedded(filepath.Join(t.TempDir(), "data")) }
 
 func freshPostgres(t testing.TB) storage {
-	dir := filepath.Join(t.TempDir(), "data")
-	return storage{dir, []string{"--data", dir, "--database-url", storetest.Postgres(t)}}
+	return remote(filepath.Join(t.TempDir(), "data"), storetest.Postgres(t))
+}
+
+func embedded(dir string) storage { return storage{dir, []string{"--data", dir}} }
+
+func remote(dir, dsn string) storage {
+	return storage{dir, []string{"--data", dir, "--database-url", dsn}}
+}
+
+// config opens the storage beside the commands.
+func (s storage) config() store.Config {
+	if len(s.flags) > 2 {
+		return store.Config{URL: s.flags[3]}
+	}
+	return store.Config{Path: filepath.Join(s.dir, "hookglass.db")}
 }
 
 var kinds = map[string]func(testing.TB) storage{"sqlite": freshSQLite, "postgres": freshPostgres}

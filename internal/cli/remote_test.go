@@ -28,11 +28,8 @@ type at struct {
 func running(t *testing.T) at {
 	t.Helper()
 	s := freshSQLite(t)
-	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
-	a := at{home: t.TempDir(), data: s}
-	a.token = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com")...)["token"].(string)
-	a.reading = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "read")...)["token"].(string)
-	a.tunnel = object(t, "", s.args("admin", "token", "create", "--email", "ada@example.com", "--scopes", "tunnel")...)["token"].(string)
+	tokens := peopled.copy(t, s.dir)
+	a := at{home: t.TempDir(), data: s, token: tokens[0], reading: tokens[1], tunnel: tokens[2]}
 	server, stop := serve(t, s)
 	t.Cleanup(stop)
 	a.server = server
