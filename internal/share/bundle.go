@@ -97,12 +97,12 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 // chosen lists the events that are wanted, and refuses what has more bytes than a bundle.
 func (s *Service) chosen(ctx context.Context, who hookglass.Principal, ref string, w Wanted, now time.Time) (ids []string, err error) {
 	ids = w.Events
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		if w.Query != "" {
-			if ids, err = found(v, ref, w.Query, now); err != nil {
-				return err
-			}
+	if w.Query != "" {
+		if ids, err = s.found(ctx, who, ref, w.Query, now); err != nil {
+			return nil, err
 		}
+	}
+	err = s.db.View(ctx, who, func(v *store.View) error {
 		size := int64(0)
 		seen := make(map[hookglass.EventID]bool, len(ids))
 		for _, id := range ids {
@@ -133,8 +133,14 @@ func (s *Service) secretsOf(v *store.View, at hookglass.Endpoint) ([]string, err
 	return append(secrets, ofSenders...), err
 }
 
-// found lists the events that a query means, oldest first.
-func found(v *store.View, ref, text string, now time.Time) (ids []string, err error) {
+const (
+	searchTime = 20 * time.Second // for finding the events of a query, while a person waits
+	pageTime   = 2 * time.Second  // of it for a page
+)
+
+// found lists the events that a query means, oldest first. Each page is read in a view of its own, because all of them
+// may take longer than one view may last.
+func (s *Service) found(ctx context.Context, who hookglass.Principal, ref, text string, now time.Time) (ids []string, err error) {
 	q, err := query.Filter{Q: text}.Parse(now)
 	var refused *hookglass.Error
 	if errors.As(err, &refused) && len(refused.Details) > 0 {
@@ -145,15 +151,18 @@ func found(v *store.View, ref, text string, now time.Time) (ids []string, err er
 	if err != nil {
 		return nil, err
 	}
-	for before := int64(0); ; {
-		page, err := v.Events(ref, store.EventList{Query: q, Limit: bundle.MaxEvents + 1 - len(ids), Before: before})
-		if err != nil {
+	for before, until := int64(0), time.Now().Add(s.searchTime); ; {
+		err := s.db.View(ctx, who, func(v *store.View) error {
+			page, err := v.Events(ref, store.EventList{Query: q, Limit: bundle.MaxEvents + 1 - len(ids), Before: before, Patience: min(s.searchTime, pageTime)})
+			for _, e := range page.Events {
+				ids = append(ids, string(e.ID))
+			}
+			before = page.Next
+			return err
+		})
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		for _, e := range page.Events {
-			ids = append(ids, string(e.ID))
-		}
-		switch before = page.Next; {
 		case len(ids) > bundle.MaxEvents:
 			return nil, hookglass.Invalid("query", "means more than %d requests; narrow it", bundle.MaxEvents)
 		case before == 0 && len(ids) == 0:
@@ -161,6 +170,8 @@ func found(v *store.View, ref, text string, now time.Time) (ids []string, err er
 		case before == 0:
 			slices.Reverse(ids)
 			return ids, nil
+		case !time.Now().Before(until):
+			return nil, hookglass.Invalid("query", "takes too long; narrow it, for example by received times")
 		}
 	}
 }

@@ -46,6 +46,8 @@ type Service struct {
 	db      *store.DB
 	configs Configs
 	reads   Reads
+
+	searchTime time.Duration // how long the query of a bundle is searched for
 }
 
 // Reads has large events read as there is room for so many times their size, and for what else takes so many bytes,
@@ -56,7 +58,9 @@ type Reads interface {
 }
 
 // New returns the service.
-func New(db *store.DB, configs Configs, reads Reads) *Service { return &Service{db, configs, reads} }
+func New(db *store.DB, configs Configs, reads Reads) *Service {
+	return &Service{db: db, configs: configs, reads: reads, searchTime: searchTime}
+}
 
 // Create makes a link to an event and returns its secret, which is nowhere else. It answers not_found, forbidden for
 // the key of a temporary endpoint, and validation_failed for a life out of bounds.

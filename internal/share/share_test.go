@@ -1,6 +1,7 @@
 package share_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -80,6 +81,44 @@ func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 		}
 		if n := left(); n != 1 {
 			t.Errorf("%d are left, want the one that is good", n)
+		}
+	})
+}
+
+// A query that is not through in its time is refused as too wide. It is not taken for one that means nothing, nor for a
+// fault of the storage.
+func TestABundleWhoseQueryTakesTooLongIsRefused(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Shared"
+		e, err := endpoint.New(db, nil).Create(t.Context(), who, endpoint.Draft{Name: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1_000 {
+			event := &hookglass.Event{
+				ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook,
+				ReceivedAt: time.Now(), Method: "POST", Path: "/", Provider: hookglass.UnknownProvider,
+				SignatureStatus: hookglass.SignatureUnchecked, Payload: &hookglass.Payload{Body: []byte("a needle is not here")},
+			}
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := share.New(db, nil, nil)
+		for within, message := range map[time.Duration]string{
+			time.Nanosecond: "takes too long; narrow it, for example by received times",
+			time.Minute:     "means no request",
+		} {
+			s.SearchFor(within)
+			_, err := s.Bundle(t.Context(), who, string(e.ID), share.Wanted{Query: "haystack"})
+			var refused *hookglass.Error
+			if !errors.As(err, &refused) || len(refused.Details) != 1 || refused.Details[0].Message != message {
+				t.Errorf("searched for %v: %v, want %q", within, err, message)
+			}
 		}
 	})
 }
