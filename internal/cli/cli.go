@@ -82,7 +82,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}()
 	forgetEmpty()
 	terminal := &server.Terminal{In: &input{ctx, stdin}, Out: stdout, Err: stderr, Typed: isTerminal(stdin)}
-	parser, err := newParser(ctx, terminal)
+	parser, err := newParser(ctx, terminal, commandsFor(args))
 	if err != nil {
 		fmt.Fprintln(stderr, "hookglass:", err)
 		return exitFailed
@@ -109,10 +109,28 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return exitDone
 }
 
-// newParser returns a parser for the tree of commands. Where it would exit the process, as after help, it panics with
+// commandsFor returns the tree of commands, or the one branch of it that args begin with: the parser of the whole tree
+// takes the processor for longer than most commands do.
+func commandsFor(args []string) any {
+	if len(args) > 0 {
+		for _, f := range reflect.VisibleFields(reflect.TypeFor[grammar]()) {
+			name := f.Tag.Get("name")
+			if name == "" {
+				name = strings.ToLower(f.Name)
+			}
+			_, hidden := f.Tag.Lookup("hidden") // those that speak of all others
+			if name == args[0] && !f.Anonymous && !hidden {
+				return reflect.New(reflect.StructOf([]reflect.StructField{f})).Interface()
+			}
+		}
+	}
+	return new(grammar)
+}
+
+// newParser returns a parser for a tree of commands. Where it would exit the process, as after help, it panics with
 // an exit.
-func newParser(ctx context.Context, terminal *server.Terminal) (*kong.Kong, error) {
-	return kong.New(new(grammar),
+func newParser(ctx context.Context, terminal *server.Terminal, commands any) (*kong.Kong, error) {
+	return kong.New(commands,
 		kong.Name("hookglass"),
 		kong.Description("Catch webhooks and mail, look at them, replay them."),
 		kong.Writers(terminal.Out, terminal.Err),

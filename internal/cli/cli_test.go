@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 
 	"hookglass"
 	"hookglass/internal/cli"
@@ -94,6 +97,42 @@ var kinds = map[string]func(testing.TB) storage{"sqlite": freshSQLite, "postgres
 func each(t *testing.T, test func(t *testing.T, s storage)) {
 	for name, fresh := range kinds {
 		t.Run(name, func(t *testing.T) { test(t, fresh(t)) })
+	}
+}
+
+// A command is read by a parser that knows it alone, and says what that of the whole tree says.
+func TestTheParserOfACommandReadsAsThatOfAllCommands(t *testing.T) {
+	var tell func(b *strings.Builder, n *kong.Node)
+	tell = func(b *strings.Builder, n *kong.Node) {
+		fmt.Fprintf(b, "%s %q %q %q %v\n", n.FullPath(), n.Help, n.Aliases, n.Detail, n.Group)
+		for _, f := range n.Flags {
+			fmt.Fprintf(b, "  %v %q %q %v %v\n", f, f.Help, f.Envs, f.Hidden, f.Group)
+		}
+		for _, p := range n.Positional {
+			fmt.Fprintf(b, "  %s %q\n", p.Summary(), p.Help)
+		}
+		for _, below := range n.Children {
+			tell(b, below)
+		}
+	}
+	for _, command := range cli.Commands().Children {
+		var want, got strings.Builder
+		tell(&want, command)
+		branch := cli.Branch(command.Name).Children
+		if command.Hidden { // it speaks of all others
+			if len(branch) == 1 {
+				t.Errorf("%s knows itself alone", command.Name)
+			}
+			continue
+		}
+		if tell(&got, branch[0]); len(branch) != 1 || got.String() != want.String() {
+			t.Errorf("%s: %d commands, the first is\n%swant\n%s", command.Name, len(branch), &got, &want)
+		}
+	}
+	for _, line := range []string{"--help", "help", "nonsense", "--json requests list", "requests", "requests nonsense", "help requests list", "whoami --nothing", "whoami more", "whoami --help"} {
+		if got, want := cli.Said(strings.Fields(line)); got != want || got == "" {
+			t.Errorf("hookglass %s: %q, and the parser of all commands says %q", line, got, want)
+		}
 	}
 }
 
