@@ -8,6 +8,7 @@ import (
 	"hookglass/internal/bundle"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
+	"hookglass/internal/web/show"
 )
 
 // Model is the content of the page of a request's links.
@@ -39,7 +40,7 @@ func (m BundleModel) signed() string {
 	if m.Signed == nil {
 		return "Not signed: " + m.Unsigned + "."
 	}
-	return "Signed for " + m.Signed.Provider + " with the published secret " + m.Signed.Secret + "."
+	return "Signed for " + show.Provider(m.Signed.Provider) + " with the published secret " + m.Signed.Secret + "."
 }
 
 // SharedModel is the content of the page behind a link.
