@@ -1,6 +1,12 @@
 package web_test
 
 import (
+	"bytes"
+	"html"
+	"image"
+	"image/png"
+	"math/rand/v2"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,7 +68,9 @@ func TestARequestOnAPhone(t *testing.T) {
 func TestAnEventTypeIsWholeInTheList(t *testing.T) {
 	s := newSite(t)
 	s.secret("github", "secret")
-	event := s.hook(s.github("pull_request_review_thread", "d", `{}`, "secret"))
+	sent := s.github("pull_request_review_thread", "d", `{}`, "secret")
+	sent.target = "/hooks"
+	event := s.hook(sent)
 	for _, width := range []int64{1440, 390} {
 		c := s.chrome(width, 900)
 		c.open(s.link())
@@ -75,6 +83,95 @@ func TestAnEventTypeIsWholeInTheList(t *testing.T) {
 			return what.textContent.startsWith("pull_request_review_thread") && type.getBoundingClientRect().right <= what.getBoundingClientRect().right;
 		})()`) {
 			t.Errorf("at %d pixels the event type is cut", width)
+		}
+	}
+}
+
+// Most senders send everything to one URL, where a path tells nothing: there the event type is the title of a request.
+func TestAtTheBareURLARequestIsCalledByItsEventType(t *testing.T) {
+	s := newSite(t)
+	s.secret("github", "secret")
+	event := s.hook(s.github("pull_request_review_thread", "d", `{}`, "secret"))
+	with := s.github("push", "e", `{}`, "secret")
+	with.target = "/?page=2"
+	queried, plain := s.hook(with), s.hook(sent{target: "/", body: `{}`})
+	for _, width := range []int64{1440, 390} {
+		c := s.chrome(width, 900)
+		c.open(s.link())
+		c.open(s.page(""))
+		c.until(lists(event))
+		title := func(event hookglass.EventID) string {
+			return eval[string](c, `document.getElementById("`+string(event)+`").querySelector(".row-path").textContent`)
+		}
+		if got := title(event) + " " + title(queried) + " " + title(plain); got != "pull_request_review_thread /?page=2 /" {
+			t.Errorf("the titles are %s", got)
+		}
+		if !eval[bool](c, `(() => {
+			const row = document.getElementById("`+string(event)+`"), title = row.querySelector(".row-path");
+			return title.scrollWidth <= title.clientWidth && row.querySelector(".row-what").textContent === "GitHub" && row.querySelector(".row-size") !== null;
+		})()`) {
+			t.Errorf("at %d pixels the event type is cut, or what stands below it is not its sender and size", width)
+		}
+		c.open(s.page("/requests/" + string(event)))
+		c.until(shows(event))
+		if got := eval[string](c, `document.querySelector(".detail-path").textContent + "|" + document.title.split(" · ")[0]`); got != "pull_request_review_thread|POST pull_request_review_thread" {
+			t.Errorf("the open request is called %s", got)
+		}
+		c.silent()
+	}
+}
+
+// An image that is shown whole is not said to be cut off, only its hexadecimal view is.
+func TestAWholeImageIsNotSaidToBeCut(t *testing.T) {
+	s := newSite(t)
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, noise(100, 100)); err != nil {
+		t.Fatal(err)
+	}
+	event := s.hook(sent{body: picture.String(), headers: hookglass.Headers{{Name: "Content-Type", Value: "image/png"}}})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	note := `document.querySelector("#part-body .note").checkVisibility()`
+	if eval[bool](c, note) || !eval[bool](c, `document.querySelector("#part-body .body-bar [download]") !== null`) {
+		t.Error("the image is said to be cut off, or cannot be downloaded")
+	}
+	eval[any](c, `document.querySelector('#part-body [value="hex"]').click()`)
+	c.until(note)
+	c.silent()
+}
+
+// noise is an image that a PNG holds in no fewer bytes.
+func noise(width, height int) image.Image {
+	all, source := image.NewNRGBA(image.Rect(0, 0, width, height)), rand.New(rand.NewPCG(1, 2))
+	for i := range all.Pix {
+		all.Pix[i] = byte(source.Uint32())
+	}
+	return all
+}
+
+// A search that finds nothing, or cannot be read, shows what can be searched for, and each example can be followed.
+func TestASearchWithoutResultsShowsWhatToSearchFor(t *testing.T) {
+	s := newSite(t)
+	s.hook(sent{body: `{}`})
+	inbox := s.create("inbox", hookglass.KindEmail)
+	b := s.signedIn()
+	for _, base := range []string{s.page(""), s.url + "/endpoints/" + string(inbox.ID)} {
+		path := strings.TrimPrefix(base, s.url)
+		if page := b.want(200, "GET", path, nil); strings.Contains(page.body, "What you can search for") {
+			t.Error("examples of searches stand where nothing was searched for")
+		}
+		for _, q := range []string{"nothing-has-this", "status:abc"} {
+			page := b.do("GET", path+"?q="+q, nil)
+			page.holds(t, "What you can search for")
+			examples := regexp.MustCompile(`<dt><a href="([^"]+)"`).FindAllStringSubmatch(page.body, -1)
+			if len(examples) < 6 {
+				t.Errorf("%d examples", len(examples))
+			}
+			for _, example := range examples {
+				b.want(200, "GET", html.UnescapeString(example[1]), nil)
+			}
 		}
 	}
 }
@@ -105,7 +202,9 @@ func TestALongURLLeavesTheTabsInSight(t *testing.T) {
 // What a request announces is cut before a short tag is, not even by the part of a pixel that makes it an ellipsis.
 func TestAShortTagIsWholeInTheList(t *testing.T) {
 	s := newSite(t)
-	event := s.hook(s.github("pull_request_review_comment", "d", `{}`, "secret"))
+	sent := s.github("pull_request_review_comment", "d", `{}`, "secret")
+	sent.target = "/hooks"
+	event := s.hook(sent)
 	if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(event), "vip"); err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,22 @@ func (l List) example() string {
 	return "provider:stripe sig:failed"
 }
 
+// terms are examples of what can be searched for, and what each finds.
+func (l List) terms() [][2]string {
+	if l.Mail {
+		return [][2]string{
+			{`"reset your password"`, "this text, anywhere in the mail"}, {"subject:order", "the subject contains this"}, {"from:alice", "the sender contains this"},
+			{"to:shop+test", "the receiver contains this"}, {"after:2h", "received within two hours"}, {"size:>100k", "larger mails"}, {"tag:important", "tagged so"},
+		}
+	}
+	return [][2]string{
+		{`"evt_1"`, "this text, in the path, headers or body"}, {"event:invoice.*", "event types that begin so"}, {"sig:failed", "a bad signature"},
+		{"delivery:failed", "could not be forwarded"}, {"status:5xx", "the response to the sender"}, {"path:/orders", "the path begins so"},
+		{"body./data/id:in_1", "a value in a JSON body"}, {"header.x-id:7", "a header with this value"}, {"after:2h", "received within two hours"},
+		{"tag:important", "tagged so"},
+	}
+}
+
 // live reports whether new requests are added to the list as they arrive.
 func (l List) live() bool { return l.Cursor == "" && l.Fault == "" }
 
@@ -249,7 +265,8 @@ const maxTitle = 300
 // Title returns the title of the request.
 func (d *Detail) Title() string { return title(d.Event) }
 
-// Title returns the title of a request: its path and query, or its subject.
+// Title returns the title of a request: its path and query, or its subject. To the bare URL of an endpoint, which is
+// where most senders send everything, a request is called by its event type.
 func Title(e *hookglass.Event) string { return title(e) }
 
 func title(e *hookglass.Event) string {
@@ -260,7 +277,10 @@ func title(e *hookglass.Event) string {
 		return show.Line(e.Subject)
 	}
 	path := e.Path
-	if e.RawQuery != "" {
+	switch {
+	case typed(e):
+		path = e.EventType
+	case e.RawQuery != "":
 		path += "?" + e.RawQuery
 	}
 	path, cut := show.Cut(path, maxTitle)
@@ -270,6 +290,11 @@ func title(e *hookglass.Event) string {
 	return show.Line(path)
 }
 
+// typed reports whether the title of a request is its event type.
+func typed(e *hookglass.Event) bool {
+	return e.EventType != "" && e.Type != hookglass.EventEmail && (e.Path == "" || e.Path == "/") && e.RawQuery == ""
+}
+
 // subtitle returns the event type and the provider of a request, or the best substitute. The end is cut where there is
 // no room, and a mark before it tells the provider.
 func subtitle(e *hookglass.Event) string {
@@ -277,7 +302,7 @@ func subtitle(e *hookglass.Event) string {
 		return show.Line(e.From)
 	}
 	parts := make([]string, 0, 2)
-	if e.EventType != "" {
+	if e.EventType != "" && !typed(e) {
 		parts = append(parts, show.Line(e.EventType))
 	}
 	if p := show.Provider(e.Provider); p != "" {
