@@ -341,7 +341,7 @@ func TestArguments(t *testing.T) {
 // leaves out are built of the same pieces, and are in make bench ARGS=-short.
 func TestTheShortForm(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "hookglass")
-	if out, err := exec.Command("go", "build", "-o", binary, "hookglass/cmd/hookglass").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s", "-o", binary, "hookglass/cmd/hookglass").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	p, err := parse([]string{"-short", "-parts", "capture,forward,read,start,memory", "-load", loadOwn, "-binary", binary, "-dir", "/tmp"})
