@@ -565,6 +565,7 @@ func TestABrowserWithoutANetworkSaysSoUnlessTheServerAnswers(t *testing.T) {
 
 // The stream may outlive what went wrong: then nothing but its next beat tells that the server answers.
 func TestARequestThatCouldNotBeLoadedComesThoughTheStreamGoesOn(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	event := s.hook(sent{target: "/wanted"})
 	c := s.chrome(1440, 900)
@@ -587,6 +588,7 @@ func TestARequestThatCouldNotBeLoadedComesThoughTheStreamGoesOn(t *testing.T) {
 }
 
 func TestARequestThatCouldNotBeLoadedComesWhenTheServerIsBack(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	for _, width := range []int64{1440, 390} {
 		s := newSite(t)
 		old := s.hook(sent{target: "/old"})
