@@ -49,6 +49,7 @@ type part struct {
 	unknown string   // what is wrong with the name; empty: nothing
 	at      int      // where its braces open, counted in characters from 1
 	quoted  bool     // inside a string literal of JSON
+	escaped bool     // inside an escape sequence of it, which the value would end
 }
 
 // TemplateError says what is wrong with a template, or why it cannot be rendered. It never holds a value.
@@ -144,7 +145,10 @@ func scan(text string, place Place) (*Template, error) {
 		case len(t.parts) == maxNames:
 			return nil, &TemplateError{at, "there are more than 1,000 placeholders"}
 		}
-		t.parts = append(t.parts, part{literal: rest[:open], name: name, at: at, quoted: quoted})
+		t.parts = append(t.parts, part{
+			literal: rest[:open], name: name, at: at, quoted: quoted,
+			escaped: place == InJSON && quoted && jsondoc.EndsInEscape(rest[:open]),
+		})
 		before += utf8.RuneCountInString(rest[open : len(rest)-len(after)])
 		rest = after
 	}
@@ -254,8 +258,8 @@ func (r Rendered) Masked() string {
 func placeholder(secret string) string { return "{{secrets." + secret + "}}" }
 
 // Render renders the template. An unknown name, a value that is null or missing, a control character in a header, a
-// value that would lead the path of a URL elsewhere and a text beyond its bound are a *TemplateError, which holds no
-// value.
+// value that would lead the path of a URL elsewhere, a place inside an escape sequence of JSON and a text beyond its
+// bound are a *TemplateError, which holds no value.
 func (t *Template) Render(v Values) (Rendered, error) {
 	bound := MaxRendered
 	if t.place == InURL {
@@ -353,8 +357,11 @@ func (t *Template) tooLarge() error {
 
 // find returns the value of a placeholder. With null, a captured null counts as a value.
 func (v Values) find(p *part, null bool) (jsondoc.Value, error) {
-	if p.unknown != "" {
+	switch {
+	case p.unknown != "":
 		return jsondoc.Value{}, &TemplateError{p.at, p.unknown}
+	case p.escaped:
+		return jsondoc.Value{}, &TemplateError{p.at, p.name + ` stands within an escape sequence; a backslash itself is written \\`}
 	}
 	if p.root == "" {
 		if v.Secret != nil {

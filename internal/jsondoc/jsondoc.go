@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,6 +48,17 @@ func EndsInString(part string, quoted bool) bool {
 		}
 	}
 	return quoted
+}
+
+// EndsInEscape reports whether a part of a JSON text that ends inside a string ends inside an escape sequence of it:
+// behind a backslash that escapes what follows, or within \u and its four digits.
+func EndsInEscape(part string) bool {
+	digits := len(part) - len(strings.TrimRight(part, "0123456789abcdefABCDEF"))
+	if before, ok := strings.CutSuffix(part[:len(part)-digits], "u"); ok && digits < 4 {
+		part = before
+	}
+	backslashes := len(part) - len(strings.TrimRight(part, `\`))
+	return backslashes%2 == 1
 }
 
 // node is a JSON value. Its kind is that of jsontext: one of n f t " 0 { [.
