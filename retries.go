@@ -26,21 +26,34 @@ func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	if e.Type == EventEmail {
 		return mailIdentity(e)
 	}
-	id := e.DeliveryID
-	if id == "" && e.Payload != nil {
-		id = e.Headers.Get("Webhook-Id") // Standard Webhooks, which senders of any provider may use
-	}
-	switch {
-	case id != "":
-		return IdentityDelivery, deliveryKey(IdentityDelivery, e.Provider, "", []byte(id))
-	case e.EventRef != "":
-		return IdentityEvent, deliveryKey(IdentityEvent, e.Provider, e.EventType, []byte(e.EventRef))
+	if kind, key, ok := SenderIdentity(e); ok {
+		return kind, key
 	}
 	var body []byte
 	if e.Payload != nil {
 		body = e.Body
 	}
 	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, body)
+}
+
+// SenderIdentity is DeliveryIdentity by an id that the sender gave: that of the delivery or of the event, or of a mail
+// its Message-ID. ok is false if there is none.
+func SenderIdentity(e *Event) (kind IdentityKind, key DeliveryKey, ok bool) {
+	if e.Type == EventEmail {
+		kind, key = mailIdentity(e)
+		return kind, key, kind == IdentityEvent
+	}
+	id := e.DeliveryID
+	if id == "" && e.Payload != nil {
+		id = e.Headers.Get("Webhook-Id") // Standard Webhooks, which senders of any provider may use
+	}
+	switch {
+	case id != "":
+		return IdentityDelivery, deliveryKey(IdentityDelivery, e.Provider, "", []byte(id)), true
+	case e.EventRef != "":
+		return IdentityEvent, deliveryKey(IdentityEvent, e.Provider, e.EventType, []byte(e.EventRef)), true
+	}
+	return "", key, false
 }
 
 // mailIdentity identifies a mail by its Message-ID and recipients, because one mail may be sent to each recipient

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 )
@@ -119,6 +120,24 @@ func Known(id string) (Info, bool) {
 		return Info{}, false
 	}
 	return s.info(), true
+}
+
+// Identified reports whether the sender's id of an event, that of the delivery or else that of the event, is of no other
+// event, apart from further attempts. Some ids are those of what an event is about, or of the first of a batch.
+func Identified(e *hookglass.Event) bool {
+	s := table().byID[e.Provider]
+	switch {
+	case e.DeliveryID != "":
+		return uncut(e.DeliveryID) && (s == nil || s.SharedID == "" || e.Payload == nil || e.Headers.Get(s.SharedID) != e.DeliveryID)
+	case e.Payload != nil && e.Headers.Get("Webhook-Id") != "": // Standard Webhooks
+		return true
+	}
+	return e.EventRef != "" && uncut(e.EventRef) && s != nil && s.EventOnce
+}
+
+// uncut reports whether an id is as its sender wrote it, see printable.
+func uncut(id string) bool {
+	return len(id) <= fieldBytes-utf8.UTFMax && !strings.ContainsRune(id, utf8.RuneError)
 }
 
 // Providers describes all providers, by id.

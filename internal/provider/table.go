@@ -25,18 +25,20 @@ var table = sync.OnceValue(func() *senders {
 type row struct {
 	ID         string       `json:"id"`
 	Name       string       `json:"name"`
-	Match      []string     `json:"match"`       // any of these conjunctions identifies the provider
-	Hint       []string     `json:"hint"`        // ... or of these, on an endpoint configured for it
-	Event      []string     `json:"event"`       // the event type: the first template with a result
-	Action     []string     `json:"action"`      // likewise: the action, if the event type does not include it
-	EventID    []string     `json:"event_id"`    // likewise
-	DeliveryID []string     `json:"delivery_id"` // likewise
-	Flavours   [][2]string  `json:"flavours"`    // conjunction and name: variants of the provider, the first that holds
-	Envelope   *envelope    `json:"envelope"`    // where deliveries of other senders are embedded
-	Signatures []*scheme    `json:"signatures"`  // the first whose header is present counts, to prevent downgrades
-	Any        bool         `json:"any"`         // ... any of them may count
-	Unsigned   bool         `json:"unsigned"`    // deliveries can be verified but not signed here
-	Strip      []string     `json:"strip"`       // signature headers; a final * stands for anything
+	Match      []string     `json:"match"`           // any of these conjunctions identifies the provider
+	Hint       []string     `json:"hint"`            // ... or of these, on an endpoint configured for it
+	Event      []string     `json:"event"`           // the event type: the first template with a result
+	Action     []string     `json:"action"`          // likewise: the action, if the event type does not include it
+	EventID    []string     `json:"event_id"`        // likewise
+	DeliveryID []string     `json:"delivery_id"`     // likewise
+	SharedID   string       `json:"shared_id"`       // a header among delivery_id that different deliveries may have in common
+	EventOnce  bool         `json:"event_id_unique"` // no two events have the same event_id, apart from attempts
+	Flavours   [][2]string  `json:"flavours"`        // conjunction and name: variants of the provider, the first that holds
+	Envelope   *envelope    `json:"envelope"`        // where deliveries of other senders are embedded
+	Signatures []*scheme    `json:"signatures"`      // the first whose header is present counts, to prevent downgrades
+	Any        bool         `json:"any"`             // ... any of them may count
+	Unsigned   bool         `json:"unsigned"`        // deliveries can be verified but not signed here
+	Strip      []string     `json:"strip"`           // signature headers; a final * stands for anything
 	Regenerate regeneration `json:"regenerate"`
 }
 
