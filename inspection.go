@@ -44,6 +44,7 @@ type Attempted struct {
 	Attempts   int
 	At         time.Time // of the last attempt; zero: none yet
 	NextAt     time.Time // zero: none is to come, or not known when
+	SameAs     EventID   // see [Forward]
 	Verdict    Verdict   // of replays
 }
 

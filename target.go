@@ -17,6 +17,7 @@ type ForwardingTarget struct {
 	Timeout     time.Duration // of one attempt, whole seconds
 	RetryCount  int           // attempts after the first
 	Rate        Rate          // the rate limit
+	Dedupe      Dedupe        // which events are the same to it
 	Failures    int           // consecutive deliveries that failed, up to now
 	FailingFrom time.Time     // when the first of them failed; zero: none
 	PausedAt    time.Time     // zero: not paused
@@ -61,7 +62,7 @@ const (
 	ForwardSending   ForwardState = "sending"   // a node holds its lease
 	ForwardDelivered ForwardState = "delivered" // answered with a 2xx
 	ForwardFailed    ForwardState = "failed"    // no attempt is left, or a retry would not help
-	ForwardSkipped   ForwardState = "skipped"   // not sent: its target was disabled, or its account may not forward
+	ForwardSkipped   ForwardState = "skipped"   // not sent: its target was disabled, its account may not forward, or it is a duplicate
 )
 
 // Forward is the delivery of one event to one forwarding target. Each such pair has at most one.
@@ -76,6 +77,7 @@ type Forward struct {
 	Attempts    []ForwardAttempt
 	Spent       int       // Attempts made before it was last resent; these are no retries. Set while it is sending
 	NextAt      time.Time // of a pending delivery: when it is sent; zero: not known
+	SameAs      EventID   // the same webhook, which was forwarded instead (skipped) or whose delivery it waits for (pending)
 	FinishedAt  time.Time // zero: not final
 	CreatedAt   time.Time
 }
@@ -86,6 +88,8 @@ func (f *Forward) Resend() (put bool, err error) {
 	switch {
 	case f.State == ForwardDelivered:
 		return false, Errorf(CodeConflict, "The delivery arrived, and is not sent again. Replay the request to send it once more.")
+	case f.State == ForwardSkipped && f.SameAs != "":
+		return false, Errorf(CodeConflict, "The delivery was skipped, because the same webhook was forwarded with %s. Replay the request to send it.", f.SameAs)
 	case f.State == ForwardSkipped:
 		return false, Errorf(CodeConflict, "The delivery was skipped, because its target was disabled or its account may not forward. Replay the request to send it.")
 	case f.State != ForwardFailed:

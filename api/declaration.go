@@ -55,6 +55,8 @@ type DeclaredForwardingTarget struct {
 	RetryCount     Optional[int64]             `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
 	RateLimit      Optional[int64]             `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
 	RatePeriod     Optional[string]            `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
+	DedupeBy       Optional[string]            `json:"dedupe_by,omitzero" null:"true" maxLength:"200" doc:"What identifies a webhook that the sender sends again, so that the target gets the first only: id, the sender's own id of the delivery or the event; header. and the name of a header; a JSON Pointer to a string or number of the body; body, all of it with method, path and query. An event without it is always sent, and so is one of which the first failed for good. null, the default: every event is sent." example:"header.Idempotency-Key"`
+	DedupeSeconds  Optional[int64]             `json:"dedupe_seconds,omitzero" null:"true" minimum:"1" maximum:"604800" doc:"Of a dedupe_by: for how long after the first a webhook is the same, and no longer than that is kept. 1 to 604800, default 86400." example:"86400"`
 }
 
 // DeclaredAlert is the wanted state of an alert.

@@ -22,6 +22,8 @@ type ForwardingTarget struct {
 	RetryCount     int               `json:"retry_count" doc:"Attempts after the first." example:"3"`
 	RateLimit      *int              `json:"rate_limit" doc:"At most so many requests in a rate_period, retries among them; more waits. null: no limit." example:"5"`
 	RatePeriod     *string           `json:"rate_period" enum:"second,minute" doc:"null: there is no limit." example:"second"`
+	DedupeBy       *string           `json:"dedupe_by" doc:"What identifies a webhook that comes again, so that it is sent once: id, body, header. and a name, or a JSON Pointer; null: nothing, and every event is sent." example:"id"`
+	DedupeSeconds  *int              `json:"dedupe_seconds" doc:"For how long after the first; null: there is no dedupe_by." example:"86400"`
 	PausedAt       *Time             `json:"paused_at" doc:"When it was paused, for failing too long or by people; null: it is not. While it is paused its deliveries wait." example:"2026-11-20T10:15:30.123456Z"`
 	PauseReason    *string           `json:"pause_reason" enum:"failing,manual" doc:"manual: people paused it." example:"failing"`
 	Failures       int               `json:"consecutive_failures" doc:"Deliveries that failed since the last that did not." example:"0"`
@@ -49,6 +51,8 @@ type NewForwardingTarget struct {
 	RetryCount     Optional[int64]             `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5, default 3." example:"3"`
 	RateLimit      Optional[int64]             `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null, the default: no limit." example:"5"`
 	RatePeriod     Optional[string]            `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit. Default second." example:"second"`
+	DedupeBy       Optional[string]            `json:"dedupe_by,omitzero" null:"true" maxLength:"200" doc:"What identifies a webhook that the sender sends again, so that the target gets the first only: id, the sender's own id of the delivery or the event; header. and the name of a header; a JSON Pointer to a string or number of the body; body, all of it with method, path and query. An event without it is always sent, and so is one of which the first failed for good. null, the default: every event is sent." example:"header.Idempotency-Key"`
+	DedupeSeconds  Optional[int64]             `json:"dedupe_seconds,omitzero" null:"true" minimum:"1" maximum:"604800" doc:"Of a dedupe_by: for how long after the first a webhook is the same, and no longer than that is kept. 1 to 604800, default 86400." example:"86400"`
 }
 
 // UpdateForwardingTarget is the body of PATCH /endpoints/{endpoint_id}/forwarding_targets/{target_id}.
@@ -70,6 +74,8 @@ type ForwardingTargetChange struct {
 	RetryCount     Optional[int64]             `json:"retry_count,omitzero" minimum:"0" maximum:"5" doc:"0 to 5." example:"3"`
 	RateLimit      Optional[int64]             `json:"rate_limit,omitzero" null:"true" minimum:"1" maximum:"1000" doc:"At most so many requests in a rate_period, retries among them; more waits. 1 to 1000; null: no limit." example:"5"`
 	RatePeriod     Optional[string]            `json:"rate_period,omitzero" null:"true" enum:"second,minute" doc:"Of a rate_limit." example:"second"`
+	DedupeBy       Optional[string]            `json:"dedupe_by,omitzero" null:"true" maxLength:"200" doc:"What identifies a webhook that the sender sends again, so that the target gets the first only: id, the sender's own id of the delivery or the event; header. and the name of a header; a JSON Pointer to a string or number of the body; body, all of it with method, path and query. An event without it is always sent, and so is one of which the first failed for good. null: every event is sent. A change is for what comes from then on." example:"header.Idempotency-Key"`
+	DedupeSeconds  Optional[int64]             `json:"dedupe_seconds,omitzero" null:"true" minimum:"1" maximum:"604800" doc:"Of a dedupe_by: for how long after the first a webhook is the same, and no longer than that is kept. 1 to 604800." example:"86400"`
 }
 
 // FromForwardingTarget converts a target.
@@ -81,6 +87,7 @@ func FromForwardingTarget(t hookglass.ForwardingTarget) ForwardingTarget {
 	return ForwardingTarget{
 		ID: t.ID, EndpointID: string(t.EndpointID), Name: t.Name, URL: t.URL, When: nonzero(t.When), Headers: headers, Enabled: t.Enabled,
 		TimeoutSeconds: int(t.Timeout / time.Second), RetryCount: t.RetryCount, RateLimit: nonzero(t.Rate.Limit), RatePeriod: nonzero(t.Rate.PeriodName()),
+		DedupeBy: nonzero(string(t.Dedupe.By)), DedupeSeconds: nonzero(int(t.Dedupe.Window / time.Second)),
 		PausedAt: at(t.PausedAt), PauseReason: nonzero(t.PauseReason), Failures: t.Failures,
 		CreatedAt: Time{t.CreatedAt}, UpdatedAt: Time{t.UpdatedAt},
 	}
@@ -100,6 +107,7 @@ type Delivery struct {
 	StatusCode    *int              `json:"status_code" doc:"Of the last attempt; null when it had no answer." example:"200"`
 	Attempts      []DeliveryAttempt `json:"attempts" doc:"The first first."`
 	NextAttemptAt *Time             `json:"next_attempt_at" doc:"With pending, when it is tried; null while the target is paused." example:"2026-11-20T10:15:30.123456Z"`
+	SameAs        *string           `json:"same_as" doc:"Where the target has a dedupe_by: with skipped, the event with which the same webhook was delivered; with pending, the one whose delivery it waits for, to go if that fails. It may be deleted since." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	CreatedAt     Time              `json:"created_at" example:"2026-11-20T10:15:30.123456Z"`
 	FinishedAt    *Time             `json:"finished_at" example:"2026-11-20T10:15:30.123456Z"`
 }
@@ -168,7 +176,7 @@ func DeliveryID(event hookglass.EventID, targetID int64) string {
 func FromForward(f hookglass.Forward) Delivery {
 	d := Delivery{
 		ID: DeliveryID(f.EventID, f.TargetID), EventID: string(f.EventID), Status: string(f.State), StatusCode: nonzero(f.StatusCode),
-		Attempts: make([]DeliveryAttempt, len(f.Attempts)), NextAttemptAt: at(f.NextAt), CreatedAt: Time{f.CreatedAt}, FinishedAt: at(f.FinishedAt),
+		Attempts: make([]DeliveryAttempt, len(f.Attempts)), NextAttemptAt: at(f.NextAt), SameAs: nonzero(string(f.SameAs)), CreatedAt: Time{f.CreatedAt}, FinishedAt: at(f.FinishedAt),
 	}
 	for i, a := range f.Attempts {
 		d.Attempts[i] = DeliveryAttempt{

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"slices"
+
 	"hookglass"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
@@ -13,7 +15,7 @@ type chooser struct {
 }
 
 // choosers returns the targets with conditions, in their order.
-func choosers(targets []store.TargetCondition) (all []chooser) {
+func choosers(targets []store.TargetChoice) (all []chooser) {
 	for _, t := range targets {
 		if t.When == "" {
 			continue
@@ -33,6 +35,14 @@ func (t *target) following(ev *hookglass.Event) store.Work {
 	for _, c := range t.choosers {
 		if !c.when.Means(ev) {
 			work.But = append(work.But, c.target)
+		}
+	}
+	for _, k := range t.keyers {
+		if slices.Contains(work.But, k.target) {
+			continue
+		}
+		if key, ok := k.key(ev); ok {
+			work.Keys = append(work.Keys, store.TargetKey{TargetID: k.target, Key: key})
 		}
 	}
 	return work

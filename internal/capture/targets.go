@@ -21,6 +21,7 @@ type target struct {
 	configs  []provider.Config
 	work     store.Work  // the work for each event, conditions aside
 	choosers []chooser   // targets with conditions
+	keyers   []keyer     // targets that get a webhook only once
 	script   *script     // nil: none
 	mail     *mailScript // the script of an email endpoint; nil: none
 	rules    []rule
@@ -99,11 +100,11 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {
 			return unverifiable(err)
 		}
-		targets, err := v.TargetConditions(t.endpoint.Num)
+		targets, err := v.TargetChoices(t.endpoint.Num)
 		if err != nil {
 			return err
 		}
-		t.work.Forward, t.choosers = len(targets) > 0, choosers(targets)
+		t.work.Forward, t.choosers, t.keyers = len(targets) > 0, choosers(targets), keyers(targets)
 		acts, err := v.HasActions(t.endpoint.Num)
 		if acts {
 			t.work.Tasks = append(t.work.Tasks, store.TaskActions)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -103,6 +104,25 @@ func maxRate(t api.ForwardingTarget) string {
 	return strconv.Itoa(*t.RateLimit) + " a " + *t.RatePeriod
 }
 
+// dedupeFields returns the target's fields for duplicates; nil leaves one out.
+func dedupeFields(by *string, within *time.Duration) (what api.Optional[string], seconds api.Optional[int64]) {
+	if what = api.Maybe(by); by != nil && *by == "none" {
+		what = api.Null[string]()
+	}
+	if within != nil {
+		seconds = api.Some(int64(*within / time.Second))
+	}
+	return what, seconds
+}
+
+// sendsOnce formats what a target does with duplicates.
+func sendsOnce(t api.ForwardingTarget) string {
+	if t.DedupeBy == nil || t.DedupeSeconds == nil {
+		return "-"
+	}
+	return visible(*t.DedupeBy) + " within " + (time.Duration(*t.DedupeSeconds) * time.Second).String()
+}
+
 // gets describes which events a target gets.
 func gets(t api.ForwardingTarget) string {
 	if t.When == nil {
@@ -124,13 +144,15 @@ func pending(t api.ForwardingTarget) string {
 
 // TargetsCreateCmd is `hookglass targets create`.
 type TargetsCreateCmd struct {
-	Name    string      `arg:"" help:"A label for people."`
-	URL     string      `arg:"" help:"Where events go: an http or https address that the server can reach."`
-	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300; default 30."`
-	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
-	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
-	When    *string     `type:"query" placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
-	Header  []string    `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, in the place of one of the same name; may be repeated. - reads such lines from standard input, since other users can see flags."`
+	Name    string         `arg:"" help:"A label for people."`
+	URL     string         `arg:"" help:"Where events go: an http or https address that the server can reach."`
+	Timeout *int64         `placeholder:"SECONDS" help:"For one attempt, 1 to 300; default 30."`
+	Retries *int64         `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
+	MaxRate *targetRate    `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
+	When    *string        `type:"query" placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
+	Dedupe  *string        `placeholder:"BY" help:"Send what the sender sends again only once, told by: id, the sender's own; header.Idempotency-Key; /data/id, a JSON Pointer; or body."`
+	Within  *time.Duration `placeholder:"TIME" help:"For so long after the first, 1s to 168h; default 24h."`
+	Header  []string       `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, in the place of one of the same name; may be repeated. - reads such lines from standard input, since other users can see flags."`
 }
 
 // Run implements the command.
@@ -141,6 +163,7 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	}
 	wanted := api.NewForwardingTarget{Name: api.Some(r.Name), URL: api.Some(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries), When: api.Maybe(r.When)}
 	wanted.RateLimit, wanted.RatePeriod = r.MaxRate.fields()
+	wanted.DedupeBy, wanted.DedupeSeconds = dedupeFields(r.Dedupe, r.Within)
 	if wanted.Headers, err = targetHeaders(t, r.Header, nil); err != nil {
 		return err
 	}
@@ -172,6 +195,7 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	return c.print(t, api.One[api.ForwardingTarget]{Data: one}, table([]string{"Id", strconv.FormatInt(one.ID, 10)}, [][]string{
 		{"Name", one.Name}, {"URL", one.URL}, {"State", targetState(one)}, {"Paused", clock(one.PausedAt)}, {"Because", orDash(one.PauseReason)},
 		{"Failures in a row", strconv.Itoa(one.Failures)}, {"Timeout", strconv.Itoa(one.TimeoutSeconds) + " s"}, {"Retries", strconv.Itoa(one.RetryCount)}, {"Max rate", maxRate(one)}, {"Gets", gets(one)},
+		{"Once by", sendsOnce(one)},
 		{"Adds", adds(one)},
 		{"Pending", pending(one)}, {"Pending until", clock(one.PendingUntil)}, {"Created", clock(&one.CreatedAt)},
 	}))
@@ -179,21 +203,23 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 
 // TargetsUpdateCmd is `hookglass targets update`.
 type TargetsUpdateCmd struct {
-	Target  int64       `arg:"" help:"Its id."`
-	Name    *string     `placeholder:"NAME" help:"A label for people."`
-	URL     *string     `placeholder:"URL" help:"Where events go."`
-	Timeout *int64      `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
-	Retries *int64      `placeholder:"N" help:"Attempts after the first, 0 to 5."`
-	MaxRate *targetRate `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
-	When    *string     `type:"query" placeholder:"QUERY" help:"Send only what this search means; empty for all."`
-	Header  []string    `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, too; 'N:' takes it away; may be repeated. - reads such lines from standard input, since other users can see flags."`
-	Enable  bool        `xor:"on" help:"Send what comes from now on."`
-	Disable bool        `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
+	Target  int64          `arg:"" help:"Its id."`
+	Name    *string        `placeholder:"NAME" help:"A label for people."`
+	URL     *string        `placeholder:"URL" help:"Where events go."`
+	Timeout *int64         `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
+	Retries *int64         `placeholder:"N" help:"Attempts after the first, 0 to 5."`
+	MaxRate *targetRate    `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
+	When    *string        `type:"query" placeholder:"QUERY" help:"Send only what this search means; empty for all."`
+	Dedupe  *string        `placeholder:"BY" help:"Send what the sender sends again only once, told by: id, header.NAME, a JSON Pointer or body; none for every request."`
+	Within  *time.Duration `placeholder:"TIME" help:"For so long after the first, 1s to 168h."`
+	Header  []string       `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, too; 'N:' takes it away; may be repeated. - reads such lines from standard input, since other users can see flags."`
+	Enable  bool           `xor:"on" help:"Send what comes from now on."`
+	Disable bool           `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`
 }
 
 // Validate says what is wrong with the flags together.
 func (r *TargetsUpdateCmd) Validate() error {
-	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && r.When == nil && len(r.Header) == 0 && !r.Enable && !r.Disable {
+	if r.Name == nil && r.URL == nil && r.Timeout == nil && r.Retries == nil && r.MaxRate == nil && r.When == nil && r.Dedupe == nil && r.Within == nil && len(r.Header) == 0 && !r.Enable && !r.Disable {
 		return errors.New("say what to change")
 	}
 	return nil
@@ -203,6 +229,7 @@ func (r *TargetsUpdateCmd) Validate() error {
 func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	change := api.ForwardingTargetChange{Name: api.Maybe(r.Name), URL: api.Maybe(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries), When: api.Maybe(r.When)}
 	change.RateLimit, change.RatePeriod = r.MaxRate.fields()
+	change.DedupeBy, change.DedupeSeconds = dedupeFields(r.Dedupe, r.Within)
 	if r.Enable || r.Disable {
 		change.Enabled = api.Some(r.Enable)
 	}

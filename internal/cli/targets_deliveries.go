@@ -68,6 +68,9 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 		if n := len(d.Attempts); n > 0 && d.Attempts[n-1].Error != nil {
 			trouble = d.Attempts[n-1].Error.Message
 		}
+		if d.SameAs != nil {
+			trouble = "the same as " + *d.SameAs
+		}
 		rows[i] = []string{clock(&d.CreatedAt), d.EventID, d.Status, strconv.Itoa(len(d.Attempts)), status, clock(d.NextAttemptAt), trouble}
 	}
 	return c.print(t, api.List[api.Delivery]{Data: append([]api.Delivery{}, found...)}, func(w io.Writer) error {

@@ -59,6 +59,15 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if changed := object(t, "", "targets", "update", id, "-e", ep, "--max-rate", "none"); member(t, changed, "data", "rate_limit") != nil || member(t, changed, "data", "rate_period") != nil {
 		t.Errorf("no rate: %v", changed)
 	}
+	if once := object(t, "", "targets", "update", id, "-e", ep, "--dedupe", "header.Idempotency-Key", "--within", "1h"); member(t, once, "data", "dedupe_by") != "header.Idempotency-Key" || member(t, once, "data", "dedupe_seconds") != 3600. {
+		t.Errorf("once: %v", once)
+	}
+	if r := run(t, "", "targets", "get", id, "-e", ep); r.code != 0 || !strings.Contains(r.out, "header.Idempotency-Key within 1h0m0s") {
+		t.Errorf("get: %+v", r)
+	}
+	if once := object(t, "", "targets", "update", id, "-e", ep, "--dedupe", "none"); member(t, once, "data", "dedupe_by") != nil || member(t, once, "data", "dedupe_seconds") != nil {
+		t.Errorf("every request: %v", once)
+	}
 	if r := run(t, "", "targets", "update", id, "-e", ep, "--when", "event:invoice.*"); r.code != 0 {
 		t.Errorf("condition: %+v", r)
 	}

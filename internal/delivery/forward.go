@@ -59,6 +59,8 @@ type ForwardConfig struct {
 	// Observe is called for each attempt with its outcome (2xx to 5xx, or the code of its failure), the delivery's new
 	// state, and the time that the target took. It may be nil.
 	Observe func(outcome string, state hookglass.ForwardState, took time.Duration)
+	// Skipped is called for each delivery that is skipped because the same webhook was delivered. It may be nil.
+	Skipped func()
 	// InLine is called now and then while deliveries wait for a turn under a rate limit: how many targets have such
 	// deliveries, how many these are, up to MostInLine, and since when the first waits. It is called once more when
 	// there are none any longer. It may be nil.
@@ -98,6 +100,9 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(string, hookglass.ForwardState, time.Duration) {}
+	}
+	if cfg.Skipped == nil {
+		cfg.Skipped = func() {}
 	}
 	if cfg.InLine == nil {
 		cfg.InLine = func(int, int, time.Time) {}

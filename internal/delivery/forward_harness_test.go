@@ -37,6 +37,7 @@ type yard struct {
 	clock     *clock
 	delays    *delays
 	observe   func(string, hookglass.ForwardState, time.Duration)
+	skipped   func()
 }
 
 func eachYard(t *testing.T, test func(t *testing.T, y *yard)) {
@@ -106,7 +107,7 @@ func (y *yard) start(db *store.DB) (stop func()) { return y.startBy(db, y.clock.
 func (y *yard) startBy(db *store.DB, now func() time.Time) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	f := delivery.NewForwarder(db, delivery.ForwardConfig{Client: y.client, Headers: y.endpoints.TargetHeaders, Log: slog.New(slog.DiscardHandler), Now: now, Delay: y.delays.choose, Observe: y.observe})
+	f := delivery.NewForwarder(db, delivery.ForwardConfig{Client: y.client, Headers: y.endpoints.TargetHeaders, Log: slog.New(slog.DiscardHandler), Now: now, Delay: y.delays.choose, Observe: y.observe, Skipped: y.skipped})
 	go func() { ended <- f.Run(ctx) }()
 	var once sync.Once
 	stop = func() {

@@ -218,7 +218,7 @@ func tenantOf(account, endpointNum int64) string {
 // start loads the claimed deliveries, starts to send them, and returns the places that nothing was claimed for. turnAt
 // is when they had their turn, if their targets have a rate limit.
 func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, places map[int64]int, claimed map[int64][]store.ClaimedForward, turnAt time.Time) {
-	var seqs, headed []int64
+	var seqs, headed, once []int64
 	f.mu.Lock()
 	for i := range due {
 		q := &due[i]
@@ -229,6 +229,9 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 		f.starved = f.starved || !q.Target.Rate.Bounded() && places[q.TargetID] > 0 && len(claimed[q.TargetID]) == places[q.TargetID]
 		for _, c := range claimed[q.TargetID] {
 			seqs = append(seqs, c.EventSeq)
+			if q.Target.Dedupe.On() && mayBeDuplicate(&c) {
+				once = append(once, c.Num)
+			}
 		}
 		if q.HasHeaders && len(claimed[q.TargetID]) > 0 {
 			headed = append(headed, q.TargetID)
@@ -246,17 +249,27 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 			return err
 		})
 	}
+	var duplicates map[int64]hookglass.Duplicate
+	if len(once) > 0 && err == nil {
+		err = f.db.Glance(sends, hookglass.System, func(v *store.View) (err error) {
+			duplicates, err = v.Duplicates(once)
+			return err
+		})
+	}
 	for i := range due {
 		headers, there := sealed[due[i].TargetID]
 		due[i].Target.Sealed = headers
 		gone := err == nil && due[i].HasHeaders && !there // the target was deleted, and the next round skips what waits for it
 		for _, c := range claimed[due[i].TargetID] {
 			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true, turn: turnAt}
+			duplicate, repeats := duplicates[c.Num]
 			switch {
 			case err != nil || gone:
 				f.later(s, handBack)
 			case s.event == nil:
 				s.State, s.FinishedAt = hookglass.ForwardSkipped, f.Now() // deleted, and the row goes with it
+			case repeats:
+				f.repeats(s, duplicate)
 			default:
 				if wait := s.event.VerdictWait(f.Now()); wait > 0 {
 					f.later(s, wait) // waits in the table, like everything else

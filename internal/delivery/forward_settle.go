@@ -54,8 +54,8 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 		// All transactions lock the rows in the same order, so that none deadlock.
 		slices.SortFunc(batch, func(a, b *settled) int { return cmp.Compare(a.Num, b.Num) })
 		f.settle(ctx, batch)
-		if slices.ContainsFunc(batch, func(s *settled) bool { return s.State == hookglass.ForwardPending }) {
-			f.lookAgain() // it may be due already
+		if slices.ContainsFunc(batch, func(s *settled) bool { return s.State == hookglass.ForwardPending || s.Duplicate != nil }) {
+			f.lookAgain() // it may be due already, or its turn is there for another
 		}
 		fair.Rest(ctx, began)
 	}
@@ -122,6 +122,12 @@ func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 		k.add(s)
 	}
 	if err := tx.AddForwardEvidence(kept); err != nil {
+		return err
+	}
+	if err := tx.MarkDuplicates(kept); err != nil {
+		return err
+	}
+	if err := f.wake(tx, kept, targets); err != nil {
 		return err
 	}
 	if err := tx.AddOutcomes(outcomes...); err != nil {

@@ -121,7 +121,7 @@ func forwards(v *store.View, ref string, targets []hookglass.ForwardingTarget, e
 		if err != nil {
 			return nil, nil, err
 		}
-		a := hookglass.Attempted{Via: "target", To: t.Name, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt}
+		a := hookglass.Attempted{Via: "target", To: t.Name, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt, SameAs: f.SameAs}
 		if n := len(f.Attempts); n > 0 {
 			last := f.Attempts[n-1]
 			a.At, a.StatusCode, a.Failure = last.At, last.StatusCode, last.Failure

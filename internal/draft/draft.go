@@ -92,7 +92,8 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 // Target reads a forwarding target.
 func Target(c api.NewForwardingTarget) (endpoint.TargetDraft, error) {
 	return TargetChange(api.ForwardingTargetChange{Name: c.Name, URL: c.URL, Enabled: c.Enabled, TimeoutSeconds: c.TimeoutSeconds, RetryCount: c.RetryCount,
-		When: c.When, Headers: c.Headers, RateLimit: c.RateLimit, RatePeriod: c.RatePeriod})
+		When: c.When, Headers: c.Headers, RateLimit: c.RateLimit, RatePeriod: c.RatePeriod,
+		DedupeBy: c.DedupeBy, DedupeSeconds: c.DedupeSeconds})
 }
 
 // TargetChange reads what to change of a forwarding target.
@@ -110,6 +111,7 @@ func TargetChange(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err err
 	d.TimeoutSeconds = Given(&faults, in+"timeout_seconds", c.TimeoutSeconds, false)
 	d.RetryCount = Given(&faults, in+"retry_count", c.RetryCount, false)
 	d.RateLimit, d.RatePeriod = rate(&faults, c.RateLimit, c.RatePeriod)
+	d.DedupeBy, d.DedupeSeconds = dedupe(&faults, c.DedupeBy, c.DedupeSeconds)
 	if len(faults) > 0 {
 		return d, hookglass.InvalidFields(faults)
 	}
@@ -127,6 +129,19 @@ func rate(faults *[]hookglass.FieldError, limit api.Optional[int64], period api.
 		of = Given(faults, "forwarding_target.rate_period", period, false)
 	}
 	return n, of
+}
+
+// dedupe reads what a forwarding target does with duplicates. null ends it, the window as well.
+func dedupe(faults *[]hookglass.FieldError, by api.Optional[string], seconds api.Optional[int64]) (what *string, window *int64) {
+	if by.Set && !by.Null && by.Value == "" {
+		*faults = append(*faults, hookglass.FieldError{Field: "forwarding_target.dedupe_by", Message: "may not be empty; null is none"})
+		return nil, nil
+	}
+	what = Given(faults, "forwarding_target.dedupe_by", by, true)
+	if !seconds.Null {
+		window = Given(faults, "forwarding_target.dedupe_seconds", seconds, false)
+	}
+	return what, window
 }
 
 // Action reads an action.

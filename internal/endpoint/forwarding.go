@@ -44,6 +44,8 @@ type TargetDraft struct {
 	RetryCount     *int64
 	RateLimit      *int64  // 0: no limit
 	RatePeriod     *string // second or minute
+	DedupeBy       *string // see [hookglass.DedupeBy]; empty: every event is sent
+	DedupeSeconds  *int64
 }
 
 // CreateForwardingTarget stores a target. It answers subscription_required, validation_failed and target_not_allowed.
@@ -308,6 +310,7 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 		judgeHeaders(*d.Headers, fault)
 	}
 	applyRate(d, t, fault)
+	applyDedupe(d, t, fault)
 	if d.Enabled != nil {
 		t.Enabled = *d.Enabled
 	}
@@ -355,6 +358,39 @@ func applyRate(d TargetDraft, t *hookglass.ForwardingTarget, fault func(field, f
 		rate.Period = period
 	}
 	t.Rate = rate
+}
+
+// applyDedupe sets what the draft says about duplicates.
+func applyDedupe(d TargetDraft, t *hookglass.ForwardingTarget, fault func(field, format string, args ...any)) {
+	dedupe := t.Dedupe
+	if d.DedupeBy != nil {
+		switch by := hookglass.DedupeBy(*d.DedupeBy); {
+		case by == "":
+			dedupe = hookglass.Dedupe{}
+		case !by.Valid():
+			fault("dedupe_by", "must be id, body, header. and the name of a header, or a JSON Pointer, %d bytes at most, or null for none", hookglass.MaxDedupeBy)
+			return
+		default:
+			dedupe.By = by
+			if dedupe.Window == 0 {
+				dedupe.Window = hookglass.DefaultDedupeWindow
+			}
+		}
+	}
+	if d.DedupeSeconds != nil {
+		least, most := int64(hookglass.MinDedupeWindow/time.Second), int64(hookglass.MaxDedupeWindow/time.Second)
+		switch n := *d.DedupeSeconds; {
+		case n < least || n > most:
+			fault("dedupe_seconds", "must be %d to %d", least, most)
+			return
+		case !dedupe.On():
+			fault("dedupe_seconds", "needs a dedupe_by")
+			return
+		default:
+			dedupe.Window = time.Duration(n) * time.Second
+		}
+	}
+	t.Dedupe = dedupe
 }
 
 func targetFault(field, message string) hookglass.FieldError {

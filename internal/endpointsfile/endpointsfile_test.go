@@ -153,9 +153,9 @@ func TestPathsOfTheAPIAreFoundInTheFile(t *testing.T) {
 	}
 	for path, line := range map[string]int{
 		"declaration.endpoints.0.forwarding_targets.0.url": 20,
-		"endpoints.0.actions.0.steps.0.config.tag":         34,
-		"endpoints.0.actions.0.steps.0.config.other.inner": 34, // the nearest around it
-		"endpoints.2.kind": 50,
+		"endpoints.0.actions.0.steps.0.config.tag":         35,
+		"endpoints.0.actions.0.steps.0.config.other.inner": 35, // the nearest around it
+		"endpoints.2.kind": 51,
 	} {
 		fault := f.Fault(path, "x")
 		if fault.Line != line {

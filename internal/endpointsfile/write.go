@@ -177,6 +177,10 @@ func writeTarget(p *mapping, t api.ForwardingTarget, customID string) {
 		p.set("rate_limit", *t.RateLimit)
 		p.set("rate_period", *t.RatePeriod)
 	}
+	if t.DedupeBy != nil {
+		p.set("dedupe_by", *t.DedupeBy)
+		p.set("dedupe_seconds", *t.DedupeSeconds)
+	}
 }
 
 func writeAction(p *mapping, a api.Action) {

@@ -70,7 +70,7 @@ func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 	t.Cleanup(target.Close)
 	headers := fmt.Sprintf(`{"Authorization":"Bearer %s","X-Key":%[1]q}`, kept["a header of a target"])
 	targets := "/endpoints/" + l.endpoint + "/forwarding_targets"
-	n.api(http.MethodPost, targets, `{"forwarding_target":{"name":"staging","url":"`+target.URL+`","retry_count":0,"headers":`+headers+`}}`, nil)
+	n.api(http.MethodPost, targets, `{"forwarding_target":{"name":"staging","url":"`+target.URL+`","retry_count":0,"dedupe_by":"header.Authorization","headers":`+headers+`}}`, nil)
 	if _, answer, err := n.call(n.token, http.MethodPost, targets, `{"forwarding_target":{"name":"","url":"x","headers":`+headers+`}}`); err != nil || len(kept.in(answer)) > 0 {
 		t.Errorf("refused: %v %s", err, answer)
 	}

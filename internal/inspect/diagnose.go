@@ -196,6 +196,11 @@ func (d *diagnosis) delivery(a hookglass.Attempted) {
 	switch {
 	case a.StatusCode >= 200 && a.StatusCode <= 299:
 		d.add(hookglass.AreaDelivery, hookglass.SeverityOK, "delivered", fmt.Sprintf("The %s answered %d after %s.", to, a.StatusCode, tried), "")
+	case a.State == string(hookglass.ForwardSkipped) && a.SameAs != "":
+		d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "duplicate", fmt.Sprintf("It was not sent to the %s: the same webhook was delivered with the request %s.", to, a.SameAs),
+			"If it should have been sent, correct the target's dedupe_by, and replay the request to its URL.")
+	case a.State == string(hookglass.ForwardPending) && a.SameAs != "":
+		d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "waits_for_first", fmt.Sprintf("It waits before the %s: the same webhook is on its way with the request %s, and this one is sent if that fails.", to, a.SameAs), "Look again when that is over.")
 	case a.State == string(hookglass.ForwardSkipped):
 		d.add(hookglass.AreaDelivery, hookglass.SeverityWarning, "skipped", fmt.Sprintf("It was not sent to the %s: that was disabled, or the account's plan did not allow it.", to), "Enable the target, then replay the request to its URL.")
 	case a.State == string(hookglass.ForwardPending) || a.State == string(hookglass.ForwardSending):

@@ -37,6 +37,10 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "delivered", StatusCode: 204, Attempts: 1}}},
 			hookglass.SeverityOK, "delivered", "",
 		},
+		"the same webhook arrived before": {
+			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "skipped", SameAs: "req_first"}}},
+			hookglass.SeverityInfo, "duplicate", "dedupe_by",
+		},
 		"nobody got it": {inspect.Case{Event: event(nil), Signature: verified}, hookglass.SeverityInfo, "stored_only", "replay"},
 		"a target that gets others": {
 			inspect.Case{Event: event(nil), Signature: verified, Unmeant: []hookglass.ForwardingTarget{{Name: "orders", When: "event:invoice.*"}}},

@@ -122,8 +122,8 @@ func Known(id string) (Info, bool) {
 	return s.info(), true
 }
 
-// Identified reports whether the sender's id of an event, that of the delivery or else that of the event, is of no other
-// event, apart from further attempts. Some ids are those of what an event is about, or of the first of a batch.
+// Identified reports whether the sender's id of an event, that of the delivery or else that of the event, is of no
+// other event, apart from further attempts. Some ids are those of what an event is about, or of the first of a batch.
 func Identified(e *hookglass.Event) bool {
 	s := table().byID[e.Provider]
 	switch {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"time"
 
 	"hookglass"
@@ -35,6 +36,33 @@ func (c Condition) Means(e *hookglass.Event) bool {
 		e = beginning(e)
 	}
 	return c.Match(e)
+}
+
+// Scalar returns the string or number at an RFC 6901 pointer below the root of an event's JSON body, as written. It
+// returns false if there is none, or an empty string, in the first MaxLooked bytes. The event is in detail form.
+func Scalar(e *hookglass.Event, pointer string) (written []byte, ok bool) {
+	if len(e.Body) > MaxLooked {
+		e = beginning(e)
+	}
+	body := reader{event: e}
+	text := body.decoded()
+	if text == nil {
+		text = e.Body
+	}
+	d, ok := enter(text, pointer)
+	if !ok {
+		return nil, false
+	}
+	kind := d.PeekKind()
+	if kind != '"' && kind != '0' {
+		return nil, false
+	}
+	value, err := d.ReadValue()
+	if err != nil || string(value) == `""` {
+		return nil, false
+	}
+	written = bytes.Clone(value)                     // the next call overwrites it
+	return written, kind == '"' || d.PeekKind() != 0 // a number at the end of what was read may go on
 }
 
 // beginning returns a copy of an event with its body cut to MaxLooked bytes.

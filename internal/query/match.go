@@ -186,21 +186,9 @@ func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 // valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as written. It parses only up
 // to that value, so the rest need not be JSON.
 func valueAt(body []byte, pointer string) (string, bool) {
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // as elsewhere
-	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for token := range jsontext.Pointer(pointer).Tokens() {
-		switch d.PeekKind() {
-		case '{':
-			if !enterMember(d, token) {
-				return "", false
-			}
-		case '[':
-			if !enterElement(d, token) {
-				return "", false
-			}
-		default:
-			return "", false
-		}
+	d, ok := enter(body, pointer)
+	if !ok {
+		return "", false
 	}
 	if d.PeekKind() == '"' {
 		token, err := d.ReadToken()
@@ -211,6 +199,27 @@ func valueAt(body []byte, pointer string) (string, bool) {
 	}
 	value, err := d.ReadValue()
 	return string(value), err == nil
+}
+
+// enter returns a decoder that stands before the value at a pointer.
+func enter(body []byte, pointer string) (*jsontext.Decoder, bool) {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // as elsewhere
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for token := range jsontext.Pointer(pointer).Tokens() {
+		switch d.PeekKind() {
+		case '{':
+			if !enterMember(d, token) {
+				return nil, false
+			}
+		case '[':
+			if !enterElement(d, token) {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+	}
+	return d, true
 }
 
 func enterMember(d *jsontext.Decoder, name string) bool {

@@ -62,6 +62,19 @@ func TestAForwardingTargetIsMadeChangedAndDeleted(t *testing.T) {
 				t.Errorf("%s: %v", c[0], when)
 			}
 		}
+		for _, c := range []struct {
+			change, by string
+			seconds    int // 0: none
+		}{
+			{`"name":"Staging"`, "", 0}, {`"dedupe_by":"id"`, "id", 86400}, {`"dedupe_seconds":60`, "id", 60}, {`"dedupe_by":"header.Idempotency-Key"`, "header.Idempotency-Key", 60},
+			{`"retry_count":0`, "header.Idempotency-Key", 60}, {`"dedupe_by":"/data/id","dedupe_seconds":604800`, "/data/id", 604800}, {`"dedupe_by":null`, "", 0}, {`"dedupe_by":null,"dedupe_seconds":null`, "", 0},
+		} {
+			s.want(http.StatusOK, "PATCH", one, `{"forwarding_target":{`+c.change+`}}`, &got)
+			by, seconds := got.Data.DedupeBy, got.Data.DedupeSeconds
+			if (by != nil) != (c.by != "") || (seconds != nil) != (c.by != "") || by != nil && (*by != c.by || *seconds != c.seconds) {
+				t.Errorf("%s: %v %v", c.change, by, seconds)
+			}
+		}
 		var refused api.Error
 		s.want(http.StatusUnprocessableEntity, "PATCH", one, `{"forwarding_target":{"paused":true}}`, &refused)
 		if len(refused.Details) != 1 || refused.Details[0].Field != "forwarding_target.paused" {
@@ -253,6 +266,15 @@ func TestWhatAForwardingTargetMayNotBe(t *testing.T) {
 			{`"retry_count":-1`, invalid, "retry_count"},
 			{`"retry_count":6`, invalid, "retry_count"},
 			{`"retry_count":1.5`, invalid, "retry_count"},
+			{`"dedupe_by":""`, invalid, "dedupe_by"},
+			{`"dedupe_by":"x"`, invalid, "dedupe_by"},
+			{`"dedupe_by":"header."`, invalid, "dedupe_by"},
+			{`"dedupe_by":"header.a b"`, invalid, "dedupe_by"},
+			{`"dedupe_by":"/a~2"`, invalid, "dedupe_by"},
+			{`"dedupe_by":"/a~"`, invalid, "dedupe_by"},
+			{`"dedupe_by":"id","dedupe_seconds":0`, invalid, "dedupe_seconds"},
+			{`"dedupe_by":"id","dedupe_seconds":604801`, invalid, "dedupe_seconds"},
+			{`"dedupe_seconds":60`, invalid, "dedupe_seconds"},
 			{`"rate_limit":0`, invalid, "rate_limit"},
 			{`"rate_limit":-1`, invalid, "rate_limit"},
 			{`"rate_limit":1001`, invalid, "rate_limit"},

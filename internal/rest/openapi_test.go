@@ -71,6 +71,7 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"NewStep/reference_key":                {"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"},
 		"NewForwardingTarget/timeout_seconds":  {"minimum": 1.0, "maximum": 300.0},
 		"NewForwardingTarget/rate_limit":       {"minimum": 1.0, "maximum": 1000.0},
+		"NewForwardingTarget/dedupe_seconds":   {"minimum": 1.0, "maximum": 604800.0},
 		"ForwardingTargetChange/retry_count":   {"minimum": 0.0, "maximum": 5.0},
 		"ForwardingTargetChange/headers":       {"maxProperties": 20.0},
 		"DeclaredForwardingTarget/retry_count": {"minimum": 0.0, "maximum": 5.0},

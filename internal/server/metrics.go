@@ -28,6 +28,7 @@ type metrics struct {
 	attempts    *prometheus.CounterVec
 	took        prometheus.Histogram
 
+	duplicates                      prometheus.Counter
 	lined, linedTargets, linedSince prometheus.Gauge
 }
 
@@ -55,6 +56,9 @@ func newMetrics(ready, onReserve func() bool) *metrics {
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hookglass_forward_attempt_seconds", Help: "Time from the resolution of a target's name to the last byte of its answer.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14),
 		}),
+		duplicates: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "hookglass_forward_duplicates_total", Help: "Deliveries to forwarding targets that were skipped, because the same webhook was delivered before.",
+		}),
 		lined: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hookglass_forward_waiting_deliveries", Help: "Deliveries that are due and wait for their turn, because their targets have a rate limit; counted to 10,000 every 10 seconds.",
 		}),
@@ -68,7 +72,7 @@ func newMetrics(ready, onReserve func() bool) *metrics {
 			Name: "hookglass_endpoints_file_applied", Help: "1 when the endpoints file as it is now is applied, 0 when it was refused or waits; 1 without one.",
 		}),
 	}
-	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.declared, m.lined, m.linedTargets, m.linedSince,
+	m.registry.MustRegister(m.captured, m.bytes, m.group, m.commit, m.answers, m.mailRefused, m.attempts, m.took, m.duplicates, m.declared, m.lined, m.linedTargets, m.linedSince,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
 			func() float64 { return 1 }),

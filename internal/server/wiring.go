@@ -78,6 +78,7 @@ func (s *Server) work(background func(string, func(context.Context) error), out 
 	background("tunnel", s.tunnels.Run)
 	background("forward", delivery.NewForwarder(db, delivery.ForwardConfig{
 		Client: out, Proxied: s.proxied(), Headers: s.endpoints.TargetHeaders, Log: s.log.With("part", "forward"), Observe: s.metrics.forwarded, InLine: s.metrics.inLine,
+		Skipped: s.metrics.duplicates.Inc,
 	}).Run)
 	background("signatures", job.NewTasks(db, job.TaskConfig{
 		Kind: store.TaskSignature, Places: 8, PerTenant: 2, Work: s.captures.JudgeSignature, Log: s.log.With("part", "signatures"),

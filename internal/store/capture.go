@@ -10,9 +10,26 @@ import (
 
 // Work is what is to be done about a captured event. It is stored in the transaction of the event.
 type Work struct {
-	Forward bool       // to each enabled target of the endpoint,
-	But     []int64    // except for these: ids, sorted
+	Forward bool    // to each enabled target of the endpoint,
+	But     []int64 // except for these: ids, sorted
+	Keys    []TargetKey
 	Tasks   []TaskKind // one of each
+}
+
+// TargetKey is the key of an event at a forwarding target that gets a webhook only once, see [hookglass.Dedupe].
+type TargetKey struct {
+	TargetID int64
+	Key      hookglass.DeliveryKey
+}
+
+// keyAt returns the key at a target, or nil.
+func (w *Work) keyAt(target int64) []byte {
+	for i := range w.Keys {
+		if w.Keys[i].TargetID == target {
+			return w.Keys[i].Key[:]
+		}
+	}
+	return nil
 }
 
 // captureOp is one event on its way into the database.

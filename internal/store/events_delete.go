@@ -369,7 +369,7 @@ type erasedRow struct {
 
 // ofEvents lists the tables whose rows are deleted with their event. A delivery goes before its evidence: its delete
 // waits for an attempt that is being recorded, so the delete of the evidence sees what the attempt added.
-var ofEvents = []string{"tunnel_reports", "tunnel_events", "replays", "releases", "forwards", "forward_evidence", "action_runs", "mail_verdicts"}
+var ofEvents = []string{"tunnel_reports", "tunnel_events", "replays", "releases", "forwards", "forward_evidence", "forward_keys", "action_runs", "mail_verdicts"}
 
 // eraseRows deletes events of an endpoint with everything that belongs to them, but only the payloads of bodies. It
 // returns the events that existed.

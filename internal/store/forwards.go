@@ -35,7 +35,7 @@ const awaited = `WITH RECURSIVE q (target) AS (
 func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, awaited+`SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
 			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), t.sealed IS NOT NULL, coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
-			coalesce(t.retry_count, 0), coalesce(t.rate_limit, 0), coalesce(t.rate_period, 0), t.rate_next, t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
+			coalesce(t.retry_count, 0), coalesce(t.rate_limit, 0), coalesce(t.rate_period, 0), t.rate_next, coalesce(t.dedupe_by, ''), coalesce(t.dedupe_seconds, 0), t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
 		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
 			LEFT JOIN endpoints e ON e.num = t.endpoint AND e.deleted_at IS NULL
 			LEFT JOIN accounts a ON a.id = e.account_id
@@ -44,14 +44,15 @@ func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 
 func scanForwardQueue(scan func(...any) error) (q ForwardQueue, err error) {
 	var first, next, paused sql.NullInt64
-	var enabled, timeout, limit, period, payment int64
+	var enabled, timeout, limit, period, window, payment int64
+	var by string
 	var a hookglass.Account
 	t := &q.Target
 	err = scan(&q.TargetID, &first, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &q.HasHeaders, &enabled, &timeout,
-		&t.RetryCount, &limit, &period, &next, &paused, &t.Failures, &q.AccountID, &a.Plan, &a.Subscription, &payment)
+		&t.RetryCount, &limit, &period, &next, &by, &window, &paused, &t.Failures, &q.AccountID, &a.Plan, &a.Subscription, &payment)
 	t.ID, t.Enabled, t.Timeout, t.PausedAt = q.TargetID, enabled != 0, time.Duration(timeout)*time.Second, fromMicros(paused)
 	a.PaymentMethod = payment != 0
-	t.Rate, q.NextTurn = rateOf(limit, period), fromMicros(next)
+	t.Rate, q.NextTurn, t.Dedupe = rateOf(limit, period), fromMicros(next), dedupeOf(by, window)
 	q.Gone, q.Entitlements, q.FirstAt = t.EndpointNum == 0, a.Entitlements(), fromMicros(first)
 	return q, err
 }
@@ -62,7 +63,8 @@ type ClaimedForward struct {
 	Claim int64
 	Lost  int // earlier claims whose outcome was never reported
 
-	Evidence *hookglass.ForwardEvidence // of the last attempt, to be stored with it
+	Evidence  *hookglass.ForwardEvidence // of the last attempt, to be stored with it
+	Duplicate *hookglass.Duplicate       // why it is skipped or waits, to be stored with it; nil: it is no duplicate
 }
 
 // waiting picks the first deliveries of a target; $1 is the target and $3 the limit.
@@ -115,9 +117,13 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 		{"num", inputInteger}, {"claim", inputInteger}, {"state", inputText}, {"due_at", inputInteger}, {"status", inputInteger}, {"attempts", inputBytes}, {"finished_at", inputInteger},
 	}}
 	for _, c := range settled {
-		attempts, err := json.Marshal(c.Attempts)
-		if err != nil {
-			return nil, err
+		var attempts any // NULL: none was made
+		if len(c.Attempts) > 0 {
+			text, err := json.Marshal(c.Attempts)
+			if err != nil {
+				return nil, err
+			}
+			attempts = text
 		}
 		in.rows = append(in.rows, []any{c.Num, c.Claim, string(c.State), micros(c.NextAt), nullInt(int64(c.StatusCode)), attempts, micros(c.FinishedAt)})
 	}
@@ -263,7 +269,10 @@ func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Ev
 	return found, v.loadPayloads(small)
 }
 
-const forwardColumns = "f.num, f.target, f.endpoint, f.event, e.id, f.state, f.due_at, f.status, f.attempts, f.created_at, f.finished_at"
+// forwardColumns lists the columns of a delivery f of an event e. It is a duplicate if it was skipped as one, which is
+// when it has no key any more, or waits without an attempt.
+const forwardColumns = `f.num, f.target, f.endpoint, f.event, e.id, f.state, f.due_at, f.status, f.attempts, f.created_at, f.finished_at,
+	(SELECT k.same_as FROM forward_keys k WHERE k.forward = f.num AND (f.state = 'skipped' AND k.key IS NULL OR f.state = 'pending' AND f.attempts IS NULL))`
 
 // forwardOf returns a scanner for deliveries to a target.
 func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hookglass.Forward, error) {
@@ -271,9 +280,11 @@ func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hook
 		var due, status, finished sql.NullInt64
 		var attempts []byte
 		var created int64
-		if err := scan(&f.Num, &f.TargetID, &f.EndpointNum, &f.EventSeq, &f.EventID, &f.State, &due, &status, &attempts, &created, &finished); err != nil {
+		var same sql.NullString
+		if err := scan(&f.Num, &f.TargetID, &f.EndpointNum, &f.EventSeq, &f.EventID, &f.State, &due, &status, &attempts, &created, &finished, &same); err != nil {
 			return f, err
 		}
+		f.SameAs = hookglass.EventID(same.String)
 		if f.State == hookglass.ForwardPending && t.PausedAt.IsZero() {
 			f.NextAt = fromMicros(due)
 		}

@@ -27,6 +27,14 @@ func texts(all []string) []byte {
 	return b
 }
 
+func byteStrings(all [][]byte) []byte {
+	b := appendArray(make([]byte, 0, arrayHead+20*len(all)), pgtype.ByteaOID, 0, len(all))
+	for _, v := range all {
+		b = appendElement(b, v)
+	}
+	return b
+}
+
 const arrayHead = 20
 
 // appendArray appends the header of a one-dimensional array (array_recv in the server's source); nulls is 1 if elements

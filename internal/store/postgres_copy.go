@@ -43,17 +43,18 @@ var (
 
 	// The work for some of the events: $1 are their positions among all $3 and $2 their endpoints. Work is claimed
 	// until $5, unless that is 0, and then returned. A delivery that waits for its target's turn is returned unclaimed.
-	captureForwards = statement{"capture_forwards", forwardsWhere("")}
+	captureForwards = statement{"capture_forwards", forwardsWhere("", false)}
 	// The same, but the event at position $6 is not delivered to target $7.
-	captureForwardsBut = statement{"capture_forwards_but", forwardsWhere(`
-			WHERE NOT EXISTS (SELECT FROM unnest(cast($6 AS bigint[]), cast($7 AS bigint[])) AS but (place, target) WHERE but.place = w.place AND but.target = t.id)`)}
-	captureTasks = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
+	captureForwardsBut = statement{"capture_forwards_but", forwardsWhere(exceptFor, false)}
+	// The same, and the event at position $8, received at $11, has the key $10 at target $9.
+	captureForwardsKeys = statement{"capture_forwards_keys", forwardsWhere(exceptFor, true)}
+	captureTasks        = statement{"capture_tasks", `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
 		SELECT kind, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place, CASE WHEN until > 0 THEN until ELSE ` + postgresClock + ` END, taken, taken, 0
 		FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($4 AS text[]), cast($5 AS bigint[])) AS u (place, endpoint, kind, until)
 			CROSS JOIN LATERAL (SELECT CASE WHEN until > 0 THEN 1 ELSE 0 END AS taken) AS l
 		RETURNING num, event, claim, endpoint, kind`}
 
-	captureAll = []statement{captureBump, captureTurn, captureTurnAmong, captureHalf, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureForwardsBut, captureTasks}
+	captureAll = []statement{captureBump, captureTurn, captureTurnAmong, captureHalf, captureEvent, capturePayload, captureTable, captureEvents, captureNumber, capturePayloads, captureForwards, captureForwardsBut, captureForwardsKeys, captureTasks}
 )
 
 const (
@@ -71,24 +72,42 @@ const (
 	capturedPayload = "url, proto, headers, trailers, body, reply_status, reply_source, reply_delay, reply_headers, reply_body, reply_rule, envelope"
 )
 
+const exceptFor = `
+			WHERE NOT EXISTS (SELECT FROM unnest(cast($6 AS bigint[]), cast($7 AS bigint[])) AS but (place, target) WHERE but.place = w.place AND but.target = t.id)`
+
 // forwardsWhere returns the statement that stores deliveries of the events w to the enabled targets t of their
-// endpoints, under a condition.
-func forwardsWhere(condition string) string {
+// endpoints, under a condition, and the keys of events. A delivery with a key is not claimed: it may be a duplicate.
+func forwardsWhere(condition string, keys bool) string {
+	var given, join, unkeyed, stored, keyed string
+	if keys {
+		given = `, given AS MATERIALIZED (
+			SELECT place, target, key, received_at
+			FROM unnest(cast($8 AS bigint[]), cast($9 AS bigint[]), cast($10 AS bytea[]), cast($11 AS bigint[])) AS g (place, target, key, received_at)
+		)`
+		join = " LEFT JOIN given g ON g.place = w.place AND g.target = t.id"
+		unkeyed = " AND g.key IS NULL"
+		stored = `, keyed AS (
+			INSERT INTO forward_keys (forward, target, event, received_at, key)
+			SELECT s.num, s.target, s.event, g.received_at, g.key FROM stored s JOIN w ON w.event = s.event JOIN given g ON g.place = w.place AND g.target = s.target
+			RETURNING forward
+		)`
+		keyed = " OR t.paused_at IS NULL AND s.num IN (SELECT forward FROM keyed)"
+	}
 	return `WITH w AS (
 			SELECT place, endpoint, currval('events_seq_seq') - cast($3 AS bigint) + place AS event, until, ` + postgresClock + ` AS at
 			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
-		), stored AS (
+		)` + given + `, stored AS (
 			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
 				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
-			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1
-				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l` + condition + `
+			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1` + join + `
+				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL` + unkeyed + ` AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l` + condition + `
 			ORDER BY w.event, t.id
 			RETURNING num, target, event, claim, created_at
-		)
+		)` + stored + `
 		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
 			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
-		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL ORDER BY s.num`
+		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL` + keyed + ` ORDER BY s.num`
 }
 
 // placeholders returns $1, $2 and so on for a list of columns.

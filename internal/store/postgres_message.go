@@ -98,6 +98,7 @@ func (m *captureMessage) letMake() {
 func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.Time) {
 	var forwards, tasks followers
 	var butPlaces, butTargets []int64
+	var keys eventKeys
 	var kinds []string
 	place := int64(0)
 	for _, g := range groups {
@@ -108,6 +109,7 @@ func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.T
 				for _, target := range o.capture.work.But {
 					butPlaces, butTargets = append(butPlaces, place), append(butTargets, target)
 				}
+				keys.add(place, o.capture)
 			}
 			for i, kind := range o.capture.work.Tasks {
 				tasks.add(place, g.endpoint, o.capture.taskUntil(i))
@@ -118,10 +120,14 @@ func (m *captureMessage) follow(groups []*endpointGroup, count []byte, at time.T
 	if len(forwards.places) > 0 {
 		m.forwards = m.statements
 		args := [][]byte{integers(forwards.places), integers(forwards.endpoints), count, integer(at.UnixMicro()), integers(forwards.untils)}
-		if len(butPlaces) == 0 {
-			m.execute(captureForwards, args...)
-		} else {
+		switch {
+		case len(keys.keys) > 0:
+			m.execute(captureForwardsKeys, append(args, integers(butPlaces), integers(butTargets),
+				integers(keys.places), integers(keys.targets), byteStrings(keys.keys), integers(keys.at))...)
+		case len(butPlaces) > 0:
 			m.execute(captureForwardsBut, append(args, integers(butPlaces), integers(butTargets))...)
+		default:
+			m.execute(captureForwards, args...)
 		}
 	}
 	if len(tasks.places) > 0 {
@@ -135,6 +141,20 @@ type followers struct{ places, endpoints, untils []int64 }
 
 func (f *followers) add(place, endpoint int64, until time.Time) {
 	f.places, f.endpoints, f.untils = append(f.places, place), append(f.endpoints, endpoint), append(f.untils, claimedUntil(until))
+}
+
+// eventKeys lists keys of events at targets, and when the events were received.
+type eventKeys struct {
+	places, targets, at []int64
+	keys                [][]byte
+}
+
+func (k *eventKeys) add(place int64, c *captureOp) {
+	for i := range c.work.Keys {
+		of := &c.work.Keys[i]
+		k.places, k.targets, k.at = append(k.places, place), append(k.targets, of.TargetID), append(k.at, c.event.ReceivedAt.UnixMicro())
+		k.keys = append(k.keys, of.Key[:])
+	}
 }
 
 // execute executes a statement with arguments in the binary format.

@@ -26,6 +26,7 @@ type captureStatements struct {
 	task    *sql.Stmt
 
 	handedTargets, handedForward, handedTask *sql.Stmt
+	forwardKey                               *sql.Stmt
 }
 
 // forwardAll stores a delivery of each of an endpoint's events, ?2, to each of its enabled targets except ?4. Both are
@@ -39,12 +40,13 @@ const forwardAll = `INSERT INTO forwards (target, endpoint, event, state, due_at
 const taskAll = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost)
 	SELECT ?2, ?1, value, ` + sqliteClock + `, 0, 0, 0 FROM json_each(?3) ORDER BY key`
 
-// Handed over work concerns only a few events and is stored row by row, which is cheaper than statements of many rows
-// with RETURNING.
+// Work that is handed over concerns only a few events and is stored row by row, which is cheaper than statements of
+// many rows with RETURNING. So is work with keys, which are each of one event.
 const (
 	handedTargets = `SELECT t.paused_at IS NULL AND t.rate_limit IS NULL, t.paused_at IS NULL, ` + handedTarget + ` FROM forwarding_targets t
 		JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id WHERE t.endpoint = ? AND t.enabled = 1 ORDER BY t.id`
 	forwardOne = `INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?)`
+	keyOne     = `INSERT INTO forward_keys (forward, target, event, received_at, key) VALUES (?, ?, ?, ?, ?)`
 	taskOne    = `INSERT INTO event_tasks (kind, endpoint, event, due_at, leased, claim, lost) VALUES (?, ?, ?, ?, 1, 1, 0)`
 )
 
@@ -68,7 +70,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 		p.payload = append(p.payload, prepare(insertRows(insertPayload, payloadCols, n)))
 	}
 	p.nextSeq, p.forward, p.task, p.bump = prepare(nextSeq), prepare(forwardAll), prepare(taskAll), prepare(bumpStats)
-	p.handedTargets, p.handedForward, p.handedTask = prepare(handedTargets), prepare(forwardOne), prepare(taskOne)
+	p.handedTargets, p.handedForward, p.handedTask, p.forwardKey = prepare(handedTargets), prepare(forwardOne), prepare(taskOne), prepare(keyOne)
 	if failed != nil {
 		p.close()
 		return failed
@@ -78,7 +80,7 @@ func (s *captureStatements) prepare(ctx context.Context) error {
 }
 
 func (s *captureStatements) close() {
-	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.task, s.handedTargets, s.handedForward, s.handedTask}) {
+	for _, stmt := range slices.Concat(s.event, s.payload, []*sql.Stmt{s.bump, s.nextSeq, s.forward, s.task, s.handedTargets, s.handedForward, s.handedTask, s.forwardKey}) {
 		if stmt != nil {
 			stmt.Close()
 		}
@@ -149,7 +151,7 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 		for _, f := range g.following() {
 			var err error
 			switch {
-			case f.kind == "" && !f.until.IsZero():
+			case f.kind == "" && (!f.until.IsZero() || f.keyed != nil):
 				forwards, err = s.handForwards(ctx, tx, forwards, g.endpoint, f, at)
 			case f.kind == "":
 				_, err = tx.StmtContext(ctx, s.forward).ExecContext(ctx, g.endpoint, sqliteDialect.list(f.seqs), at.UnixMicro(), sqliteDialect.list(f.but))
@@ -171,7 +173,8 @@ func (s *captureStatements) follow(ctx context.Context, tx *sql.Tx, groups []*en
 }
 
 // handForwards stores deliveries of an endpoint's events to its enabled targets, and appends those that it claims. A
-// delivery to a paused target waits. One to a target with a rate limit waits too, but is appended without a claim.
+// delivery to a paused target waits. One to a target with a rate limit, or of an event that may be a duplicate, waits
+// too, but is appended without a claim.
 func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed []HandedForward, endpoint int64, f *following, at time.Time) ([]HandedForward, error) {
 	type target struct {
 		open  bool // neither paused nor limited
@@ -185,31 +188,36 @@ func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed
 	if err != nil {
 		return nil, err
 	}
-	stored, created := tx.StmtContext(ctx, s.handedForward), at.UnixMicro()
+	stored, keys, created, take := tx.StmtContext(ctx, s.handedForward), tx.StmtContext(ctx, s.forwardKey), at.UnixMicro(), !f.until.IsZero()
 	for _, seq := range f.seqs {
 		for _, t := range targets {
 			if slices.Contains(f.but, t.queue.TargetID) {
 				continue
 			}
-			if !t.open {
-				num, err := insertRow(ctx, stored, t.queue.TargetID, endpoint, seq, string(hookglass.ForwardPending), created, 0, created)
-				if err != nil {
-					return nil, err
-				}
-				if t.turns {
-					h := HandedForward{Queue: t.queue}
-					h.Num, h.EventSeq = num, seq
-					handed = append(handed, h)
-				}
-				continue
+			var key []byte
+			if f.keyed != nil {
+				key = f.keyed.work.keyAt(t.queue.TargetID)
 			}
 			h := HandedForward{Queue: t.queue}
-			h.EventSeq, h.Claim = seq, f.until.Add(t.queue.Target.Timeout).UnixMicro()
-			h.claimed(time.UnixMicro(created))
-			if h.Num, err = insertRow(ctx, stored, h.TargetID, endpoint, seq, string(h.State), h.Claim, h.Claim, created); err != nil {
+			h.EventSeq = seq
+			state, due := hookglass.ForwardPending, created
+			taken := take && t.open && key == nil
+			if taken {
+				h.Claim = f.until.Add(t.queue.Target.Timeout).UnixMicro()
+				h.claimed(time.UnixMicro(created))
+				state, due = h.State, h.Claim
+			}
+			if h.Num, err = insertRow(ctx, stored, t.queue.TargetID, endpoint, seq, string(state), due, h.Claim, created); err != nil {
 				return nil, err
 			}
-			handed = append(handed, h)
+			if key != nil {
+				if _, err := keys.ExecContext(ctx, h.Num, t.queue.TargetID, seq, f.keyed.event.ReceivedAt.UnixMicro(), key); err != nil {
+					return nil, err
+				}
+			}
+			if take && (taken || t.turns) {
+				handed = append(handed, h)
+			}
 		}
 	}
 	return handed, nil
@@ -241,20 +249,21 @@ func insertRow(ctx context.Context, stmt *sql.Stmt, args ...any) (int64, error) 
 // either all claimed or all not.
 type following struct {
 	kind  TaskKind
-	but   []int64   // targets that get none
-	until time.Time // the latest claim; zero: not claimed
+	but   []int64    // targets that get none
+	keyed *captureOp // the only event, if it has keys; nil: none has
+	until time.Time  // the latest claim; zero: not claimed
 	seqs  []int64
 }
 
 // following returns the work for the events of the group, in the order of first occurrence, which makes it
 // deterministic.
 func (g *endpointGroup) following() (all []*following) {
-	add := func(kind TaskKind, but []int64, until time.Time, seq int64) {
+	add := func(kind TaskKind, but []int64, keyed *captureOp, until time.Time, seq int64) {
 		i := slices.IndexFunc(all, func(f *following) bool {
-			return f.kind == kind && slices.Equal(f.but, but) && f.until.IsZero() == until.IsZero()
+			return f.kind == kind && slices.Equal(f.but, but) && f.keyed == keyed && f.until.IsZero() == until.IsZero()
 		})
 		if i < 0 {
-			i, all = len(all), append(all, &following{kind: kind, but: but})
+			i, all = len(all), append(all, &following{kind: kind, but: but, keyed: keyed})
 		}
 		if all[i].seqs = append(all[i].seqs, seq); until.After(all[i].until) {
 			all[i].until = until
@@ -266,10 +275,14 @@ func (g *endpointGroup) following() (all []*following) {
 		}
 		c := o.capture
 		if c.work.Forward {
-			add("", c.work.But, c.forwards.until, c.event.Seq)
+			var keyed *captureOp
+			if len(c.work.Keys) > 0 {
+				keyed = c
+			}
+			add("", c.work.But, keyed, c.forwards.until, c.event.Seq)
 		}
 		for i, kind := range c.work.Tasks {
-			add(kind, nil, c.taskUntil(i), c.event.Seq)
+			add(kind, nil, nil, c.taskUntil(i), c.event.Seq)
 		}
 	}
 	return all

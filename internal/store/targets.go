@@ -9,23 +9,23 @@ import (
 	"hookglass"
 )
 
-const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.condition, t.header_names, t.sealed, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.failures,
+const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.condition, t.header_names, t.sealed, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.dedupe_by, t.dedupe_seconds, t.failures,
 	t.failing_from, t.paused_at, t.pause_reason, t.created_at, t.updated_at`
 
 const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint`
 
 func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err error) {
 	var enabled, timeout, created, updated int64
-	var limit, period, failing, paused sql.NullInt64
-	var when, names, reason sql.NullString
-	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &when, &names, &t.Sealed, &enabled, &timeout, &t.RetryCount, &limit, &period, &t.Failures, &failing,
+	var limit, period, window, failing, paused sql.NullInt64
+	var when, names, by, reason sql.NullString
+	err = scan(&t.ID, &t.EndpointNum, &t.EndpointID, &t.Name, &t.URL, &when, &names, &t.Sealed, &enabled, &timeout, &t.RetryCount, &limit, &period, &by, &window, &t.Failures, &failing,
 		&paused, &reason, &created, &updated)
 	if err == nil && names.Valid {
 		err = json.Unmarshal([]byte(names.String), &t.HeaderNames)
 	}
 	t.When = decodeText(when.String)
 	t.Enabled, t.Timeout = enabled != 0, time.Duration(timeout)*time.Second
-	t.Rate = rateOf(limit.Int64, period.Int64)
+	t.Rate, t.Dedupe = rateOf(limit.Int64, period.Int64), dedupeOf(by.String, window.Int64)
 	t.FailingFrom, t.PausedAt, t.PauseReason = fromMicros(failing), fromMicros(paused), reason.String
 	t.CreatedAt, t.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
 	return t, err
@@ -37,6 +37,14 @@ func rateOf(limit, period int64) hookglass.Rate {
 		return hookglass.Rate{}
 	}
 	return hookglass.Rate{Limit: int(limit), Period: time.Duration(period) * time.Second}
+}
+
+// dedupeOf decodes a setting of duplicates; empty is none.
+func dedupeOf(by string, seconds int64) hookglass.Dedupe {
+	if by == "" {
+		return hookglass.Dedupe{}
+	}
+	return hookglass.Dedupe{By: hookglass.DedupeBy(by), Window: time.Duration(seconds) * time.Second}
 }
 
 // targetHeaders returns the values of the columns of a target's headers: both are NULL if there are none.
@@ -75,20 +83,21 @@ func (v *View) forwardingTarget(endpointNum, id int64, lock string) (hookglass.F
 	return one(v, "forwarding target", scanTarget, "SELECT "+targetColumns+targetTables+" WHERE t.endpoint = $1 AND t.id = $2"+lock, &args{[]any{endpointNum, id}})
 }
 
-// TargetCondition is the condition of a forwarding target.
-type TargetCondition struct {
+// TargetChoice is what decides, when an event is captured, whether a forwarding target gets it.
+type TargetChoice struct {
 	TargetID int64
 	When     string // see [hookglass.ForwardingTarget]
+	By       hookglass.DedupeBy
 }
 
-// TargetConditions lists the conditions of an endpoint's enabled targets.
-func (v *View) TargetConditions(endpointNum int64) ([]TargetCondition, error) {
-	return queryAll(v, func(scan func(...any) error) (c TargetCondition, err error) {
-		var when sql.NullString
-		err = scan(&c.TargetID, &when)
-		c.When = decodeText(when.String)
+// TargetChoices lists the choices of an endpoint's enabled targets.
+func (v *View) TargetChoices(endpointNum int64) ([]TargetChoice, error) {
+	return queryAll(v, func(scan func(...any) error) (c TargetChoice, err error) {
+		var when, by sql.NullString
+		err = scan(&c.TargetID, &when, &by)
+		c.When, c.By = decodeText(when.String), hookglass.DedupeBy(by.String)
 		return c, err
-	}, "SELECT id, condition FROM forwarding_targets WHERE endpoint = $1 AND enabled = 1 ORDER BY id", endpointNum)
+	}, "SELECT id, condition, dedupe_by FROM forwarding_targets WHERE endpoint = $1 AND enabled = 1 ORDER BY id", endpointNum)
 }
 
 // SealedHeaders returns the sealed headers of targets as they are now, by their ids: nil for one without, nothing for
@@ -117,10 +126,11 @@ func (tx *Tx) CreateForwardingTarget(t *hookglass.ForwardingTarget) error {
 	names, sealed := targetHeaders(t)
 	tx.AnnounceAtOnce(TopicEndpoints)
 	return tx.queryRow("forwarding target", `INSERT INTO forwarding_targets (endpoint, name, url, condition, header_names, sealed, enabled, timeout_seconds, retry_count, rate_limit, rate_period,
-			failures, created_at, updated_at)
-		VALUES ($1, $2, $3, $10, $11, $12, $4, $5, $6, $8, $9, 0, $7, $7) RETURNING id`,
+			dedupe_by, dedupe_seconds, failures, created_at, updated_at)
+		VALUES ($1, $2, $3, $10, $11, $12, $4, $5, $6, $8, $9, $13, $14, 0, $7, $7) RETURNING id`,
 		[]any{t.EndpointNum, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout / time.Second), t.RetryCount, tx.Now.UnixMicro(),
-			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When)), names, sealed}, &t.ID)
+			nullInt(int64(t.Rate.Limit)), nullInt(int64(t.Rate.Period / time.Second)), nullString(encodeText(t.When)), names, sealed,
+			nullString(string(t.Dedupe.By)), nullInt(int64(t.Dedupe.Window / time.Second))}, &t.ID)
 }
 
 // SkipForwardsOfDisabled skips up to limit deliveries that wait for a target, if it is disabled, and reports whether
@@ -162,9 +172,11 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 	names, sealed := targetHeaders(&t)
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return t, tx.change("forwarding target", `UPDATE forwarding_targets SET name = $2, url = $3, enabled = $4, timeout_seconds = $5, retry_count = $6,
-		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11, condition = $12, header_names = $13, sealed = $14 WHERE id = $1`,
+		failures = $7, failing_from = $8, paused_at = $9, pause_reason = $10, updated_at = $11, condition = $12, header_names = $13, sealed = $14,
+		dedupe_by = $15, dedupe_seconds = $16 WHERE id = $1`,
 		id, t.Name, t.URL, boolInt(t.Enabled), int64(t.Timeout/time.Second), t.RetryCount,
-		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro(), nullString(encodeText(t.When)), names, sealed)
+		t.Failures, micros(t.FailingFrom), micros(t.PausedAt), nullString(t.PauseReason), tx.Now.UnixMicro(), nullString(encodeText(t.When)), names, sealed,
+		nullString(string(t.Dedupe.By)), nullInt(int64(t.Dedupe.Window/time.Second)))
 }
 
 // DeleteForwardingTarget deletes a target. Its deliveries are invisible at once and erased in the background. It

@@ -58,6 +58,14 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, `value="12"`)
 	b.want(303, "POST", target, url.Values{"rate_limit": {""}, "rate_period": {"second"}})
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, `value="12"`)
+	b.want(422, "POST", target, url.Values{"dedupe_by": {"x y"}, "dedupe_seconds": {"9"}}).holds(t, `value="x y"`, `aria-describedby="target-`+id+`-dedupe-fault"`)
+	b.want(422, "POST", target, url.Values{"dedupe_by": {"id"}, "dedupe_seconds": {"604801"}}).holds(t, `aria-describedby="target-`+id+`-window-fault"`)
+	b.want(303, "POST", target, url.Values{"dedupe_by": {" id "}, "dedupe_seconds": {""}})
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, "What has the same <code>id</code> within 24h0m0s is sent once", `value="86400"`)
+	b.want(303, "POST", target, url.Values{"name": {"App"}})
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, "is sent once")
+	b.want(303, "POST", target, url.Values{"dedupe_by": {""}, "dedupe_seconds": {"86400"}})
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "is sent once")
 
 	hmac := url.Values{
 		"provider": {"generic_hmac"}, "secret": {"swordfish"}, "header": {"not a header"}, "algorithm": {"sha512"}, "encoding": {"base64"}, "prefix": {"v9="},

@@ -353,7 +353,8 @@ func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
 
 func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
 	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), When: strings.TrimSpace(r.PostFormValue("when")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"),
-		RateLimit: strings.TrimSpace(r.PostFormValue("rate_limit")), RatePeriod: r.PostFormValue("rate_period"), Seen: r.PostFormValue("seen")}
+		RateLimit: strings.TrimSpace(r.PostFormValue("rate_limit")), RatePeriod: r.PostFormValue("rate_period"),
+		DedupeBy: strings.TrimSpace(r.PostFormValue("dedupe_by")), DedupeSeconds: strings.TrimSpace(r.PostFormValue("dedupe_seconds")), Seen: r.PostFormValue("seen")}
 	if r.PostForm.Has("name") {
 		d.Name = &t.Name
 	}
@@ -383,7 +384,7 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 	for _, f := range []struct {
 		name, text string
 		to         **int64
-	}{{"timeout_seconds", t.Timeout, &d.TimeoutSeconds}, {"retry_count", t.Retries, &d.RetryCount}, {"rate_limit", t.RateLimit, &d.RateLimit}} {
+	}{{"timeout_seconds", t.Timeout, &d.TimeoutSeconds}, {"retry_count", t.Retries, &d.RetryCount}, {"rate_limit", t.RateLimit, &d.RateLimit}, {"dedupe_seconds", t.DedupeSeconds, &d.DedupeSeconds}} {
 		if f.text == "" {
 			continue
 		}
@@ -401,6 +402,14 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 		return t, d, hookglass.Invalid("rate_limit", "must be 1 to %d, or empty for no limit", hookglass.MaxRateLimit)
 	case t.RatePeriod != "":
 		d.RatePeriod = &t.RatePeriod
+	}
+	if r.PostForm.Has("dedupe_by") {
+		if d.DedupeBy = &t.DedupeBy; t.DedupeBy == "" {
+			d.DedupeSeconds = nil // of nothing
+		} else if d.DedupeSeconds == nil {
+			seconds := int64(hookglass.DefaultDedupeWindow / time.Second)
+			d.DedupeSeconds = &seconds
+		}
 	}
 	return t, d, nil
 }

@@ -47,6 +47,26 @@ func TestDeliveriesAreKeptFreshUntilTheyAreOver(t *testing.T) {
 	}
 }
 
+// A duplicate names the request that was forwarded instead, with a link.
+func TestADuplicateLinksToTheFirst(t *testing.T) {
+	now := time.Now()
+	for state, says := range map[hookglass.ForwardState]string{
+		hookglass.ForwardSkipped: "Skipped: the same as ", hookglass.ForwardPending: "Waits for the same webhook, and is sent if that fails: ",
+	} {
+		d := inspector.NewOutcomes("ep_x", &hookglass.Event{ID: "req_x", ReceivedAt: now}, now)
+		d.Forwards = []inspector.Forward{{Forward: hookglass.Forward{State: state, SameAs: "req_first", NextAt: now, CreatedAt: now}}}
+		var part bytes.Buffer
+		if err := inspector.Deliveries(d).Render(t.Context(), &part); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{says, `/endpoints/ep_x/requests/req_first">req_first</a>`} {
+			if !strings.Contains(part.String(), want) {
+				t.Errorf("%s: no %q in %s", state, want, part.String())
+			}
+		}
+	}
+}
+
 func TestOfALongAnswerThePageSaysThatItIsTheBeginning(t *testing.T) {
 	for _, c := range []struct {
 		size     int

@@ -146,6 +146,11 @@ func (t Target) waiting() string {
 	return text + "."
 }
 
+// once says what the target does with duplicates.
+func (t Target) once() string {
+	return " within " + t.Dedupe.Window.String() + " is sent once"
+}
+
 // resendable reports whether a delivery can be sent again.
 func (t Target) resendable(d hookglass.Forward) bool {
 	put, err := d.Resend()
@@ -158,6 +163,8 @@ type NewTarget struct {
 	Headers               string // one a line; a value that is not shown stands as [hookglass.Redacted]
 	Timeout, Retries      string
 	RateLimit, RatePeriod string
+	DedupeBy              string
+	DedupeSeconds         string
 	Seen                  string // as in General; empty for a new target
 }
 
@@ -169,6 +176,9 @@ func TargetOf(t hookglass.ForwardingTarget) NewTarget {
 	}
 	if t.Rate.Bounded() {
 		form.RateLimit = itoa(int64(t.Rate.Limit))
+	}
+	if t.Dedupe.On() {
+		form.DedupeBy, form.DedupeSeconds = string(t.Dedupe.By), itoa(int64(t.Dedupe.Window/time.Second))
 	}
 	form.Seen = layout.Mark(form)
 	return form

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"time"
+
+	"hookglass"
+)
+
+// A delivery to a target that gets a webhook only once has a row in forward_keys, if something identifies its event. It
+// is a duplicate if there is a delivery of an event with a smaller seq and the same key. That order is the same for all
+// nodes, and whoever sees an event also sees those before it (see [DB.Capture]). So of two deliveries only the later
+// one can be taken for a duplicate, whoever claims them and when.
+
+// Duplicates returns those of the claimed deliveries that are duplicates, by their numbers: a delivery of the same
+// webhook, received within the window that its target has now, arrived or may still arrive. A delivery that failed, was
+// skipped or was deleted is none that counts.
+func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, error) {
+	found := make(map[int64]hookglass.Duplicate)
+	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+		var num int64
+		var d hookglass.Duplicate
+		err := scan(&num, (*string)(&d.Of), (*string)(&d.State))
+		found[num] = d
+		return struct{}{}, err
+	}, `WITH asked AS (
+			SELECT c.forward, (
+				SELECT k.forward FROM forward_keys k JOIN forwards f ON f.num = k.forward JOIN endpoint_stats s ON s.endpoint = f.endpoint
+				WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event < c.event AND k.event > s.floor_seq
+					AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
+					AND f.state IN ('pending', 'sending', 'delivered')
+				ORDER BY k.received_at LIMIT 1
+			) AS first
+			FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE `+v.dialect.among("c.forward", "$1")+`
+		)
+		SELECT a.forward, e.id, f.state FROM asked a JOIN forwards f ON f.num = a.first JOIN events e ON e.seq = f.event`, v.dialect.list(forwards))
+	return found, err
+}
+
+// MarkDuplicates stores what the settled deliveries are duplicates of. One that was skipped loses its key: the next of
+// the same webhook is a duplicate of the first.
+func (tx *Tx) MarkDuplicates(settled []ClaimedForward) error {
+	in := input{columns: []inputColumn{{"forward", inputInteger}, {"same_as", inputText}, {"skipped", inputInteger}}}
+	for _, c := range settled {
+		if c.Duplicate != nil {
+			in.rows = append(in.rows, []any{c.Num, string(c.Duplicate.Of), boolInt(c.Duplicate.Skipped())})
+		}
+	}
+	if len(in.rows) == 0 {
+		return nil
+	}
+	from, args, err := in.from(tx.dialect, "d")
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("UPDATE forward_keys SET same_as = d.same_as, key = CASE WHEN d.skipped = 1 THEN NULL ELSE key END FROM "+from+
+		" WHERE forward_keys.forward = d.forward"+in.lookup(tx.dialect, "forward_keys.forward"), args...)
+	return err
+}
+
+// wakeAtOnce bounds the duplicates that one transaction makes due, because captures wait for it. The others are due
+// soon anyway.
+const wakeAtOnce = 250
+
+// WakeDuplicates makes the duplicates that wait for one of some deliveries due at a time, and returns how many. Call it
+// in the transaction that ends these deliveries. It skips what another transaction has locked.
+func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
+	lock := tx.dialect.forUpdateOf("f")
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	return tx.exec(`WITH picked AS MATERIALIZED (
+			SELECT f.num FROM forward_keys c JOIN forward_keys k ON k.target = c.target AND k.key = c.key AND k.key IS NOT NULL JOIN forwards f ON f.num = k.forward
+			WHERE `+tx.dialect.among("c.forward", "$1")+` AND k.event > c.event AND k.same_as IS NOT NULL AND f.state = 'pending' AND f.attempts IS NULL AND f.due_at > $2
+			ORDER BY k.forward LIMIT $3`+lock+`
+		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro(), wakeAtOnce)
+}

@@ -1,0 +1,125 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// Whatever the size of a group, and whether what follows is handed over or waits, a delivery with a key waits to be
+// judged, and all but the first with it are duplicates. Without a key it is handed over as ever.
+func TestADeliveryIsStoredWithItsKey(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		targets := make([]hookglass.ForwardingTarget, 3)
+		writing(t, db, func(tx *store.Tx) error {
+			for i := range targets {
+				targets[i] = hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: time.Second}
+				if i < 2 {
+					targets[i].Dedupe = hookglass.Dedupe{By: hookglass.DedupeBody, Window: time.Hour}
+				}
+				if err := tx.CreateForwardingTarget(&targets[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for round, n := range []int{1, 3, 7, 21} { // alone, inserted, handed over or copied
+			for _, taken := range []bool{false, true} {
+				desk := newDesk[store.HandedForward](30 * time.Second)
+				if taken {
+					db.HandForwards(desk)
+				}
+				key := func(of byte) hookglass.DeliveryKey {
+					return hookglass.DedupeBody.Key([]byte{byte(round), of}, []byte(t.Name()))
+				}
+				if taken {
+					key = func(of byte) hookglass.DeliveryKey { return hookglass.DedupeID.Key([]byte{byte(round), of}) }
+				}
+				works := []store.Work{
+					{Forward: true, Keys: []store.TargetKey{{TargetID: targets[0].ID, Key: key(0)}, {TargetID: targets[1].ID, Key: key(1)}}},
+					{Forward: true, Keys: []store.TargetKey{{TargetID: targets[0].ID, Key: key(0)}}, But: []int64{targets[1].ID}},
+					{Forward: true},
+				}
+				events := assortment(n, e, other)
+				for i, err := range db.CaptureGroup(t.Context(), events, works...) {
+					if err != nil {
+						t.Fatalf("event %d of %d: %v", i, n, err)
+					}
+				}
+				first := map[hookglass.DeliveryKey]hookglass.EventID{}
+				for i, ev := range events {
+					for k, target := range targets {
+						if ev.EndpointNum != target.EndpointNum {
+							continue
+						}
+						var f hookglass.Forward
+						var d map[int64]hookglass.Duplicate
+						var there bool
+						reading(t, db, func(v *store.View) (err error) {
+							f, _, err = v.Forward(string(ev.EndpointID), target.ID, ev.ID)
+							if hookglass.Is(err, hookglass.CodeNotFound) {
+								return nil
+							}
+							there = true
+							if err == nil {
+								d, err = v.Duplicates([]int64{f.Num})
+							}
+							return err
+						})
+						work, what := works[i%len(works)], hookglass.DeliveryKey{}
+						for _, of := range work.Keys {
+							if of.TargetID == target.ID {
+								what = of.Key
+							}
+						}
+						if there != !(k == 1 && len(work.But) > 0) {
+							t.Errorf("event %d of %d at target %d: there %t", i, n, k, there)
+						}
+						if !there {
+							continue
+						}
+						keyed := what != hookglass.DeliveryKey{}
+						want := hookglass.Duplicate{}
+						if keyed && first[what] != "" {
+							want = hookglass.Duplicate{Of: first[what], State: hookglass.ForwardPending}
+						} else if keyed {
+							first[what] = ev.ID
+						}
+						if d[f.Num] != want {
+							t.Errorf("event %d of %d, taken %t, at target %d: %+v, want %+v", i, n, taken, k, d[f.Num], want)
+						}
+						hand := taken && n < 8 && ev.Type == hookglass.EventWebhook
+						if state := f.State; keyed && state != hookglass.ForwardPending || !keyed && (state == hookglass.ForwardSending) != hand {
+							t.Errorf("event %d of %d, taken %t, at target %d: keyed %t and %s", i, n, taken, k, keyed, state)
+						}
+						if !hand {
+							continue
+						}
+						told := false
+						for _, h := range desk.await(t, 1)[ev.ID] {
+							told = told || h.Queue.TargetID == target.ID && (h.Claim == 0) == keyed
+						}
+						if !told {
+							t.Errorf("event %d of %d: its delivery to target %d was not told of", i, n, k)
+						}
+					}
+				}
+				db.HandForwards(nil)
+				for _, ev := range events { // keys go with their events
+					writing(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(ev.EndpointID), string(ev.ID)) })
+				}
+				reading(t, db, func(v *store.View) error {
+					left, err := v.Ints("SELECT event FROM forward_keys")
+					if len(left) > 0 {
+						t.Errorf("keys of the events %v are left", left)
+					}
+					return err
+				})
+			}
+		}
+	})
+}
