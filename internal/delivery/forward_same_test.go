@@ -26,11 +26,17 @@ func (y *yard) once(e hookglass.Endpoint, url string, window time.Duration, retr
 // keyed stores an event as reception does, whose key at a target is that of an id.
 func (y *yard) keyed(db *store.DB, t hookglass.ForwardingTarget, id string, at time.Time) *hookglass.Event {
 	y.t.Helper()
+	return y.judged(db, t, id, at, hookglass.SignatureUnchecked)
+}
+
+// judged is keyed of an event with a verdict on its signature.
+func (y *yard) judged(db *store.DB, t hookglass.ForwardingTarget, id string, at time.Time, status hookglass.SignatureStatus) *hookglass.Event {
+	y.t.Helper()
 	at = at.UTC().Truncate(time.Microsecond)
 	ev := &hookglass.Event{
 		ID: hookglass.NewEventID(hookglass.EventWebhook, at), EndpointNum: t.EndpointNum, EndpointID: t.EndpointID, Type: hookglass.EventWebhook, ReceivedAt: at,
 		Method: "POST", Path: "/x", URL: "https://hooks.example.com/", Proto: "HTTP/1.1", Provider: hookglass.UnknownProvider,
-		SignatureStatus: hookglass.SignatureUnchecked, Size: int64(len(id)), Status: 200,
+		SignatureStatus: status, Size: int64(len(id)), Status: 200,
 		Payload: &hookglass.Payload{Body: []byte(id), Reply: &hookglass.Reply{Status: 200, Source: hookglass.SourceDefault}},
 	}
 	work := store.Work{Forward: true, Keys: []store.TargetKey{{TargetID: t.ID, Key: hookglass.DedupeID.Key([]byte(id))}}}
@@ -207,6 +213,21 @@ func TestOnlyWhatArrivesHasDuplicates(t *testing.T) {
 		if n := len(to.got()); n != 6 {
 			t.Errorf("%d requests", n)
 		}
+	})
+}
+
+// Whoever guesses the id of a webhook and cannot sign does not take its place.
+func TestAWrongSignatureIsTheFirstOfNothing(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		to := newSink(t, always(200))
+		target := y.once(y.ep, to.URL, time.Hour, 0)
+		y.start(y.db)
+		now := time.Now()
+		forged := y.judged(y.db, target, "a", now, hookglass.SignatureFailed)
+		y.becomes(target, forged, hookglass.ForwardDelivered)
+		meant := y.judged(y.db, target, "a", now, hookglass.SignatureVerified)
+		y.becomes(target, meant, hookglass.ForwardDelivered)
+		y.skippedFor(target, y.judged(y.db, target, "a", now, hookglass.SignatureVerified), meant)
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 
 // Duplicates returns those of the claimed deliveries that are duplicates, by their numbers: a delivery of the same
 // webhook, received within the window that its target has now, arrived or may still arrive. A delivery that failed, was
-// skipped or was deleted is none that counts.
+// skipped or was deleted is none that counts. Nor is one of an event whose signature is wrong: whoever guesses an id
+// could otherwise take the place of the webhook that has it.
 func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, error) {
 	found := make(map[int64]hookglass.Duplicate)
 	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
@@ -25,9 +26,10 @@ func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, erro
 	}, `WITH asked AS (
 			SELECT c.forward, (
 				SELECT k.forward FROM forward_keys k JOIN forwards f ON f.num = k.forward JOIN endpoint_stats s ON s.endpoint = f.endpoint
+					JOIN events o ON o.seq = k.event
 				WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event < c.event AND k.event > s.floor_seq
 					AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
-					AND f.state IN ('pending', 'sending', 'delivered')
+					AND f.state IN ('pending', 'sending', 'delivered') AND o.signature_status <> 'failed'
 				ORDER BY k.received_at LIMIT 1
 			) AS first
 			FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE `+v.dialect.among("c.forward", "$1")+`
