@@ -28,12 +28,16 @@ func (f *Forwarder) repeats(s *settled, d hookglass.Duplicate) {
 	f.Skipped()
 }
 
-// wake makes duplicates due that wait for deliveries which have now ended.
+// wake makes duplicates due that wait for deliveries which have now ended, and takes the keys of those that failed.
 func (f *Forwarder) wake(tx *store.Tx, settled []store.ClaimedForward, queues map[int64]*streak) error {
-	var ended []int64
+	var ended, failed []int64
 	for _, c := range settled {
-		if c.State != hookglass.ForwardPending && c.Duplicate == nil && queues[c.TargetID].target.Dedupe.On() {
-			ended = append(ended, c.Num)
+		if c.State == hookglass.ForwardPending || c.Duplicate != nil || !queues[c.TargetID].target.Dedupe.On() {
+			continue
+		}
+		ended = append(ended, c.Num)
+		if c.State == hookglass.ForwardFailed {
+			failed = append(failed, c.Num)
 		}
 	}
 	if len(ended) == 0 {
@@ -43,5 +47,8 @@ func (f *Forwarder) wake(tx *store.Tx, settled []store.ClaimedForward, queues ma
 	if woken > 0 {
 		tx.Announce(store.TopicForwards)
 	}
-	return err
+	if err != nil || len(failed) == 0 {
+		return err
+	}
+	return tx.DropForwardKeys(failed)
 }

@@ -182,6 +182,26 @@ func TestADuplicateIsTheSecondChanceOfOneThatFails(t *testing.T) {
 	})
 }
 
+// What failed and is sent again by people is the first of nothing: any number may fail with one key, and no look-up
+// reads them.
+func TestWhatFailedIsNotTheFirstWhenSentAgain(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		to, up := newSinkAway(t)
+		target := y.once(y.ep, to.URL, time.Hour, 0)
+		y.start(y.db)
+		now := time.Now()
+		first := y.keyed(y.db, target, "a", now)
+		y.becomes(target, first, hookglass.ForwardFailed)
+		up.Store(true)
+		_, err := y.endpoints.ResendDelivery(t.Context(), hookglass.System, string(y.ep.ID), target.ID, first.ID)
+		must(t, err)
+		y.becomes(target, first, hookglass.ForwardDelivered)
+		next := y.keyed(y.db, target, "a", now)
+		y.becomes(target, next, hookglass.ForwardDelivered)
+		y.skippedFor(target, y.keyed(y.db, target, "a", now), next)
+	})
+}
+
 // What failed, was skipped or was deleted is not the first of anything.
 func TestOnlyWhatArrivesHasDuplicates(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {

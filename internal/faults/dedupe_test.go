@@ -5,6 +5,7 @@ package faults_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,6 +29,7 @@ type repeated struct {
 func newRepeated(t *testing.T) *repeated {
 	p := &repeated{got: map[string]int{}, held: make(chan struct{})}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // until then the server does not see that the sender goes
 		p.mu.Lock()
 		held, slowness := p.held, p.slowness
 		p.asked++

@@ -59,20 +59,31 @@ func (tx *Tx) MarkDuplicates(settled []ClaimedForward) error {
 	return err
 }
 
-// wakeAtOnce bounds the duplicates that one transaction makes due, because captures wait for it. The others are due
-// soon anyway.
-const wakeAtOnce = 250
-
-// WakeDuplicates makes the duplicates that wait for one of some deliveries due at a time, and returns how many. Call it
-// in the transaction that ends these deliveries. It skips what another transaction has locked.
+// WakeDuplicates makes due the next of the duplicates that wait for each of some deliveries, and returns how many these
+// are. Call it in the transaction that ends these deliveries. Captures wait for that, so it reads a few rows for each,
+// however many wait: those behind the next one are due soon anyway. It skips what another transaction has
+// locked.
 func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 	lock := tx.dialect.forUpdateOf("f")
 	if lock != "" {
 		lock += " SKIP LOCKED"
 	}
+	next := `SELECT (
+			SELECT k.forward FROM forward_keys k JOIN forwards w ON w.num = k.forward
+			WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event > c.event AND k.same_as IS NOT NULL
+				AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
+				AND w.state = 'pending' AND w.attempts IS NULL
+			ORDER BY k.received_at, k.event LIMIT 1
+		) FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE ` + tx.dialect.among("c.forward", "$1")
 	return tx.exec(`WITH picked AS MATERIALIZED (
-			SELECT f.num FROM forward_keys c JOIN forward_keys k ON k.target = c.target AND k.key = c.key AND k.key IS NOT NULL JOIN forwards f ON f.num = k.forward
-			WHERE `+tx.dialect.among("c.forward", "$1")+` AND k.event > c.event AND k.same_as IS NOT NULL AND f.state = 'pending' AND f.attempts IS NULL AND f.due_at > $2
-			ORDER BY k.forward LIMIT $3`+lock+`
-		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro(), wakeAtOnce)
+			SELECT f.num FROM forwards f WHERE `+tx.dialect.picked("f.num", next)+` AND f.state = 'pending' AND f.attempts IS NULL AND f.due_at > $2
+			ORDER BY f.num`+lock+`
+		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro())
+}
+
+// DropForwardKeys takes the keys of deliveries that failed. They are the first of nothing, and there may be any number
+// of them with one key, which every look-up would read.
+func (tx *Tx) DropForwardKeys(failed []int64) error {
+	_, err := tx.exec("UPDATE forward_keys SET key = NULL, same_as = NULL WHERE "+tx.dialect.among("forward", "$1"), tx.dialect.list(failed))
+	return err
 }
