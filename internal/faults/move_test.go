@@ -166,7 +166,7 @@ func furnish(t *testing.T, n *node, endpoint string) {
 	create("/endpoints", `{"endpoint":{"name":"Caf\u00e9 \u2028","response":{"status":202,"headers":{"X-A":"1"},"body":"{{request.method}}"}}}`)
 	create(in+"/signature_configs", `{"signature_config":{"provider":"stripe","secret":"whsec_test"}}`)
 	create(in+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"s","options":{"header":"X-Sig"}}}`)
-	create(in+"/forwarding_targets", `{"forwarding_target":{"name":"off","url":"http://127.0.0.1:9/","enabled":false,"headers":{"Authorization":"Bearer x"}}}`)
+	create(in+"/forwarding_targets", `{"forwarding_target":{"name":"off","url":"http://127.0.0.1:9/","enabled":false,"dedupe_by":"/id","dedupe_seconds":60,"headers":{"Authorization":"Bearer x"}}}`)
 	create(in+"/actions", `{"endpoint_action":{"name":"Mark","conditions":[{"field":"http_method","operator":"equals","value":"PUT"}],"steps":[{"step_type":"tag","name":"Put","config":{"tag":"put"}}]}}`)
 	create(in+"/alerts", `{"alert":{"name":"Quiet","kind":"missing_webhook","config":{"window_minutes":60}}}`)
 	create("/notification_channels", `{"notification_channel":{"name":"Chat","kind":"slack","config":{"webhook_url":"https://hooks.slack.com/services/x"}}}`)
