@@ -61,8 +61,7 @@ func (tx *Tx) MarkDuplicates(settled []ClaimedForward) error {
 
 // WakeDuplicates makes due the next of the duplicates that wait for each of some deliveries, and returns how many these
 // are. Call it in the transaction that ends these deliveries. Captures wait for that, so it reads a few rows for each,
-// however many wait: those behind the next one are due soon anyway. It skips what another transaction has
-// locked.
+// however many wait: those behind the next one are due soon anyway. It skips what another transaction has locked.
 func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 	lock := tx.dialect.forUpdateOf("f")
 	if lock != "" {

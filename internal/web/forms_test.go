@@ -61,7 +61,7 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	b.want(422, "POST", target, url.Values{"dedupe_by": {"x y"}, "dedupe_seconds": {"9"}}).holds(t, `value="x y"`, `aria-describedby="target-`+id+`-dedupe-fault"`)
 	b.want(422, "POST", target, url.Values{"dedupe_by": {"id"}, "dedupe_seconds": {"604801"}}).holds(t, `aria-describedby="target-`+id+`-window-fault"`)
 	b.want(303, "POST", target, url.Values{"dedupe_by": {" id "}, "dedupe_seconds": {""}})
-	b.want(200, "GET", s.page("/settings"), nil).holds(t, "What has the same <code>id</code> within 24h0m0s is sent once", `value="86400"`)
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, "What has the same <code>id</code> within 1 day is sent once", `value="86400"`)
 	b.want(303, "POST", target, url.Values{"name": {"App"}})
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, "is sent once")
 	b.want(303, "POST", target, url.Values{"dedupe_by": {""}, "dedupe_seconds": {"86400"}})

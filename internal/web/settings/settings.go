@@ -148,7 +148,7 @@ func (t Target) waiting() string {
 
 // once says what the target does with duplicates.
 func (t Target) once() string {
-	return " within " + t.Dedupe.Window.String() + " is sent once"
+	return " within " + show.Span(t.Dedupe.Window) + " is sent once"
 }
 
 // resendable reports whether a delivery can be sent again.

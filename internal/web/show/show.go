@@ -183,6 +183,19 @@ func Provider(id string) string {
 	return strings.ToUpper(id[:1]) + strings.ReplaceAll(id[1:], "_", " ")
 }
 
+// Span tells a time in whole days, hours or minutes, if it is one.
+func Span(d time.Duration) string {
+	switch {
+	case d%(24*time.Hour) == 0:
+		return Plural(int64(d/(24*time.Hour)), "day")
+	case d%time.Hour == 0:
+		return Plural(int64(d/time.Hour), "hour")
+	case d%time.Minute == 0:
+		return Plural(int64(d/time.Minute), "minute")
+	}
+	return d.String()
+}
+
 // Fault describes a fault of a field that has no special name on its page.
 func Fault(wire, message string) string { return "The " + Field(wire) + " " + message + "." }
 
@@ -194,6 +207,10 @@ func Field(wire string) string {
 		return "search"
 	case "when":
 		return "condition"
+	case "dedupe_by":
+		return "way to tell duplicates"
+	case "dedupe_seconds":
+		return "window for duplicates"
 	}
 	words := strings.Split(last, "_")
 	for i, word := range words {
