@@ -130,7 +130,7 @@ type DeliveryRequest struct {
 	Method        string            `json:"method" example:"POST"`
 	URL           string            `json:"url" example:"https://staging.example.com/webhooks"`
 	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
-	HeaderList    [][2]string       `json:"header_list" doc:"As sent, in order."`
+	HeaderList    [][2]string       `json:"header_list" doc:"As sent, in order." example:"[[\"Content-Type\",\"application/json\"]]"`
 	Latin1        []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	Body          string            `json:"body" doc:"In base64 where it is not UTF-8; see body_encoding." example:"{\"amount\":100}"`
 	BodyEncoding  string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`
@@ -141,7 +141,7 @@ type DeliveryRequest struct {
 type DeliveryResponse struct {
 	StatusCode    int               `json:"status_code" example:"200"`
 	Headers       map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"text/plain\"}"`
-	HeaderList    [][2]string       `json:"header_list" doc:"As received, in order."`
+	HeaderList    [][2]string       `json:"header_list" doc:"As received, in order." example:"[[\"Content-Type\",\"application/json\"]]"`
 	Latin1        []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	Body          string            `json:"body" doc:"In base64 where it is not UTF-8; see body_encoding." example:"ok"`
 	BodyEncoding  string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`

@@ -133,7 +133,7 @@ type Replay struct {
 	Delivered            bool              `json:"delivered" doc:"A complete HTTP answer came, whatever its status." example:"true"`
 	StatusCode           *int              `json:"status_code" doc:"Of the answer; a redirect is not followed." example:"200"`
 	ResponseHeaders      map[string]string `json:"response_headers" doc:"Repeated fields are joined by a comma and a space." example:"{\"Content-Type\":\"application/json\"}"`
-	ResponseHeaderList   [][2]string       `json:"response_header_list" doc:"As received, in order."`
+	ResponseHeaderList   [][2]string       `json:"response_header_list" doc:"As received, in order." example:"[[\"Content-Type\",\"application/json\"]]"`
 	ResponseBody         *string           `json:"response_body" doc:"Up to 1 MiB, decompressed. In base64 where it is not UTF-8; see response_body_encoding." example:"{\"ok\":true}"`
 	ResponseBodyEncoding string            `json:"response_body_encoding" enum:"utf8,base64" example:"utf8"`
 	ResponseTruncated    bool              `json:"response_truncated" example:"false"`
@@ -141,7 +141,7 @@ type Replay struct {
 	Error                *Failure          `json:"error" doc:"Why no complete answer came."`
 	ReplayedAt           Time              `json:"replayed_at" example:"2026-11-20T10:15:30.123456Z"`
 	RequestHeadersSent   map[string]string `json:"request_headers_sent" example:"{\"Content-Type\":\"application/json\",\"X-Service-Replay\":\"true\"}"`
-	RequestHeaderList    [][2]string       `json:"request_header_list" doc:"As sent, in order."`
+	RequestHeaderList    [][2]string       `json:"request_header_list" doc:"As sent, in order." example:"[[\"Content-Type\",\"application/json\"]]"`
 	Latin1               []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of request_url, where it is there, request_header_list and response_header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/request_header_list/2/1\"]"`
 	NewDeliveryID        *string           `json:"new_delivery_id" doc:"With regenerate: what names the delivery now."`
 	Verdict              *string           `json:"verdict" enum:"fixed,regressed,still_failing,still_passing" doc:"Compared with the attempt before at the same target; an attempt passes with a 2xx. Null for the first." example:"fixed"`
@@ -343,7 +343,7 @@ type RunRequest struct {
 	Method     string            `json:"method" example:"POST"`
 	URL        string            `json:"url" example:"https://app.example.com/webhooks"`
 	Headers    map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space."`
-	HeaderList [][2]string       `json:"header_list" doc:"As sent, in order."`
+	HeaderList [][2]string       `json:"header_list" doc:"As sent, in order." example:"[[\"Content-Type\",\"application/json\"]]"`
 	Latin1     []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 }
 
@@ -351,7 +351,7 @@ type RunRequest struct {
 type RunResponse struct {
 	StatusCode   int               `json:"status_code" example:"200"`
 	Headers      map[string]string `json:"headers" doc:"Repeated fields are joined by a comma and a space."`
-	HeaderList   [][2]string       `json:"header_list" doc:"As received, in order."`
+	HeaderList   [][2]string       `json:"header_list" doc:"As received, in order." example:"[[\"Content-Type\",\"application/json\"]]"`
 	Latin1       []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of header_list that are bytes which are not UTF-8: each of their characters is one byte. Absent where all are UTF-8." example:"[\"/header_list/2/1\"]"`
 	Body         string            `json:"body" doc:"Up to 256 KiB, decompressed. In base64 where it is not UTF-8; see body_encoding." example:"{\"ok\":true}"`
 	BodyEncoding string            `json:"body_encoding" enum:"utf8,base64" example:"utf8"`

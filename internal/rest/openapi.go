@@ -95,6 +95,30 @@ var reasons = map[int]struct {
 	503: {"Unavailable", "The storage cannot answer now; Retry-After says when to try again.", hookglass.Errorf(hookglass.CodeUnavailable, "The storage cannot answer now. Try again shortly.")},
 }
 
+// tags say what the operations of each group are about.
+var tags = map[string]string{
+	"Account":               "Whose token this is, and how the command line gets one.",
+	"Endpoints":             "URLs and addresses that receive webhooks and mail, and how they answer.",
+	"Requests":              "What was received: webhooks and mails, exact to the byte.",
+	"Signatures":            "Secrets with which signatures of senders are checked.",
+	"Forwarding targets":    "URLs that every event of an endpoint is sent to, and its deliveries to them.",
+	"Replay":                "Sending an event again, or all that a query finds.",
+	"Releases":              "Sending a mail on to real addresses.",
+	"Replay cases":          "Events with assertions on how a target answers them, and their runs.",
+	"Actions":               "What happens by itself when an event arrives, and its runs.",
+	"Action secrets":        "Secrets that steps of actions use. Their values are never shown.",
+	"Share links":           "Pages that show one event to whoever has their link.",
+	"Share bundles":         "Files of events without personal data, whose signatures still verify.",
+	"Activity":              "What happened lately, of all kinds.",
+	"Tags":                  "Words by which events are grouped.",
+	"Notification channels": "Where alerts and actions send their messages.",
+	"Alerts":                "Conditions on what arrives, or does not, and when they were met.",
+	"Metrics":               "Figures of an endpoint, the ledger of what became of its events, and how senders retry.",
+	"Flows":                 "Webhooks and mails that a test expects.",
+	"Schemas":               "The form of an endpoint's bodies, inferred by event type.",
+	"Tunnel":                "How events reach a developer's machine.",
+}
+
 func failures() map[string]*huma.Response {
 	all := make(map[string]*huma.Response, len(reasons))
 	whole := &huma.Schema{Type: huma.TypeInteger}
@@ -191,7 +215,7 @@ func (t *table) complete() {
 		}
 	}
 	for _, tag := range t.tags {
-		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag, Description: tags[tag]})
 	}
 	for _, op := range t.operations {
 		if op.RequestBody != nil {
@@ -228,6 +252,9 @@ func nameDeleted(op *huma.Operation) {
 		if p.In == "path" && strings.HasSuffix(op.Path, "{"+p.Name+"}") {
 			named = p.Example
 		}
+	}
+	if named == nil {
+		return // what is gone belongs to what the path names, as a tag of a request
 	}
 	for _, m := range op.Responses["200"].Content {
 		answer, _ := m.Example.(map[string]any)
@@ -293,7 +320,11 @@ func (t *table) example(s *huma.Schema) any {
 	}
 	switch s.Type {
 	case huma.TypeArray:
-		return []any{t.example(s.Items)}
+		count := 1
+		if s.MinItems != nil {
+			count = max(count, *s.MinItems)
+		}
+		return slices.Repeat([]any{t.example(s.Items)}, count)
 	case huma.TypeObject:
 		object := make(map[string]any, len(s.Properties))
 		for name, p := range s.Properties {

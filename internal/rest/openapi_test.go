@@ -351,7 +351,54 @@ func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
 	})
 }
 
-// An example of a body can be sent as it stands.
+// An example is of the schema that it stands beside, as tools that check descriptions want it, and mocks that answer with
+// examples.
+func TestExamplesFitTheirSchemas(t *testing.T) {
+	f := open(t, storetest.SQLite(t)).fuzzer()
+	judged := 0
+	fits := func(at string, schema, example any) {
+		if schema, ok := schema.(map[string]any); ok && example != nil {
+			judged++
+			for _, fault := range f.judge(schema, []byte(marshal(example))) {
+				t.Errorf("%s: %s", at, fault)
+			}
+		}
+	}
+	f.doc.each(func(method, path string, op described) {
+		at := method + " " + path
+		for _, p := range op.Parameters {
+			fits(at+" "+p.Name, p.Schema, p.Example)
+		}
+		if op.RequestBody != nil {
+			for _, media := range op.RequestBody.Content {
+				fits(at+" body", media.Schema, media.Example)
+			}
+		}
+		for status, r := range op.Responses {
+			content, _ := r["content"].(map[string]any)
+			for _, media := range content {
+				media := media.(map[string]any)
+				fits(at+" "+status, media["schema"], media["example"])
+			}
+		}
+	})
+	if judged < 2*len(f.ops) {
+		t.Errorf("there are only %d examples", judged)
+	}
+}
+
+func TestTagsAreDescribed(t *testing.T) {
+	described := open(t, storetest.SQLite(t)).describe().raw["tags"].([]any)
+	if len(described) < 20 {
+		t.Errorf("there are only %d tags", len(described))
+	}
+	for _, tag := range described {
+		if tag := tag.(map[string]any); tag["description"] == nil || tag["description"] == "" {
+			t.Errorf("%s is not described", tag["name"])
+		}
+	}
+}
+
 // The example of a deletion is of what its path names: a number, or an id with its own prefix.
 func TestTheExampleOfADeletionNamesWhatWasDeleted(t *testing.T) {
 	named := map[string]any{}
@@ -379,6 +426,7 @@ func TestTheExampleOfADeletionNamesWhatWasDeleted(t *testing.T) {
 	}
 }
 
+// An example of a body can be sent as it stands.
 func TestExamplesOfBodiesWork(t *testing.T) {
 	s := open(t, storetest.SQLite(t))
 	s.describe().each(func(method, path string, op described) {
