@@ -91,11 +91,8 @@ func (a *app) renderTokens(w http.ResponseWriter, r *http.Request, status int, v
 }
 
 func (a *app) createToken(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	m := account.TokensModel{Name: r.PostFormValue("name"), Level: hookglass.TokenLevel(r.PostFormValue("level")), Expires: r.PostFormValue("expires")}
@@ -125,9 +122,9 @@ func (a *app) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.PathValue("token"), 10, 64)
+	id, err := numberIn(r, "token", "token")
 	if err != nil {
-		return hookglass.NotFound("token")
+		return err
 	}
 	// An account has members, and each sees and revokes their own tokens.
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
@@ -163,11 +160,8 @@ func (a *app) showSessions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) endSessions(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	if err := a.Accounts.EndSessions(r.Context(), v.who, r.PostFormValue("session"), a.cookie(r, sessionCookie)); err != nil {
@@ -208,11 +202,8 @@ func (a *app) renderWorkspaces(w http.ResponseWriter, r *http.Request, status in
 }
 
 func (a *app) createWorkspace(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	name := r.PostFormValue("name")
@@ -248,11 +239,8 @@ func (a *app) renderPassword(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (a *app) changePassword(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	err = a.Accounts.ChangePassword(r.Context(), v.who, r.PostFormValue("current_password"), r.PostFormValue("password"), a.cookie(r, sessionCookie))
@@ -264,6 +252,15 @@ func (a *app) changePassword(w http.ResponseWriter, r *http.Request) error {
 	}
 	redirect(w, r, "/account/password?done=password")
 	return nil
+}
+
+// numberIn returns the number in a part of the path; kind names what is missing if there is none.
+func numberIn(r *http.Request, part, kind string) (int64, error) {
+	n, err := strconv.ParseInt(r.PathValue(part), 10, 64)
+	if err != nil {
+		return 0, hookglass.NotFound(kind)
+	}
+	return n, nil
 }
 
 // readForm parses a form of bounded size.

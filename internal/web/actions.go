@@ -344,11 +344,8 @@ func (a *app) moveAction(w http.ResponseWriter, r *http.Request) error {
 
 // setAction changes one thing of an action in the list.
 func (a *app) setAction(w http.ResponseWriter, r *http.Request, set func(*action.Draft) error) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	var d action.Draft
@@ -367,11 +364,8 @@ func (a *app) setAction(w http.ResponseWriter, r *http.Request, set func(*action
 }
 
 func (a *app) rerunAction(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	id := r.PathValue("action")

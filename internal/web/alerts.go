@@ -67,11 +67,8 @@ func (a *app) alertRows(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) createAlert(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	m := alerts.Model{Form: alerts.ReadForm(r.PostForm, hookglass.AlertKind(r.PostFormValue("kind")))}
@@ -205,11 +202,8 @@ func (a *app) saveAlert(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) enableAlert(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	enabled := r.PostFormValue("enabled") == "true"

@@ -55,11 +55,8 @@ func (a *app) renderBundle(w http.ResponseWriter, r *http.Request, status int) e
 
 // makeBundle gives the file.
 func (a *app) makeBundle(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.owner(r)
+	v, e, err := a.ownerForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))

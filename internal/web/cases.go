@@ -42,6 +42,15 @@ func (a *app) own(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	return v, e, err
 }
 
+// ownForm is own for a request with a form, which it reads.
+func (a *app) ownForm(w http.ResponseWriter, r *http.Request) (visitor, hookglass.Endpoint, error) {
+	v, e, err := a.own(r)
+	if err == nil {
+		err = readForm(w, r)
+	}
+	return v, e, err
+}
+
 func (a *app) listCases(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -369,11 +378,8 @@ func (a *app) caseRuns(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) runCase(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	id := r.PathValue("case")

@@ -42,15 +42,17 @@ func (a *app) renderChannels(w http.ResponseWriter, r *http.Request, status int,
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		workspaces, err := view.Workspaces(v.who.Account)
+		if err != nil {
+			return err
+		}
 		for _, ws := range workspaces {
+			found, err := view.Channels(ws.ID, 0, 0)
 			if err != nil {
 				return err
 			}
-			in := channels.Workspace{Workspace: ws}
-			in.Channels, err = view.Channels(ws.ID, 0, 0)
-			m.Workspaces = append(m.Workspaces, in)
+			m.Workspaces = append(m.Workspaces, channels.Workspace{Workspace: ws, Channels: found})
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -59,11 +61,8 @@ func (a *app) renderChannels(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (a *app) createChannel(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	m := channels.Model{Form: channelForm(r)}

@@ -46,11 +46,8 @@ func (a *app) showCLIAuth(w http.ResponseWriter, r *http.Request) error {
 
 // approveCLI signs the command line in: it gets a token, or the page shows a code to exchange for one.
 func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	port, state, err := cliRequest(r.PostForm)

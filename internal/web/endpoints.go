@@ -44,6 +44,15 @@ func (a *app) user(r *http.Request) (visitor, error) {
 	return v, err
 }
 
+// userForm is user for a request with a form, which it reads.
+func (a *app) userForm(w http.ResponseWriter, r *http.Request) (visitor, error) {
+	v, err := a.user(r)
+	if err == nil {
+		err = readForm(w, r)
+	}
+	return v, err
+}
+
 func (a *app) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.user(r)
 	if err != nil {
@@ -173,11 +182,8 @@ func (a *app) activityOf(ctx context.Context, v visitor, all []hookglass.Endpoin
 }
 
 func (a *app) createEndpoint(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	m := endpoints.Model{

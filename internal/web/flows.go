@@ -147,11 +147,8 @@ func (a *app) renderFlowForm(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (a *app) createFlow(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	form := flows.ReadForm(r.PostForm)

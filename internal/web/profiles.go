@@ -52,11 +52,8 @@ func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 func (a *app) saveScript(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	script := strings.TrimSpace(r.PostFormValue("response_script"))
@@ -93,11 +90,8 @@ func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) trackSchemas(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	on := r.PostFormValue("tracking") == "true"

@@ -14,11 +14,8 @@ import (
 
 // releaseMail releases a mail and redirects to the result.
 func (a *app) releaseMail(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.owner(r)
+	v, e, err := a.ownerForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	to := strings.FieldsFunc(r.PostFormValue("to"), func(c rune) bool { return c == ',' || c == ';' || unicode.IsSpace(c) })

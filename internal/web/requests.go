@@ -70,14 +70,20 @@ func (a *app) owner(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	return v, e, err
 }
 
+// ownerForm is owner for a request with a form, which it reads.
+func (a *app) ownerForm(w http.ResponseWriter, r *http.Request) (visitor, hookglass.Endpoint, error) {
+	v, e, err := a.owner(r)
+	if err == nil {
+		err = readForm(w, r)
+	}
+	return v, e, err
+}
+
 // marks changes one mark of a request and redirects back to it.
 func (a *app) marks(change func(r *http.Request, who hookglass.Principal, ref, id string) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		v, e, err := a.owner(r)
+		v, e, err := a.ownerForm(w, r)
 		if err != nil {
-			return err
-		}
-		if err := readForm(w, r); err != nil {
 			return err
 		}
 		if err := change(r, v.who, string(e.ID), r.PathValue("event")); err != nil {

@@ -3,17 +3,11 @@ package web
 import (
 	"net/http"
 	"net/url"
-	"strconv"
-
-	"hookglass"
 )
 
 func (a *app) saveSearch(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.owner(r)
+	v, e, err := a.ownerForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	saved, err := a.Endpoints.SaveSearch(r.Context(), v.who, string(e.ID), r.PostFormValue("name"), r.PostFormValue("q"))
@@ -29,9 +23,9 @@ func (a *app) deleteSearch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.PathValue("search"), 10, 64)
+	id, err := numberIn(r, "search", "search")
 	if err != nil {
-		return hookglass.NotFound("search")
+		return err
 	}
 	if err := a.Endpoints.DeleteSearch(r.Context(), v.who, string(e.ID), id); err != nil {
 		return err

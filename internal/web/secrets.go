@@ -45,13 +45,13 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 			m.Forbidden = messageOf(err)
 		}
 		workspaces, err := view.Workspaces(v.who.Account)
+		if err != nil {
+			return err
+		}
 		for _, ws := range workspaces {
-			if err != nil {
-				return err
-			}
 			in := secrets.Workspace{Workspace: ws}
-			var found []hookglass.ActionSecret
-			if found, err = view.ActionSecrets(ws.ID, 0, 0); err != nil {
+			found, err := view.ActionSecrets(ws.ID, 0, 0)
+			if err != nil {
 				return err
 			}
 			for _, s := range found {
@@ -63,7 +63,7 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 			}
 			m.Workspaces = append(m.Workspaces, in)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -73,11 +73,8 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 
 // createSecret, changeSecret and deleteSecret show errors on the page itself.
 func (a *app) createSecret(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
+	v, err := a.userForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	m := secrets.Model{Form: secrets.Form{Name: strings.TrimSpace(r.PostFormValue("name")), Description: r.PostFormValue("description")}}

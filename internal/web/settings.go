@@ -121,11 +121,8 @@ func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, pa
 }
 
 func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	g := settings.General{
@@ -269,11 +266,8 @@ func (a *app) newest(ctx context.Context, v visitor, e hookglass.Endpoint) (even
 }
 
 func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	id, secret := r.PostFormValue("provider"), r.PostFormValue("secret")
@@ -319,16 +313,13 @@ func genericOptions(c settings.NewConfig) (o hookglass.GenericOptions, err error
 }
 
 func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
 		return err
 	}
-	if err := readForm(w, r); err != nil {
-		return err
-	}
-	id, err := strconv.ParseInt(r.PathValue("config"), 10, 64)
+	id, err := numberIn(r, "config", "signature config")
 	if err != nil {
-		return hookglass.NotFound("signature config")
+		return err
 	}
 	ref, done := string(e.ID), "saved"
 	switch r.PathValue("do") {
@@ -432,11 +423,8 @@ func untold(text string) string {
 }
 
 func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	typed, d, err := readTarget(r)
@@ -447,16 +435,13 @@ func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
 		return err
 	}
-	if err := readForm(w, r); err != nil {
-		return err
-	}
-	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	id, err := numberIn(r, "target", "forwarding target")
 	if err != nil {
-		return hookglass.NotFound("forwarding target")
+		return err
 	}
 	typed, d, err := readTarget(r)
 	if err == nil {
@@ -487,9 +472,9 @@ func (a *app) deleteTarget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	id, err := numberIn(r, "target", "forwarding target")
 	if err != nil {
-		return hookglass.NotFound("forwarding target")
+		return err
 	}
 	err = a.Endpoints.DeleteForwardingTarget(r.Context(), v.who, string(e.ID), id)
 	return a.settle(w, r, err, "deleted", "forwarding", nil)
@@ -501,9 +486,9 @@ func (a *app) resendFailed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	id, err := numberIn(r, "target", "forwarding target")
 	if err != nil {
-		return hookglass.NotFound("forwarding target")
+		return err
 	}
 	_, _, err = a.Endpoints.ResendFailed(r.Context(), v.who, string(e.ID), id, time.Time{}, time.Time{})
 	return a.settle(w, r, err, "resent", "forwarding", nil)
@@ -511,16 +496,13 @@ func (a *app) resendFailed(w http.ResponseWriter, r *http.Request) error {
 
 // resendDelivery sends one failed delivery again, and redirects back.
 func (a *app) resendDelivery(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownForm(w, r)
 	if err != nil {
 		return err
 	}
-	if err := readForm(w, r); err != nil {
-		return err
-	}
-	id, err := strconv.ParseInt(r.PathValue("target"), 10, 64)
+	id, err := numberIn(r, "target", "forwarding target")
 	if err != nil {
-		return hookglass.NotFound("forwarding target")
+		return err
 	}
 	f, err := a.Endpoints.ResendDelivery(r.Context(), v.who, string(e.ID), id, hookglass.EventID(r.PathValue("event")))
 	if err == nil && r.PostFormValue("at") == "request" {

@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"hookglass"
@@ -38,11 +37,8 @@ func (a *app) renderShares(w http.ResponseWriter, r *http.Request, status int, l
 }
 
 func (a *app) createShare(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.owner(r)
+	v, e, err := a.ownerForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readForm(w, r); err != nil {
 		return err
 	}
 	life, err := time.ParseDuration(r.PostFormValue("expires"))
@@ -64,9 +60,9 @@ func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.PathValue("share"), 10, 64)
+	id, err := numberIn(r, "share", "share link")
 	if err != nil {
-		return hookglass.NotFound("share link")
+		return err
 	}
 	if err := a.Shares.Revoke(r.Context(), v.who, string(e.ID), id); err != nil {
 		return err

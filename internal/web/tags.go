@@ -34,15 +34,17 @@ func (a *app) renderTags(w http.ResponseWriter, r *http.Request, status int, v v
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		workspaces, err := view.Workspaces(v.who.Account)
+		if err != nil {
+			return err
+		}
 		for _, ws := range workspaces {
+			found, err := view.Tags(ws.ID, 0, 0)
 			if err != nil {
 				return err
 			}
-			in := tags.Workspace{Workspace: ws}
-			in.Tags, err = view.Tags(ws.ID, 0, 0)
-			m.Workspaces = append(m.Workspaces, in)
+			m.Workspaces = append(m.Workspaces, tags.Workspace{Workspace: ws, Tags: found})
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
