@@ -21,7 +21,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 		def.fault("name", "is required")
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, rights, err := permitted(tx, ref)
+		e, rights, err := permitted(&tx.View, ref)
 		if err != nil {
 			return err
 		}
@@ -66,22 +66,14 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 	var changed hookglass.Action
 	def := s.define(d, &changed) // outside the transaction: it takes as long as the draft is large
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		e, present, i, err := lockAction(tx, ref, id)
 		if err != nil {
 			return err
-		}
-		present, err := tx.LockActions(e.Num)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
-		if i < 0 {
-			return hookglass.NotFound("action")
 		}
 		a = present[i]
 		before := a.Steps
 		var refs []store.ActionRef // nil: as they are
-		_, rights, err := permitted(tx, ref)
+		_, rights, err := permitted(&tx.View, ref)
 		if disable := (Draft{Enabled: d.Enabled}); err != nil && (d.Enabled == nil || *d.Enabled || d != disable) {
 			return err // an account whose plan has lapsed may still switch its actions off
 		}
@@ -108,6 +100,21 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 	return a, err
 }
 
+// lockAction locks the actions of an endpoint. present[i] is the one that id names.
+func lockAction(tx *store.Tx, ref, id string) (e hookglass.Endpoint, present []hookglass.Action, i int, err error) {
+	if e, err = tx.Endpoint(ref); err != nil {
+		return e, nil, 0, err
+	}
+	if present, err = tx.LockActions(e.Num); err != nil {
+		return e, nil, 0, err
+	}
+	i = slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
+	if i < 0 {
+		return e, nil, 0, hookglass.NotFound("action")
+	}
+	return e, present, i, nil
+}
+
 // move renumbers the actions between the old and the new position of a moved one. The caller stores that one.
 func move(tx *store.Tx, present []hookglass.Action, from, to int) error {
 	order := slices.Delete(slices.Clone(present), from, from+1)
@@ -128,17 +135,9 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id s
 		return err
 	}
 	return s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		_, present, i, err := lockAction(tx, ref, id)
 		if err != nil {
 			return err
-		}
-		present, err := tx.LockActions(e.Num)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(present, func(a hookglass.Action) bool { return a.ID == id })
-		if i < 0 {
-			return hookglass.NotFound("action")
 		}
 		for _, other := range present[i+1:] {
 			if err := tx.PlaceAction(other.Num, other.Position-1); err != nil {
@@ -153,21 +152,23 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id s
 }
 
 // permitted answers plan_required where the endpoint's account may have no actions.
-func permitted(v interface {
-	Endpoint(ref string) (hookglass.Endpoint, error)
-	Account(id int64) (hookglass.Account, error)
-}, ref string) (e hookglass.Endpoint, rights hookglass.Entitlements, err error) {
+func permitted(v *store.View, ref string) (e hookglass.Endpoint, rights hookglass.Entitlements, err error) {
 	if e, err = v.Endpoint(ref); err != nil {
 		return e, rights, err
 	}
-	if e.AccountID != 0 {
-		account, err := v.Account(e.AccountID)
-		if err != nil {
-			return e, rights, err
-		}
-		rights = account.Entitlements()
+	if rights, err = rightsOf(v, e); err != nil {
+		return e, rights, err
 	}
 	return e, rights, rights.MayUseActions()
+}
+
+// rightsOf returns what an endpoint's account is entitled to.
+func rightsOf(v *store.View, e hookglass.Endpoint) (rights hookglass.Entitlements, err error) {
+	if e.AccountID == 0 {
+		return rights, nil
+	}
+	account, err := v.Account(e.AccountID)
+	return account.Entitlements(), err
 }
 
 // mayHave answers plan_required or subscription_required for steps that the account may not have. An unchanged step is

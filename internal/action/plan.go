@@ -81,9 +81,9 @@ func (ps *plans) find(ctx context.Context, endpointNum int64) (*plan, error) {
 
 // rightsAt reads an endpoint and what its account is entitled to.
 func rightsAt(v *store.View, endpointNum int64) (e hookglass.Endpoint, rights hookglass.Entitlements, err error) {
-	if e, err = v.EndpointByNum(endpointNum); err != nil || e.AccountID == 0 {
+	if e, err = v.EndpointByNum(endpointNum); err != nil {
 		return e, rights, err
 	}
-	account, err := v.Account(e.AccountID)
-	return e, account.Entitlements(), err
+	rights, err = rightsOf(v, e)
+	return e, rights, err
 }

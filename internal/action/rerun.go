@@ -49,7 +49,7 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		if err != nil {
 			return err
 		}
-		if _, _, err := permitted(tx, ref); err != nil {
+		if _, _, err := permitted(&tx.View, ref); err != nil {
 			return err
 		}
 		if parentID != "" {

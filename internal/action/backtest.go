@@ -1,0 +1,214 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/jsondoc"
+	"hookglass/internal/query"
+	"hookglass/internal/store"
+)
+
+// Bounds of a backtest.
+const (
+	MaxBacktest      = 100 // events
+	defaultBacktest  = 25
+	backtestFor      = 20 * time.Second
+	backtestDiffs    = 50 // of one event
+	backtestDiffSize = 1 << 10
+)
+
+// Backtest is what an action would have done with past events, and what another configuration of it would have.
+type Backtest struct {
+	Events   []BacktestEvent
+	Complete bool // false: the time for it, or for the search, ended first
+}
+
+// BacktestEvent is one event of a backtest.
+type BacktestEvent struct {
+	Stored      PreviewResult
+	Submitted   *PreviewResult // nil: no other configuration was given
+	Differences []BacktestDifference
+	More        bool // there are more differences
+}
+
+// BacktestDifference is a place where what a step makes differs. A side that is nil has nothing there.
+type BacktestDifference struct {
+	Step, Path        string
+	Stored, Submitted []byte // JSON
+}
+
+// BacktestOf says what an action is rehearsed on.
+type BacktestOf struct {
+	Query string // the events that are meant, in the query language; "": all
+	Limit int64  // how many of them, 1 to [MaxBacktest]; 0: the default
+	Draft *Draft // a configuration to rehearse beside the stored one; nil: none
+}
+
+// Backtest rehearses an action on the latest events that a query matches, newest first, and beside it what a draft
+// would make of the action. Nothing is sent, and nothing is stored. It answers not_found, plan_required,
+// subscription_required and validation_failed.
+func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, actionID string, of BacktestOf) (b Backtest, err error) {
+	if err := who.MayManage(); err != nil {
+		return b, err
+	}
+	limit := cmp.Or(of.Limit, defaultBacktest)
+	if limit < 1 || limit > MaxBacktest {
+		return b, hookglass.Invalid("limit", "must be 1 to %d", MaxBacktest)
+	}
+	q, err := query.Filter{Q: of.Query, Ignored: "any"}.Parse(s.db.Now())
+	if err != nil {
+		return b, ofQuery(err)
+	}
+	var a hookglass.Action
+	var pl plan
+	var page store.EventPage
+	err = s.db.View(ctx, who, func(v *store.View) (err error) {
+		if a, err = v.Action(ref, actionID); err != nil {
+			return err
+		}
+		if pl.endpoint, pl.rights, err = permitted(v, ref); err != nil {
+			return err
+		}
+		page, err = v.Events(ref, store.EventList{Query: q, Limit: int(limit), Patience: s.backtestSearch})
+		return err
+	})
+	if err != nil {
+		return b, err
+	}
+	stored, err := compile(a)
+	if err != nil {
+		return b, err
+	}
+	submitted, err := s.submitted(ctx, who, pl, a, of.Draft)
+	if err != nil {
+		return b, err
+	}
+	until := time.Now().Add(s.backtestTime)
+	for _, listed := range page.Events {
+		if time.Now().After(until) || ctx.Err() != nil {
+			return b, ctx.Err()
+		}
+		read := func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, string(listed.ID)) }
+		tested, err := s.backtestOn(ctx, who, pl, read, programs{stored, submitted})
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return b, err
+		}
+		b.Events = append(b.Events, tested)
+	}
+	b.Complete = page.Next == 0 || len(page.Events) == int(limit) // the search may have ended by its own time
+	return b, nil
+}
+
+// programs are those that a backtest compares; submitted is nil where no draft was given.
+type programs struct{ stored, submitted *program }
+
+// backtestOn rehearses on one event, which is held until then.
+func (s *Service) backtestOn(ctx context.Context, who hookglass.Principal, pl plan, read func(*store.View) (*hookglass.Event, error), of programs) (t BacktestEvent, err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	event, err := s.Hold(ctx, who, rehearsalTimes, read)
+	if err != nil {
+		return t, err
+	}
+	return s.backtest(pl.scene(event), of), nil
+}
+
+// submitted is what a draft makes of an action; nil without a draft.
+func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl plan, a hookglass.Action, d *Draft) (*program, error) {
+	if d == nil {
+		return nil, nil
+	}
+	changed := a
+	def := s.define(*d, &changed)
+	if err := s.db.View(ctx, who, func(v *store.View) error { return missing(v, pl.endpoint, &def) }); err != nil {
+		return nil, err
+	}
+	if err := def.fails(); err != nil {
+		return nil, err
+	}
+	if err := mayHave(pl.rights, changed.Steps, a.Steps); err != nil {
+		return nil, err
+	}
+	return compile(changed)
+}
+
+// backtest rehearses one event with the stored action and, if a draft was submitted, with the draft.
+func (s *Service) backtest(sc *scene, of programs) BacktestEvent {
+	one := BacktestEvent{Stored: s.rehearse(sc, of.stored)}
+	if of.submitted != nil {
+		other := s.rehearse(sc, of.submitted)
+		one.Submitted = &other
+		one.Differences, one.More = differences(one.Stored, other)
+	}
+	return one
+}
+
+// ofQuery renames the field of a query's fault from q to query, its name here.
+func ofQuery(err error) error {
+	var e *hookglass.Error
+	if !errors.As(err, &e) || len(e.Details) != 1 || e.Details[0].Field != "q" {
+		return err
+	}
+	named := hookglass.Invalid("query", "%s", e.Details[0].Message)
+	named.Extra = e.Extra
+	return named
+}
+
+// differences compares what the steps of two previews make, by reference key.
+func differences(stored, submitted PreviewResult) (all []BacktestDifference, more bool) {
+	var keys []string
+	made := func(p PreviewResult, key string) *jsondoc.Value {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+		for i := range p.Steps {
+			if st := &p.Steps[i]; st.ReferenceKey == key && (st.Output != nil || st.Rendered != nil) {
+				return &st.shown
+			}
+		}
+		return nil
+	}
+	for _, st := range stored.Steps {
+		made(stored, st.ReferenceKey)
+	}
+	for _, st := range submitted.Steps {
+		made(submitted, st.ReferenceKey)
+	}
+	for _, key := range slices.Clone(keys) {
+		left, right := made(stored, key), made(submitted, key)
+		if left == nil && right == nil {
+			continue
+		}
+		if left == nil || right == nil {
+			all = append(all, BacktestDifference{Step: key, Stored: side(left), Submitted: side(right)})
+			continue
+		}
+		found, rest := jsondoc.Diff(*left, *right, backtestDiffs-min(len(all), backtestDiffs))
+		for _, d := range found {
+			all = append(all, BacktestDifference{Step: key, Path: d.Path, Stored: side(d.Left), Submitted: side(d.Right)})
+		}
+		more = more || rest
+	}
+	return all, more
+}
+
+// side is one side of a difference, cut when it is long.
+func side(v *jsondoc.Value) []byte {
+	if v == nil {
+		return nil
+	}
+	text := v.Bytes()
+	if len(text) > backtestDiffSize {
+		part, _ := cut(string(text), backtestDiffSize)
+		return jsondoc.Text(part).Bytes()
+	}
+	return text
+}
