@@ -313,6 +313,7 @@ func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {
 	c.do(chromedp.Reload())
 	c.until(shows(first) + " && " + isLive)
 	c.click("#tab-response")
+	c.until(`location.hash === "#part-response"`)
 	c.do(chromedp.Reload())
 	c.until(shows(first) + ` && location.hash === "#part-response" && document.querySelector("#part-response").checkVisibility() && !document.querySelector("#part-body").checkVisibility()`)
 	c.silent()

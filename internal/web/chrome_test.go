@@ -188,8 +188,14 @@ func eval[T any](c *chrome, expression string) T {
 	return v
 }
 
+// click presses what a CSS selector finds, once it stays where it is: what moves after it was looked for is missed.
 func (c *chrome) click(selector string) {
 	c.t.Helper()
+	c.until(fmt.Sprintf(`((e) => {
+		const { x, y } = e.getBoundingClientRect(), was = window.clicked;
+		window.clicked = { e, x, y, looks: was?.e === e && was.x === x && was.y === y ? was.looks + 1 : 0 };
+		return window.clicked.looks >= 3;
+	})(document.querySelector(%q))`, selector))
 	c.do(chromedp.Click(selector))
 }
 
