@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,6 +45,10 @@ type Cluster struct {
 	server      *exec.Cmd
 	exited      chan struct{} // closed when server has been waited for
 	databases   atomic.Int64
+
+	mu       sync.Mutex
+	work     *sql.DB // see maintenance
+	strategy string  // of CREATE DATABASE, where the version of the server knows any
 }
 
 // Start creates a cluster below dir and starts it. An empty dir selects memory if it is large enough, else /tmp. The
@@ -122,11 +127,18 @@ func (c *Cluster) create() error {
 			}
 		}
 	}
-	initdb := c.command("initdb", "-D", c.data(), "-N", "-A", "trust", "-U", "hookglass",
-		"-E", "UTF8", "--locale=C", "--no-instructions")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("storetest: initdb: %w\n%s", err, out)
+	kept := c.kept()
+	notCopied := c.copyKept(kept)
+	if notCopied == nil && c.Restart() == nil {
+		return nil
 	}
+	if err := errors.Join(c.Shutdown(), os.RemoveAll(c.data())); err != nil {
+		return fmt.Errorf("storetest: %w", err)
+	}
+	if err := c.initdb(); err != nil {
+		return err
+	}
+	c.keep(kept, notCopied == nil)
 	return c.Restart()
 }
 
@@ -214,8 +226,8 @@ func (c *Cluster) ready() error {
 func (c *Cluster) DSN() string { return c.dsn("postgres") }
 
 // CreateDatabase creates a database and returns its DSN: a copy of the database at the DSN template, to which nothing
-// may be connected, or an empty one if template is "".
-func (c *Cluster) CreateDatabase(template string) (dsn string, err error) {
+// may be connected, or an empty one if template is "". More options are those of CREATE DATABASE.
+func (c *Cluster) CreateDatabase(template string, options ...string) (dsn string, err error) {
 	source := "template0"
 	if template != "" {
 		u, err := url.Parse(template)
@@ -225,12 +237,11 @@ func (c *Cluster) CreateDatabase(template string) (dsn string, err error) {
 		source = strings.TrimPrefix(u.Path, "/")
 	}
 	name := fmt.Sprintf("t%d", c.databases.Add(1))
-	db, err := sql.Open("pgx", c.DSN())
+	db, err := c.maintenance()
 	if err != nil {
-		return "", fmt.Errorf("storetest: %w", err)
+		return "", err
 	}
-	defer db.Close()
-	if _, err := db.Exec(fmt.Sprintf(`create database %q template %q`, name, source)); err != nil {
+	if _, err := db.Exec(fmt.Sprintf(`create database %q template %q %s %s`, name, source, c.strategy, strings.Join(options, " "))); err != nil {
 		return "", fmt.Errorf("storetest: create database: %w", err)
 	}
 	return c.dsn(name), nil
@@ -242,15 +253,46 @@ func (c *Cluster) DropDatabase(dsn string) error {
 	if err != nil {
 		return fmt.Errorf("storetest: %w", err)
 	}
-	db, err := sql.Open("pgx", c.DSN())
+	db, err := c.maintenance()
 	if err != nil {
-		return fmt.Errorf("storetest: %w", err)
+		return err
 	}
-	defer db.Close()
 	if _, err := db.Exec(fmt.Sprintf(`drop database if exists %q with (force)`, strings.TrimPrefix(u.Path, "/"))); err != nil {
 		return fmt.Errorf("storetest: drop database: %w", err)
 	}
 	return nil
+}
+
+// maintenance is a pool on the maintenance database, which keeps its connection as long as the server runs: to make one
+// costs more than what it is for.
+func (c *Cluster) maintenance() (*sql.DB, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.work == nil {
+		db, err := sql.Open("pgx", c.DSN())
+		if err != nil {
+			return nil, fmt.Errorf("storetest: %w", err)
+		}
+		var version int
+		if err := db.QueryRow(`select current_setting('server_version_num')::int`).Scan(&version); err != nil {
+			return nil, errors.Join(fmt.Errorf("storetest: %w", err), db.Close())
+		}
+		if version >= 150_000 {
+			c.strategy = "strategy file_copy" // costs less than to write a small database to the log
+		}
+		c.work = db
+	}
+	return c.work, nil
+}
+
+// disconnect ends what maintenance keeps.
+func (c *Cluster) disconnect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.work != nil {
+		_ = c.work.Close() // of a server that is gone it says so
+		c.work = nil
+	}
 }
 
 // Kill9 kills the postmaster and all its processes at once, as a power cut would, and returns when they are gone. Data
@@ -274,6 +316,7 @@ func (c *Cluster) Kill9() error {
 		}
 	}
 	<-c.exited
+	c.disconnect()
 	return c.awaitGone(children)
 }
 
@@ -321,11 +364,14 @@ func (c *Cluster) awaitGone(pids []int) error {
 }
 
 // Shutdown ends the server, not waiting for its clients; Restart starts it again.
-func (c *Cluster) Shutdown() error {
+func (c *Cluster) Shutdown() error { return c.end(syscall.SIGINT) }
+
+func (c *Cluster) end(how syscall.Signal) error {
+	c.disconnect()
 	if !c.running() {
 		return nil
 	}
-	if err := c.server.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := c.server.Process.Signal(how); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("storetest: stop postgres: %w", err)
 	}
 	select {
@@ -338,7 +384,7 @@ func (c *Cluster) Shutdown() error {
 
 // Stop ends the server and removes all files of the cluster.
 func (c *Cluster) Stop() error {
-	err := c.Shutdown()
+	err := c.end(syscall.SIGQUIT) // without writing what nobody reads
 	if c.keeper != nil {
 		err = errors.Join(err, c.keeperStdin.Close(), c.keeper.Wait())
 		c.keeper = nil

@@ -23,6 +23,12 @@ var migrated = Template(func(dsn string) error {
 	return errors.Join(db.Migrate(context.Background()), db.Close())
 })
 
+// Migrated returns the DSN of a fresh, migrated database on PostgreSQL, to which nothing is connected.
+func Migrated(tb testing.TB) string {
+	tb.Helper()
+	return migrated(tb)
+}
+
 // embedded is the file of an embedded database that is migrated once for all tests of the process: parsing every
 // migration takes longer than most tests.
 var embedded = sync.OnceValues(func() ([]byte, error) {

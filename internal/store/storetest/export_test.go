@@ -2,3 +2,6 @@ package storetest
 
 // Missing opens missing to the tests: a machine that has PostgreSQL can not be without it for a test.
 var Missing = missing
+
+// Data is the directory of a cluster's files.
+func (c *Cluster) Data() string { return c.data() }

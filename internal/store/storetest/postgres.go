@@ -43,6 +43,12 @@ func Postgres(tb testing.TB) string {
 	return database(tb, sharedCluster(tb), "")
 }
 
+// PostgresWith is Postgres for a database that is created with more options of CREATE DATABASE, as "ENCODING 'LATIN1'".
+func PostgresWith(tb testing.TB, options string) string {
+	tb.Helper()
+	return database(tb, sharedCluster(tb), "", options)
+}
+
 // Template returns a function that gives each test a copy of one database, which migrate fills before the first copy. A
 // copy costs a few dozen milliseconds, whatever the migration costs. migrate must have closed its connections when it
 // returns. Like Postgres, the function skips or fails the test without PostgreSQL.
@@ -96,9 +102,9 @@ func sharedCluster(tb testing.TB) *Cluster {
 	return shared.cluster
 }
 
-func database(tb testing.TB, c *Cluster, template string) string {
+func database(tb testing.TB, c *Cluster, template string, options ...string) string {
 	tb.Helper()
-	dsn, err := c.CreateDatabase(template)
+	dsn, err := c.CreateDatabase(template, options...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -108,6 +108,47 @@ func TestCommittedRowsOutliveKill9(t *testing.T) {
 	}
 }
 
+// A new cluster is a copy of what initdb has made before, and one that does not start is made anew, for those who come
+// later as well.
+func TestWhatInitdbMadeIsKept(t *testing.T) {
+	caches := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", caches)
+	isCopy := func() bool {
+		t.Helper()
+		c := storetest.NewCluster(t)
+		defer c.Shutdown()
+		_, err := os.Stat(filepath.Join(c.Data(), "marked"))
+		return err == nil
+	}
+	if isCopy() {
+		t.Error("it is a copy of nothing")
+	}
+	kept, err := filepath.Glob(filepath.Join(caches, "hookglass", "storetest", "*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept are %q, %v", kept, err)
+	}
+	mark := func() {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(kept[0], "marked"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark()
+	if !isCopy() {
+		t.Error("it is no copy of what is kept")
+	}
+	if err := os.Truncate(filepath.Join(kept[0], "global", "pg_control"), 10); err != nil {
+		t.Fatal(err)
+	}
+	if isCopy() {
+		t.Error("it is a copy of what does not start")
+	}
+	mark()
+	if !isCopy() {
+		t.Error("what did not start is still kept")
+	}
+}
+
 func TestARunningServerIsNotStartedTwice(t *testing.T) {
 	c := storetest.NewCluster(t)
 	if err := c.Restart(); err == nil {
