@@ -13,7 +13,7 @@ func BenchmarkCapture(b *testing.B) {
 	body := strings.Repeat("x", 1500)
 	for name, open := range map[string]func(testing.TB) *store.DB{
 		"sqlite":   storetest.SQLite,
-		"postgres": func(tb testing.TB) *store.DB { return storetest.Open(tb, store.Config{URL: storetest.Postgres(tb)}) },
+		"postgres": func(tb testing.TB) *store.DB { return storetest.Open(tb, store.Config{URL: storetest.Migrated(tb)}) },
 	} {
 		for kind, work := range map[string]bool{"plain": false, "with job": true} {
 			b.Run(name+"/"+kind, func(b *testing.B) {

@@ -19,7 +19,7 @@ func TestNodesGoByTheDatabasesClock(t *testing.T) {
 		off time.Duration
 	}{
 		"sqlite":   {store.Config{Path: filepath.Join(t.TempDir(), "hookglass.db"), Clock: ahead}, time.Hour}, // nobody to agree with
-		"postgres": {store.Config{URL: storetest.Postgres(t), Clock: ahead}, 0},
+		"postgres": {store.Config{URL: storetest.Migrated(t), Clock: ahead}, 0},
 	} {
 		db := storetest.Open(t, c.cfg)
 		var inside time.Time

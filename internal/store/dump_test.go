@@ -98,7 +98,7 @@ func furnish(t *testing.T, db *store.DB) hookglass.Endpoint {
 func databases(t *testing.T) map[string]func(t *testing.T) *store.DB {
 	return map[string]func(t *testing.T) *store.DB{
 		"sqlite":   func(t *testing.T) *store.DB { return storetest.SQLite(t) },
-		"postgres": func(t *testing.T) *store.DB { return storetest.Open(t, store.Config{URL: storetest.Postgres(t)}) },
+		"postgres": func(t *testing.T) *store.DB { return storetest.Open(t, store.Config{URL: storetest.Migrated(t)}) },
 	}
 }
 
@@ -172,7 +172,7 @@ func TestADumpOfAnEarlierSchemaLoads(t *testing.T) {
 
 func TestADumpHoldsEveryTable(t *testing.T) {
 	lite, _ := dump(t, storetest.SQLite(t))
-	pg, _ := dump(t, storetest.Open(t, store.Config{URL: storetest.Postgres(t)}))
+	pg, _ := dump(t, storetest.Open(t, store.Config{URL: storetest.Migrated(t)}))
 	names := func(m *memory) []string {
 		var all []string
 		for _, table := range m.tables {
@@ -304,7 +304,7 @@ func TestALoadReplacesOnlyWhenItMay(t *testing.T) {
 }
 
 func TestOnPostgresALoadThatFailsChangesNothing(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	furnish(t, db)
 	before, schema := dump(t, db)
 	cut := errors.New("the file ends here")
@@ -326,7 +326,7 @@ func TestOnPostgresALoadThatFailsChangesNothing(t *testing.T) {
 }
 
 func TestPostgresIsInUseWhileAProcessIsConnected(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	if used, err := store.PostgresInUse(t.Context(), dsn); err != nil || used {
 		t.Errorf("an idle database: %t, %v", used, err)
 	}

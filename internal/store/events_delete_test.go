@@ -491,7 +491,7 @@ func TestTimesAreFoundInALargeLog(t *testing.T) {
 // On PostgreSQL another transaction may delete all between two statements. What it counted out is not counted out
 // again.
 func TestAllAreDeletedInTheMidstOfAnotherDeletion(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	for name, c := range map[string]struct {
 		change func(tx *store.Tx, ref, id string) error
 		code   hookglass.Code

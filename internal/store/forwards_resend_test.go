@@ -122,7 +122,7 @@ func TestWhatFailedIsPutInLineInPieces(t *testing.T) {
 
 // One that is being deleted, or that another puts in line, is not waited for.
 func TestWhatAnotherHasInHandIsPassedOver(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	e := newEndpoint(t, db)
 	target := failing(t, db, e, 12, time.Now())
 	writing(t, db, func(tx *store.Tx) error {

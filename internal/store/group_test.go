@@ -297,7 +297,7 @@ func newSlowWire(t *testing.T, dsn string) *slowWire {
 
 // The rows of a large capture travel before the lock is asked for that all nodes' captures stand in line at.
 func TestALargeCaptureOnItsWayHoldsUpNoOtherNode(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	node := storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, node)
 	wire := newSlowWire(t, dsn)
@@ -328,7 +328,7 @@ func TestALargeCaptureOnItsWayHoldsUpNoOtherNode(t *testing.T) {
 
 // A machine that stands still in the middle of a group says nothing more and hangs up on nobody.
 func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
 	db.StuckAfter(time.Second)
 	e := newEndpoint(t, db)
@@ -359,7 +359,7 @@ func TestAGroupThatDoesNotEndIsEnded(t *testing.T) {
 // Who waits for the counters of an endpoint, which another transaction holds, does not keep the turn of all others
 // meanwhile.
 func TestCapturesOfOthersDoNotWaitForAnEndpointThatIsHeld(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	db, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
 	held, free := newEndpoint(t, db), newEndpoint(t, db)
 	holder, err := pgx.Connect(t.Context(), dsn)
@@ -402,7 +402,7 @@ func TestCapturesOfOthersDoNotWaitForAnEndpointThatIsHeld(t *testing.T) {
 
 // What a group takes is what its events take, their answers with them.
 func TestAGroupIsBoundedByItsAnswersToo(t *testing.T) {
-	for name, cfg := range map[string]store.Config{"sqlite": {Path: filepath.Join(t.TempDir(), "hookglass.db")}, "postgres": {URL: storetest.Postgres(t)}} {
+	for name, cfg := range map[string]store.Config{"sqlite": {Path: filepath.Join(t.TempDir(), "hookglass.db")}, "postgres": {URL: storetest.Migrated(t)}} {
 		t.Run(name, func(t *testing.T) {
 			var most atomic.Int64
 			cfg.OnCapture = func(events int, _ int64, _ time.Duration) { most.Store(max(most.Load(), int64(events))) }

@@ -223,7 +223,7 @@ func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
 // Where many senders wait, what follows their webhooks waits in the tables. The embedded database makes its groups by
 // itself.
 func TestACrowdOfCapturesHandsNothingOver(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	e := newEndpoint(t, db)
 	tasks := newDesk[store.Task](time.Minute)
 	db.HandTasks(store.TaskActions, tasks)

@@ -105,7 +105,7 @@ func (s *sizes) of(groups int) (all []int) {
 // Where there are other nodes a group is put together when half of theirs is stored, of all that came until then but for
 // what was given up, more than a node that is alone puts into one. It is stored when theirs has ended.
 func TestAGroupIsMadeWhenThoseOfOtherNodesAreHalfStored(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	var groups sizes
 	db := storetest.Open(t, store.Config{URL: dsn, OnCapture: groups.add})
 	e := newEndpoint(t, db)
@@ -158,7 +158,7 @@ func TestAGroupIsMadeWhenThoseOfOtherNodesAreHalfStored(t *testing.T) {
 
 // A node that has met others tells them when half of its group is stored, and is not waited for when its group fails.
 func TestAGroupTellsOtherNodesWhenItIsHalfStored(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, db)
 	first := newEvent(e, "first")
@@ -239,7 +239,7 @@ func TestAGroupAmongOtherNodesWaitsForSendersThatComeBack(t *testing.T) {
 		{"one comes", time.Millisecond, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dsn := storetest.Postgres(t)
+			dsn := storetest.Migrated(t)
 			var groups sizes
 			db := storetest.Open(t, store.Config{URL: dsn, OnCapture: groups.add})
 			db.ComeBack(c.wait)
@@ -284,7 +284,7 @@ func TestAGroupAmongOtherNodesWaitsForSendersThatComeBack(t *testing.T) {
 
 // A node with so many senders that two of its groups are under way at a time notices other nodes all the same.
 func TestACrowdedNodeNoticesOthers(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	var full, groups atomic.Int64
 	db := storetest.Open(t, store.Config{URL: dsn, OnCapture: func(captures int, _ int64, _ time.Duration) {
 		if groups.Add(1); captures >= 64 {

@@ -15,7 +15,7 @@ import (
 // PostgreSQL plans a statement once for many times, at first while its tables are empty, or have a few rows. What is
 // planned then must do when they have grown.
 func TestPlansOfAnEmptyDatabaseGoByIndexes(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	e := newEndpoint(t, db)
 	target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "test", URL: "https://app.example.com/", Enabled: true, Timeout: time.Second}
 	writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })

@@ -14,7 +14,7 @@ import (
 
 // Of two updates that wait for each other the server ends one, which is done again behind the other.
 func TestUpdatesThatWaitForEachOtherAreBothDone(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	a, b := newEndpoint(t, db), newEndpoint(t, db)
 	var wg, begun sync.WaitGroup
 	begun.Add(2)
@@ -47,7 +47,7 @@ func TestUpdatesThatWaitForEachOtherAreBothDone(t *testing.T) {
 
 // An update that is ended whatever others do is given up.
 func TestAnUpdateThatIsAlwaysEndedIsGivenUp(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	calls := 0
 	err := db.Update(t.Context(), hookglass.System, func(*store.Tx) error {
 		calls++

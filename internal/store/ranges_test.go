@@ -22,7 +22,7 @@ type rangesYard struct {
 }
 
 func newRangesYard(t *testing.T, least int64) *rangesYard {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	db.RangeLeast(least)
 	return &rangesYard{t, db, newEndpoint(t, db)}
 }
@@ -187,7 +187,7 @@ func TestAnAdoptionThatWasCutOffGoesOn(t *testing.T) {
 
 // Who reads for long holds up a change of the ranges, and captures only for a moment.
 func TestALongReaderHoldsUpNoCapture(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
 	db.RangeLeast(5)
 	y := &rangesYard{t, db, newEndpoint(t, db)}
@@ -260,7 +260,7 @@ func TestARestoreOverRangesTakesCapturesAndHasRangesOfItsOwn(t *testing.T) {
 	y.purge(time.Now().Add(-time.Hour))
 	y.capture(3, time.Now())
 	y.tend()
-	source := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	source := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	few := &rangesYard{t, source, newEndpoint(t, source)}
 	kept := few.capture(5, time.Now())
 	version, _, err := source.SchemaVersion(t.Context())

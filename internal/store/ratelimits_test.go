@@ -136,7 +136,7 @@ func TestABucketOutlivesAClockThatGoesBack(t *testing.T) {
 func TestABucketIsNotEmptiedByACallThatSetOutEarlier(t *testing.T) {
 	for name, cfg := range map[string]store.Config{
 		"sqlite":   {Path: filepath.Join(t.TempDir(), "hookglass.db")},
-		"postgres": {URL: storetest.Postgres(t)},
+		"postgres": {URL: storetest.Migrated(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var back atomic.Int64

@@ -340,7 +340,7 @@ func BenchmarkFiguresOfAWeek(b *testing.B) {
 	const n = 1_000_000
 	for name, open := range map[string]func(testing.TB) *store.DB{
 		"sqlite":   storetest.SQLite,
-		"postgres": func(tb testing.TB) *store.DB { return storetest.Open(tb, store.Config{URL: storetest.Postgres(tb)}) },
+		"postgres": func(tb testing.TB) *store.DB { return storetest.Open(tb, store.Config{URL: storetest.Migrated(tb)}) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			db := open(b)

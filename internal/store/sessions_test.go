@@ -15,7 +15,7 @@ import (
 // One has the link and will have a session, the other has the password and will end what is there: neither is to wait
 // for what the other has while that waits for it.
 func TestALinkIsFollowedWhileThePasswordIsReplaced(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)})
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}

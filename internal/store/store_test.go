@@ -224,7 +224,7 @@ func TestAClosedDatabaseRefusesWork(t *testing.T) {
 }
 
 func TestPostgresSessionsAreDurableWhateverTheDatabaseSays(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	sqlDB, err := sql.Open("pgx", dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func drain(s *store.Subscription) {
 
 // A server whose disk is full, or that is being put in order, refuses connections with errors of any class.
 func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	outside, err := sql.Open("pgx", dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 // Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
 // A damaged page, and a right that somebody took away, are no fault of who sends: it is told to come again.
 func TestWhatPostgreSQLDoesNotLetBeStoredIsUnavailable(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, db)
 	outside := raw(t, store.Config{URL: dsn})
@@ -349,7 +349,7 @@ func TestWhatPostgreSQLDoesNotLetBeStoredIsUnavailable(t *testing.T) {
 }
 
 func TestADatabaseThatWasReadOnlyIsWrittenAgain(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	db := storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, db)
 	outside, err := sql.Open("pgx", dsn)

@@ -44,7 +44,7 @@ func listening(t *testing.T, nodes ...*store.DB) {
 
 // What a command of the administration changes is told although it ends at once.
 func TestWhatIsAnnouncedLastIsTold(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	node, command := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
 	listening(t, node, command)
 	heard := node.Listen(store.TopicTokens)
@@ -68,7 +68,7 @@ func TestWhatIsAnnouncedLastIsTold(t *testing.T) {
 
 // A node that stands still is waited for, however much is told at once, but not for ever.
 func TestANodeThatDoesNotAnswerIsWaitedForAWhile(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	node := storetest.Open(t, store.Config{URL: dsn})
 	listening(t, node)
 	limit := 200 * time.Millisecond
@@ -105,7 +105,7 @@ func TestANodeThatDoesNotAnswerIsWaitedForAWhile(t *testing.T) {
 }
 
 func TestWhatIsSetIsHeardEverywhereWhenItIsAnswered(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	node, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, node)
 	listening(t, node, other)
@@ -128,7 +128,7 @@ func TestWhatIsSetIsHeardEverywhereWhenItIsAnswered(t *testing.T) {
 
 // What sets something and ends, as a command of administration does, is heard all the same.
 func TestWhatIsSetIsHeardWhenWhoSetItIsGone(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	other := storetest.Open(t, store.Config{URL: dsn})
 	e := newEndpoint(t, other)
 	heard := other.Listen(store.TopicEndpoints)
@@ -150,7 +150,7 @@ func TestWhatIsSetIsHeardWhenWhoSetItIsGone(t *testing.T) {
 
 // Topics travel between nodes as words of one text.
 func TestEveryTopicIsHeardByOtherNodes(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	node, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
 	listening(t, node, other)
 	for _, topic := range []string{

@@ -69,7 +69,7 @@ func TestConnectionsOfAnEndpointAreItsOpenSubscriptions(t *testing.T) {
 
 // When a node is back all its clients are at once, and many of them may listen to one endpoint.
 func TestSubscriptionsToOneEndpointBeginBesideOneAnother(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Postgres(t)}) // SQLite has one writer, whose commits are shared
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)}) // SQLite has one writer, whose commits are shared
 	e := newEndpoint(t, db)
 	session := func(id string) (s hookglass.TunnelSession) {
 		s = hookglass.TunnelSession{ID: id, Node: "node"}

@@ -14,12 +14,16 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// otherDatabase makes a database that is told how, and returns its address.
-func otherDatabase(t *testing.T, how string) string {
+// alter changes the database at an address, as its administrator would, and returns its name.
+func alter(t *testing.T, dsn, how string) (name string) {
 	t.Helper()
-	dsn := storetest.NewCluster(t).DSN()
-	exec(t, dsn, "CREATE DATABASE other TEMPLATE template0 "+how)
-	return strings.Replace(dsn, "/postgres?", "/other?", 1)
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = strings.TrimPrefix(at.Path, "/")
+	exec(t, dsn, "ALTER DATABASE "+name+" "+how)
+	return name
 }
 
 // asItIs opens a database and migrates nothing.
@@ -37,7 +41,7 @@ func asItIs(t *testing.T, cfg store.Config) *store.DB {
 func TestADatabaseThatCouldNotHoldWhatSendersWriteIsRefused(t *testing.T) {
 	for encoding, refused := range map[string]bool{"LATIN1": true, "EUC_JP": true, "SQL_ASCII": false} {
 		t.Run(encoding, func(t *testing.T) {
-			db := asItIs(t, store.Config{URL: otherDatabase(t, "LOCALE 'C' ENCODING '"+encoding+"'")})
+			db := asItIs(t, store.Config{URL: storetest.PostgresWith(t, "LOCALE 'C' ENCODING '"+encoding+"'")})
 			for what, err := range map[string]error{"looked": db.Encodes(t.Context()), "to load": db.MigrateTo(t.Context(), 1), "migrated": db.Migrate(t.Context())} {
 				var wrong *store.EncodingError
 				if is := errors.As(err, &wrong); is != refused || err != nil && !is || is && wrong.Encoding != encoding {
@@ -67,7 +71,7 @@ func TestADatabaseThatCouldNotHoldWhatSendersWriteIsRefused(t *testing.T) {
 
 // Between this encoding and ours nothing converts, and no session can be made.
 func TestAnEncodingThatNoSessionCanHaveIsNamed(t *testing.T) {
-	_, err := store.Open(t.Context(), store.Config{URL: otherDatabase(t, "LOCALE 'C' ENCODING 'MULE_INTERNAL'")})
+	_, err := store.Open(t.Context(), store.Config{URL: storetest.PostgresWith(t, "LOCALE 'C' ENCODING 'MULE_INTERNAL'")})
 	var wrong *store.EncodingError
 	if !errors.As(err, &wrong) || wrong.Encoding != "MULE_INTERNAL" || hookglass.Is(err, hookglass.CodeUnavailable) {
 		t.Errorf("%v", err)
@@ -76,12 +80,12 @@ func TestAnEncodingThatNoSessionCanHaveIsNamed(t *testing.T) {
 
 // The driver's own words at the first statement of a migration are "bad connection".
 func TestADatabaseThatMayOnlyBeReadSaysSo(t *testing.T) {
-	dsn := storetest.NewCluster(t).DSN()
-	exec(t, dsn, "ALTER DATABASE postgres SET default_transaction_read_only = on")
+	dsn := storetest.Postgres(t)
+	name := alter(t, dsn, "SET default_transaction_read_only = on")
 	db := asItIs(t, store.Config{URL: dsn})
 	for what, err := range map[string]error{"looked": db.Writable(t.Context()), "rights": db.MayCreate(t.Context()), "migrated": db.Migrate(t.Context())} {
 		var only *store.NotWritable
-		if !errors.As(err, &only) || only.Standby || only.Database != "postgres" || only.Role != "hookglass" {
+		if !errors.As(err, &only) || only.Standby || only.Database != name || only.Role != "hookglass" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -89,8 +93,8 @@ func TestADatabaseThatMayOnlyBeReadSaysSo(t *testing.T) {
 
 // What an administrator says of sessions that are idle is not of those that wait for what comes.
 func TestSessionsAreNotEndedForBeingIdle(t *testing.T) {
-	dsn := storetest.NewCluster(t).DSN()
-	exec(t, dsn, "ALTER DATABASE postgres SET idle_session_timeout = '1s'")
+	dsn := storetest.Postgres(t)
+	alter(t, dsn, "SET idle_session_timeout = '1s'")
 	db := storetest.Open(t, store.Config{URL: dsn})
 	var limit string
 	if err := raw(t, store.Config{URL: dsn}).QueryRowContext(t.Context(), "SHOW idle_session_timeout").Scan(&limit); err != nil || limit != "1s" {
@@ -103,14 +107,15 @@ func TestSessionsAreNotEndedForBeingIdle(t *testing.T) {
 
 // Where others took the last connection before, nothing was captured while the API read.
 func TestAServerHasTheConnectionsOfCapturesFromTheStart(t *testing.T) {
-	dsn := storetest.NewCluster(t).DSN()
-	exec(t, dsn, "CREATE ROLE few LOGIN CONNECTION LIMIT 40; CREATE SCHEMA AUTHORIZATION few")
+	dsn := storetest.Postgres(t)
 	at, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
+	role := "few_" + strings.TrimPrefix(at.Path, "/") // roles are of the whole server
+	exec(t, dsn, "CREATE ROLE "+role+" LOGIN CONNECTION LIMIT 40; CREATE SCHEMA AUTHORIZATION "+role)
 	q := at.Query()
-	q.Set("user", "few")
+	q.Set("user", role)
 	at.RawQuery = q.Encode()
 	db := storetest.Open(t, store.Config{URL: at.String(), Reserve: true})
 	if err := db.Migrate(t.Context()); err != nil {
@@ -146,8 +151,14 @@ func TestAServerHasTheConnectionsOfCapturesFromTheStart(t *testing.T) {
 
 // With several servers in the URL it is the one that takes writes, wherever it stands among them.
 func TestOfSeveralServersTheOneThatTakesWritesIsTaken(t *testing.T) {
-	first, second := storetest.NewCluster(t).DSN(), storetest.NewCluster(t).DSN()
-	exec(t, first, "ALTER DATABASE postgres SET default_transaction_read_only = on") // as a standby has it
+	second := storetest.Postgres(t)
+	at, err := url.Parse(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, first := strings.TrimPrefix(at.Path, "/"), storetest.NewCluster(t).DSN()
+	exec(t, first, "CREATE DATABASE "+name)
+	exec(t, first, "ALTER DATABASE "+name+" SET default_transaction_read_only = on") // as a standby has it
 	var sockets []string
 	for _, dsn := range []string{first, second} {
 		at, err := url.Parse(dsn)
@@ -156,7 +167,7 @@ func TestOfSeveralServersTheOneThatTakesWritesIsTaken(t *testing.T) {
 		}
 		sockets = append(sockets, at.Query().Get("host"))
 	}
-	db := storetest.Open(t, store.Config{URL: "postgres:///postgres?user=hookglass&sslmode=disable&host=" + strings.Join(sockets, ",")})
+	db := storetest.Open(t, store.Config{URL: "postgres:///" + name + "?user=hookglass&sslmode=disable&host=" + strings.Join(sockets, ",")})
 	if err := errors.Join(db.Writable(t.Context()), db.Migrate(t.Context())); err != nil {
 		t.Error(err)
 	}
