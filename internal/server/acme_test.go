@@ -235,7 +235,7 @@ func TestACMEGivesACertificateThatIsKeptAndShared(t *testing.T) {
 	for _, challenge := range []string{"tls-alpn-01", "http-01"} {
 		t.Run(challenge, func(t *testing.T) {
 			first := config(filepath.Join(t.TempDir(), "data"))
-			first.DatabaseURL = storetest.Postgres(t)
+			first.DatabaseURL = storetest.Migrated(t)
 			first.Listen, first.HTTPListen = freePort(t), freePort(t)
 			first.ACMEDomain = []string{"hooks.example"}
 			second := first

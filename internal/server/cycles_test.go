@@ -48,7 +48,7 @@ func leftNow(t *testing.T, temporary, data string) left {
 func TestAServerThatHasStoppedLeavesNothing(t *testing.T) {
 	for name, url := range map[string]func(*testing.T) string{
 		"sqlite":   func(*testing.T) string { return "" },
-		"postgres": func(t *testing.T) string { return storetest.Postgres(t) },
+		"postgres": func(t *testing.T) string { return storetest.Migrated(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			temporary, data := t.TempDir(), filepath.Join(t.TempDir(), "data")

@@ -106,7 +106,7 @@ func oddRequest(random *rand.Rand, endpoint string) request {
 func TestWhatCameIsExactOverTheAPI(t *testing.T) {
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite":   func(*testing.T) string { return "" },
-		"postgres": func(t *testing.T) string { return storetest.Postgres(t) },
+		"postgres": func(t *testing.T) string { return storetest.Migrated(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config(t.TempDir())

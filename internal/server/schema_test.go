@@ -114,7 +114,7 @@ func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if _, err := db.ExecContext(t.Context(), "CREATE ROLE mover LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC"); err != nil {
+			if _, err := db.ExecContext(t.Context(), "DO $$ BEGIN CREATE ROLE mover LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; REVOKE ALL ON SCHEMA public FROM PUBLIC"); err != nil {
 				t.Fatal(err)
 			}
 			if err := (&server.MigrateCmd{Storage: from}).Run(t.Context(), &server.Terminal{Out: io.Discard, Err: io.Discard}); err != nil {
@@ -131,7 +131,7 @@ func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
 		}, "GRANT USAGE, CREATE ON SCHEMA public TO mover"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, to := server.Storage{Data: t.TempDir()}, storetest.NewCluster(t).DSN()
+			from, to := server.Storage{Data: t.TempDir()}, storetest.Postgres(t)
 			older(t, from)
 			if other := row.prepare(t, from, to); other != "" {
 				to = other

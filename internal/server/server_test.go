@@ -140,7 +140,7 @@ func TestDevCatchesAWebhookAndFindsItAgainAfterARestart(t *testing.T) {
 func TestAProgramThatSignsInIsCaughtWhoeverItWritesTo(t *testing.T) {
 	for name, url := range map[string]func(*testing.T) string{
 		"sqlite":   func(*testing.T) string { return "" },
-		"postgres": func(t *testing.T) string { return storetest.Postgres(t) },
+		"postgres": func(t *testing.T) string { return storetest.Migrated(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config(t.TempDir())
@@ -336,7 +336,7 @@ func TestServeSaysHowTheFirstUserComesToBe(t *testing.T) {
 // a node takes no webhooks goes by this figure, and a database that takes no writes is the likeliest reason.
 func TestAFigureSaysThatStorageTakesNoWrites(t *testing.T) {
 	cfg := config(t.TempDir())
-	cfg.DatabaseURL = storetest.Postgres(t)
+	cfg.DatabaseURL = storetest.Migrated(t)
 	d, _ := start(t, cfg)
 	ready := func() bool {
 		_, figures := call(t, "GET", strings.TrimSuffix(d.Web, "/")+"/metrics", "", "")
@@ -373,7 +373,7 @@ func TestAFigureSaysThatStorageTakesNoWrites(t *testing.T) {
 func TestReadinessFollowsFromCapturesThatFindNoRoom(t *testing.T) {
 	t.Parallel()
 	cfg := config(t.TempDir())
-	cfg.DatabaseURL = storetest.Postgres(t)
+	cfg.DatabaseURL = storetest.Migrated(t)
 	d, _ := start(t, cfg)
 	db, err := sql.Open("pgx", cfg.DatabaseURL)
 	if err != nil {
