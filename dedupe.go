@@ -86,6 +86,7 @@ func (b DedupeBy) Key(values ...[]byte) (k DeliveryKey) {
 // Duplicate is what there was of a webhook when a delivery of the same one was to be sent.
 type Duplicate struct {
 	Of    EventID      // the first
+	Num   int64        // of its delivery
 	State ForwardState // of its delivery: pending, sending or delivered
 }
 

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"time"
 
 	"hookglass"
@@ -8,7 +9,8 @@ import (
 )
 
 // Bounds of how long a duplicate waits for the delivery of the first before it is judged again: as long as it has
-// waited so far. Usually the end of that delivery wakes it sooner, but not if both are stored at the same moment.
+// waited so far. The end of that delivery wakes it sooner, unless two nodes store both at the same moment or the first
+// is deleted.
 const (
 	minSameWait = time.Second
 	maxSameWait = time.Minute
@@ -28,27 +30,53 @@ func (f *Forwarder) repeats(s *settled, d hookglass.Duplicate) {
 	f.Skipped()
 }
 
-// wake makes duplicates due that wait for deliveries which have now ended, and takes the keys of those that failed.
-func (f *Forwarder) wake(tx *store.Tx, settled []store.ClaimedForward, queues map[int64]*streak) error {
-	var ended, failed []int64
-	for _, c := range settled {
-		if c.State == hookglass.ForwardPending || c.Duplicate != nil || !queues[c.TargetID].target.Dedupe.On() {
-			continue
+// resume makes those of a batch's duplicates due at once whose first has ended since they were judged: nothing would
+// wake them. On PostgreSQL it does not see an end that is being stored by another node; then they wait for a while.
+func (f *Forwarder) resume(tx *store.Tx, batch []*settled) error {
+	var firsts []int64
+	for _, s := range batch {
+		if s.Duplicate != nil && !s.Duplicate.Skipped() {
+			firsts = append(firsts, s.Duplicate.Num)
 		}
-		ended = append(ended, c.Num)
-		if c.State == hookglass.ForwardFailed {
-			failed = append(failed, c.Num)
+	}
+	if len(firsts) == 0 {
+		return nil
+	}
+	underway, err := tx.Underway(firsts)
+	for _, s := range batch {
+		if err == nil && s.Duplicate != nil && !s.Duplicate.Skipped() && !slices.Contains(underway, s.Duplicate.Num) {
+			s.NextAt = f.Now()
+		}
+	}
+	return err
+}
+
+// wake makes duplicates due: the next of those that wait for each delivery which has now ended, and the next of those
+// that are behind one which was skipped now, until none is left. It takes the keys of deliveries that did not arrive.
+func (f *Forwarder) wake(tx *store.Tx, settled []store.ClaimedForward, queues map[int64]*streak) error {
+	var ended, lost []int64
+	for _, c := range settled {
+		switch {
+		case c.State == hookglass.ForwardPending || !queues[c.TargetID].target.Dedupe.On():
+		case c.Duplicate != nil:
+			ended = append(ended, c.Duplicate.Num)
+		default:
+			ended = append(ended, c.Num)
+			if c.State != hookglass.ForwardDelivered {
+				lost = append(lost, c.Num)
+			}
 		}
 	}
 	if len(ended) == 0 {
 		return nil
 	}
-	woken, err := tx.WakeDuplicates(ended, f.Now())
+	slices.Sort(ended)
+	woken, err := tx.WakeDuplicates(slices.Compact(ended), f.Now())
 	if woken > 0 {
 		tx.Announce(store.TopicForwards)
 	}
-	if err != nil || len(failed) == 0 {
+	if err != nil || len(lost) == 0 {
 		return err
 	}
-	return tx.DropForwardKeys(failed)
+	return tx.DropForwardKeys(lost)
 }

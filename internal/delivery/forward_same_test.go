@@ -182,6 +182,52 @@ func TestADuplicateIsTheSecondChanceOfOneThatFails(t *testing.T) {
 	})
 }
 
+// When the first arrives, all that wait for it are skipped promptly, however long they have waited: each that is
+// skipped wakes the next. Those that fail wake one that is sent, and the others go on to wait for that.
+func TestDuplicatesDoNotWaitForLongOnceTheFirstHasArrived(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		asked, answer := make(chan struct{}), make(chan int)
+		to := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			asked <- struct{}{}
+			w.WriteHeader(<-answer)
+		})
+		target := y.once(y.ep, to.URL, time.Hour, 0)
+		y.start(y.db)
+		now := time.Now()
+		first := y.keyed(y.db, target, "a", now)
+		<-asked
+		y.clock.advance(2 * time.Minute) // by the node's clock they have waited for so long; its lease is longer
+		second := y.keyed(y.db, target, "a", now)
+		var same []*hookglass.Event
+		for range 40 {
+			same = append(same, y.keyed(y.db, target, "a", now))
+		}
+		until(t, "waiting for the first", func() bool {
+			for _, f := range y.deliveries(target) {
+				if f.EventID != first.ID && (f.SameAs != first.ID || !f.NextAt.After(y.clock.now().Add(30*time.Second))) {
+					return false
+				}
+			}
+			return true
+		})
+		began := time.Now()
+		answer <- 400
+		<-asked
+		y.becomes(target, first, hookglass.ForwardFailed)
+		answer <- 200
+		y.becomes(target, second, hookglass.ForwardDelivered)
+		for _, ev := range same {
+			y.skippedFor(target, ev, second)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if n := len(to.got()); n != 2 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
 // What failed and is sent again by people is the first of nothing: any number may fail with one key, and no look-up
 // reads them.
 func TestWhatFailedIsNotTheFirstWhenSentAgain(t *testing.T) {

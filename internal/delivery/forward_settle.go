@@ -89,6 +89,9 @@ func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 
 func (f *Forwarder) write(tx *store.Tx, batch []*settled) error {
 	tx.MayBeLost() // lost outcomes are sent again, as after a crash between answer and commit
+	if err := f.resume(tx, batch); err != nil {
+		return err
+	}
 	claimed := make([]store.ClaimedForward, len(batch))
 	for i := range batch {
 		claimed[i] = batch[i].ClaimedForward

@@ -164,10 +164,15 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 	return tx.insert("forward_evidence", in)
 }
 
-// SkipForwards marks up to limit waiting deliveries of a target as skipped, and returns how many.
+// SkipForwards marks up to limit waiting deliveries of a target as skipped, and returns how many. They lose their keys
+// (see [Tx.DropForwardKeys]).
 func (tx *Tx) SkipForwards(targetID int64, at time.Time, limit int) (int64, error) {
-	return tx.exec(tx.dialect.waiting("(state = 'pending' OR due_at <= $2)")+`UPDATE forwards SET state = 'skipped', due_at = NULL, finished_at = $2
-		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), targetID, at.UnixMicro(), limit)
+	skipped, err := queryAll(&tx.View, scanNum, tx.dialect.waiting("(state = 'pending' OR due_at <= $2)")+`UPDATE forwards SET state = 'skipped', due_at = NULL, finished_at = $2
+		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+" RETURNING num", targetID, at.UnixMicro(), limit)
+	if err != nil || len(skipped) == 0 {
+		return 0, err
+	}
+	return int64(len(skipped)), tx.DropForwardKeys(skipped)
 }
 
 // recallRows bounds the deliveries that one transaction recalls, because captures wait for it.

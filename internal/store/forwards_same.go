@@ -20,7 +20,7 @@ func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, erro
 	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
 		var num int64
 		var d hookglass.Duplicate
-		err := scan(&num, (*string)(&d.Of), (*string)(&d.State))
+		err := scan(&num, (*string)(&d.Of), &d.Num, (*string)(&d.State))
 		found[num] = d
 		return struct{}{}, err
 	}, `WITH asked AS (
@@ -34,7 +34,7 @@ func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, erro
 			) AS first
 			FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE `+v.dialect.among("c.forward", "$1")+`
 		)
-		SELECT a.forward, e.id, f.state FROM asked a JOIN forwards f ON f.num = a.first JOIN events e ON e.seq = f.event`, v.dialect.list(forwards))
+		SELECT a.forward, e.id, f.num, f.state FROM asked a JOIN forwards f ON f.num = a.first JOIN events e ON e.seq = f.event`, v.dialect.list(forwards))
 	return found, err
 }
 
@@ -59,9 +59,15 @@ func (tx *Tx) MarkDuplicates(settled []ClaimedForward) error {
 	return err
 }
 
+// Underway returns those of some deliveries that have not ended.
+func (v *View) Underway(forwards []int64) ([]int64, error) {
+	return queryAll(v, scanNum, "SELECT num FROM forwards WHERE "+v.dialect.among("num", "$1")+" AND state IN ('pending', 'sending')", v.dialect.list(forwards))
+}
+
 // WakeDuplicates makes due the next of the duplicates that wait for each of some deliveries, and returns how many these
-// are. Call it in the transaction that ends these deliveries. Captures wait for that, so it reads a few rows for each,
-// however many wait: those behind the next one are due soon anyway. It skips what another transaction has locked.
+// are. Call it in the transaction that ends these deliveries, and in that which skips a duplicate of them, for those
+// behind it. Captures wait for that, so it reads a few rows for each, however many wait. It skips what another
+// transaction has locked.
 func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 	lock := tx.dialect.forUpdateOf("f")
 	if lock != "" {
@@ -80,9 +86,9 @@ func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro())
 }
 
-// DropForwardKeys takes the keys of deliveries that failed. They are the first of nothing, and there may be any number
-// of them with one key, which every look-up would read.
-func (tx *Tx) DropForwardKeys(failed []int64) error {
-	_, err := tx.exec("UPDATE forward_keys SET key = NULL, same_as = NULL WHERE "+tx.dialect.among("forward", "$1"), tx.dialect.list(failed))
+// DropForwardKeys takes the keys of deliveries that failed, or were skipped though they are no duplicates. They are the
+// first of nothing, and there may be any number of them with one key, which every look-up would read.
+func (tx *Tx) DropForwardKeys(ended []int64) error {
+	_, err := tx.exec("UPDATE forward_keys SET key = NULL, same_as = NULL WHERE "+tx.dialect.among("forward", "$1"), tx.dialect.list(ended))
 	return err
 }

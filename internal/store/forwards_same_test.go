@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,7 +91,7 @@ func TestADeliveryIsStoredWithItsKey(t *testing.T) {
 						} else if keyed {
 							first[what] = ev.ID
 						}
-						if d[f.Num] != want {
+						if got := d[f.Num]; got.Of != want.Of || got.State != want.State {
 							t.Errorf("event %d of %d, taken %t, at target %d: %+v, want %+v", i, n, taken, k, d[f.Num], want)
 						}
 						hand := taken && n < 8 && ev.Type == hookglass.EventWebhook
@@ -121,5 +123,38 @@ func TestADeliveryIsStoredWithItsKey(t *testing.T) {
 				})
 			}
 		}
+	})
+}
+
+// What is skipped because its target is disabled is the first of nothing: look-ups do not read its key, however many
+// such deliveries have the same.
+func TestSkippedDeliveriesLoseTheirKeys(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		target := hookglass.ForwardingTarget{
+			EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: time.Second,
+			Dedupe: hookglass.Dedupe{By: hookglass.DedupeBody, Window: time.Hour},
+		}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+		work := store.Work{Forward: true, Keys: []store.TargetKey{{TargetID: target.ID, Key: hookglass.DedupeBody.Key([]byte("a"))}}}
+		for _, err := range db.CaptureGroup(t.Context(), assortment(3, e, e), work, work, work) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			if n, err := tx.SkipForwards(target.ID, tx.Now, 2); err != nil || n != 2 {
+				t.Errorf("%d deliveries were skipped: %v", n, err)
+			}
+			return nil
+		})
+		reading(t, db, func(v *store.View) error {
+			keys, err := v.Ints("SELECT f.num FROM forward_keys k JOIN forwards f ON f.num = k.forward WHERE k.key IS NOT NULL")
+			waiting, err2 := v.Ints("SELECT num FROM forwards WHERE state = 'pending'")
+			if len(keys) != 1 || !slices.Equal(keys, waiting) {
+				t.Errorf("keys of the deliveries %v are left, and %v wait", keys, waiting)
+			}
+			return cmp.Or(err, err2)
+		})
 	})
 }
