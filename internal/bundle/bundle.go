@@ -48,6 +48,7 @@ type Source struct {
 	Provider   string
 	EventType  string
 	Configs    []provider.Config // the endpoint's; only their schemes are used
+	Verifier   string            // the provider of the config that verified the event; empty: none did
 	ReceivedAt time.Time
 }
 

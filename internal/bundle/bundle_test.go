@@ -287,7 +287,6 @@ func TestWhatIsTheEndpointsOwnIsNeverKept(t *testing.T) {
 	}
 }
 
-// attributes finds what is called a password in markup.
 func TestBodiesOfOtherKinds(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -325,6 +324,8 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"a form that is not quite encoded", "Content-Type: application/x-www-form-urlencoded\n", "a=1&password=100%sure&100%=ada@lovelace.example.org&first_name=Zaphod%", `^a=1&password=\d{3}%[a-z]{4}&100%=[a-z]{3}(%40|@)[a-z]{8}\.example&first_name=[A-Z][a-z]{5}%$`},
 		{"JSON behind a byte order mark", jsonHead, "\ufeff{\"first_name\":\"Zaphod\"}", `^\x{FEFF}{"first_name":"[A-Z][a-z]{5}"}$`},
 		{"JSON behind much white space", jsonHead, strings.Repeat(" ", 100) + `{"first_name":"Zaphod"}`, `^ {100}{"first_name":"[A-Z][a-z]{5}"}$`},
+		{"names in lists", jsonHead, `[["auth","s3cr2abc"],["X-Api_Key2","s3cr3abc"],["my-token of old","plain1a2"],["token","plain1a3"],["x","auth","plain1a4"],{"0":"auth","1":"plain1a5"}]`,
+			`^\[\["auth","[a-z]\d[a-z]{2}\d[a-z]{3}"\],\["X-Api_Key2","[a-z]\d[a-z]{2}\d[a-z]{3}"\],\["my-token of old","plain1a2"\],\["token","plain1a3"\],\["x","auth","plain1a4"\],{"0":"auth","1":"[^"]*"}\]$`},
 		{"headers in lists", jsonHead, `{"raw":["Host","a","X-Token","s3cr2abc"],"vars":[{"name":"api_token","value":"s3cr3abc"},{"name":"n","value":"plain"}],"words":["password","plain"]}`,
 			`^{"raw":\["Host","a","X-Token","[a-z]\d[a-z]{2}\d[a-z]{3}"\],"vars":\[{"name":"api_token","value":"[a-z]\d[a-z]{2}\d[a-z]{3}"},{"name":"n","value":"plain"}\],"words":\["password","plain"\]}$`},
 		{"attributes", "Content-Type: application/xml\n", `<a password="s3cr2abc" n="plain">s3cr2abc</a>`, `^<a password="([a-z]\d[a-z]{2}\d[a-z]{3})" n="plain">[a-z]\d[a-z]{2}\d[a-z]{3}</a>$`},

@@ -251,7 +251,7 @@ func (d draft) seal(s Source, number int) Event {
 	out := provider.Outgoing{Method: d.method, URL: "https://" + host + target, Headers: d.headers, Body: d.body}
 	found := provider.Detection{Provider: s.Provider}
 	e := Event{Number: number, Type: string(s.Type), Provider: s.Provider, ReceivedAt: s.ReceivedAt.UTC()}
-	config, ok := provider.Published(found, s.Configs)
+	config, ok := provider.Published(found, s.Verifier, s.Configs)
 	var err error
 	switch {
 	case s.Type == hookglass.EventEmail:
@@ -265,7 +265,7 @@ func (d draft) seal(s Source, number int) Event {
 	default:
 		out.Headers = provider.Strip(found, out.Headers, s.Configs...)
 		if e.Unsigned = "deliveries of this sender cannot be signed with a shared secret"; s.Provider == hookglass.UnknownProvider {
-			e.Unsigned = "its sender is not known, and the endpoint has no generic_hmac config"
+			e.Unsigned = "its sender is not known, no signature config verified it, and the endpoint has no generic_hmac config"
 		}
 	}
 	target = strings.TrimPrefix(out.URL, "https://"+host)

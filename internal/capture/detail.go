@@ -15,7 +15,8 @@ func Detail(e *hookglass.Event) api.EventDetail {
 		return out
 	}
 	if e.Type != hookglass.EventEmail {
-		req := received(e, e.Provider)
+		req := provider.Received(e)
+		req.Hint = e.Provider
 		found := provider.Detect(req)
 		out.Relay, out.InnerProvider, out.Flavour = &found.Relay, found.Inner, found.Flavour
 		out.ProviderAction = provider.Action(req, found.Provider)

@@ -40,5 +40,5 @@ func HeaderForTest(template, body string) hookglass.Headers {
 	t := Target{known: &target{}}
 	t.Endpoint.Response = &hookglass.Response{Status: 200, Headers: map[string]string{"X-A": template}}
 	ev := &hookglass.Event{Method: "POST", Payload: &hookglass.Payload{Body: []byte(body)}}
-	return reply(t, ev, received(ev, ""), provider.Detection{Provider: hookglass.UnknownProvider}).Headers
+	return reply(t, ev, provider.Received(ev), provider.Detection{Provider: hookglass.UnknownProvider}).Headers
 }

@@ -171,17 +171,10 @@ func judged(ev *hookglass.Event, v provider.Verdict) store.SignatureVerdict {
 	return store.SignatureVerdict{EndpointNum: ev.EndpointNum, EventSeq: ev.Seq, Status: v.Status, Reason: v.Reason}
 }
 
-// received returns the event as input of package provider.
-func received(ev *hookglass.Event, hint string) *provider.Request {
-	return &provider.Request{
-		Method: ev.Method, URL: ev.URL, Path: ev.Path, RawQuery: ev.RawQuery,
-		Headers: ev.Headers, Body: ev.Body, ReceivedAt: ev.ReceivedAt, Hint: hint,
-	}
-}
-
-// presented is received with the URLs that the sender may have signed.
+// presented is the event as input of package provider, with the URLs that the sender may have signed.
 func (s *Service) presented(ev *hookglass.Event, hint string) *provider.Request {
-	r := received(ev, hint)
+	r := provider.Received(ev)
+	r.Hint = hint
 	r.URLs = spellings(ev, s.cfg.PublicURL)
 	return r
 }

@@ -258,26 +258,28 @@ func (o Order) signMoved(out provider.Outgoing, c provider.Config, r *Request) (
 	return signed, nil
 }
 
-// signer returns the config to sign with: the detected provider's, else a generic one, else the one that verified the
-// event.
+// signer returns the config to sign with: the detected provider's, else the one that verified the event, else a generic
+// one.
 func (o Order) signer() (c provider.Config, err error) {
 	id := o.Event.Provider
 	if info, known := provider.Known(id); known && !info.Signable {
 		return c, hookglass.Invalid("signature_mode", "cannot be resign: deliveries of %s cannot be signed here", info.Name)
 	}
-	for _, want := range []string{id, provider.GenericHMAC} {
-		if i := slices.IndexFunc(o.Configs, func(c provider.Config) bool { return c.Provider == want }); i >= 0 {
-			return o.Configs[i], nil
+	of := func(id string) bool {
+		i := slices.IndexFunc(o.Configs, func(c provider.Config) bool { return c.Provider == id })
+		if i >= 0 {
+			c = o.Configs[i]
 		}
+		return i >= 0
 	}
-	verdict := provider.Verify(&provider.Request{
-		Method: o.Event.Method, URL: o.Event.URL, Path: o.Event.Path, RawQuery: o.Event.RawQuery,
-		Headers: o.Event.Headers, Body: o.Event.Body, ReceivedAt: o.Event.ReceivedAt,
-	}, provider.Detection{Provider: id}, o.Configs)
-	for _, c := range o.Configs {
-		if verdict.ConfigID == c.ID && verdict.Status == hookglass.SignatureVerified {
-			return c, nil
-		}
+	if of(id) {
+		return c, nil
+	}
+	if c, ok := provider.Verifying(provider.Received(o.Event), provider.Detection{Provider: id}, o.Configs); ok {
+		return c, nil
+	}
+	if of(provider.GenericHMAC) {
+		return c, nil
 	}
 	return c, hookglass.Invalid("signature_mode", "cannot be resign: the endpoint has no enabled signature config for %s", id)
 }

@@ -34,6 +34,14 @@ type Request struct {
 	Keys func(KeyRef) []byte
 }
 
+// Received returns a captured webhook as a request, without a hint and keys.
+func Received(e *hookglass.Event) *Request {
+	return &Request{
+		Method: e.Method, URL: e.URL, Path: e.Path, RawQuery: e.RawQuery,
+		Headers: e.Headers, Body: e.Body, ReceivedAt: e.ReceivedAt,
+	}
+}
+
 // Detection is what a request claims about itself. Nothing in it is proven; see Verify. Empty fields are unknown.
 type Detection struct {
 	Provider   string // hookglass.UnknownProvider rather than a guess

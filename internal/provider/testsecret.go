@@ -14,18 +14,22 @@ import (
 // documentation, and in every signed bundle.
 const testSecret = "hookglass-published-test-secret"
 
-// Published returns the config with which a delivery that is given away is signed again: the sender's own if it can be
-// signed here, otherwise the endpoint's generic_hmac, with the published test secret in the form that the scheme
-// requires. It is not ok if nothing can be signed.
-func Published(d Detection, configs []Config) (c Config, ok bool) {
+// Published returns the config with which a delivery that is given away is signed again, with the published test secret
+// in the form that the scheme requires: as the sender signs if that can be done here. For a sender that is not known or
+// signs nothing, it is the scheme of by, the provider of the config that verified the delivery (empty: none did), or
+// else that of the endpoint's generic_hmac. It is not ok if nothing can be signed.
+func Published(d Detection, by string, configs []Config) (c Config, ok bool) {
 	s := table().byID[d.Provider]
 	if s == nil || len(s.Signatures) == 0 && s.check == nil {
-		i := slices.IndexFunc(configs, func(c Config) bool { return c.Provider == GenericHMAC })
-		if i < 0 {
-			return c, false
+		if other := table().byID[by]; other != nil && by != GenericHMAC {
+			c.Provider, s = by, other
+		} else if i := slices.IndexFunc(configs, func(c Config) bool { return c.Provider == GenericHMAC }); i >= 0 {
+			c.Provider, c.Options, s = GenericHMAC, configs[i].Options, table().byID[GenericHMAC]
 		}
-		c.Provider, c.Options = GenericHMAC, configs[i].Options
-	} else if c.Provider = d.Provider; !s.signable() {
+	} else {
+		c.Provider = d.Provider
+	}
+	if c.Provider == "" || !s.signable() {
 		return Config{}, false
 	}
 	c.Secrets = []string{c.testSecret()}

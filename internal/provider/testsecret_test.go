@@ -22,7 +22,7 @@ func TestWhatIsSignedWithThePublishedSecretVerifies(t *testing.T) {
 		t.Run(info.ID, func(t *testing.T) {
 			d := provider.Detection{Provider: info.ID}
 			configs := []provider.Config{{ID: 1, Provider: info.ID, Secrets: []string{"captured"}}}
-			c, ok := provider.Published(d, configs)
+			c, ok := provider.Published(d, "", configs)
 			if ok != info.Signable {
 				t.Fatalf("signable %v, published %v", info.Signable, ok)
 			}
@@ -61,7 +61,7 @@ func TestTheEndpointsOwnSchemeIsSignedWithThePublishedSecret(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, encoding := range []string{"", "utf8", "base64", "hex"} {
 		configs := []provider.Config{{ID: 1, Provider: provider.GenericHMAC, Secrets: []string{"captured"}, Options: hookglass.GenericOptions{Header: "X-Own", SecretEncoding: encoding}}}
-		c, ok := provider.Published(provider.Detection{Provider: hookglass.UnknownProvider}, configs)
+		c, ok := provider.Published(provider.Detection{Provider: hookglass.UnknownProvider}, "", configs)
 		if !ok {
 			t.Fatal("there is nothing to sign by")
 		}
@@ -74,7 +74,25 @@ func TestTheEndpointsOwnSchemeIsSignedWithThePublishedSecret(t *testing.T) {
 			t.Errorf("%q: %s %s", encoding, got.Status, got.Reason)
 		}
 	}
-	if c, ok := provider.Published(provider.Detection{Provider: hookglass.UnknownProvider}, nil); ok {
+	if c, ok := provider.Published(provider.Detection{Provider: hookglass.UnknownProvider}, "", nil); ok {
+		t.Errorf("%+v", c)
+	}
+}
+
+// MailerLite's and Hookdeck's deliveries are known by the config alone that verifies them.
+func TestASenderThatNoRuleNamesIsSignedForAsItWasVerified(t *testing.T) {
+	unknown := provider.Detection{Provider: hookglass.UnknownProvider}
+	configs := []provider.Config{
+		{ID: 1, Provider: provider.GenericHMAC, Secrets: []string{"captured"}, Options: hookglass.GenericOptions{Header: "X-Own"}},
+		{ID: 2, Provider: "mailerlite", Secrets: []string{"captured"}}, {ID: 3, Provider: "discord", Secrets: []string{"captured"}},
+	}
+	for by, want := range map[string]string{"mailerlite": "mailerlite", "hookdeck": "hookdeck", "": provider.GenericHMAC, provider.GenericHMAC: provider.GenericHMAC, "discord": "", "a newer one": provider.GenericHMAC} {
+		c, ok := provider.Published(unknown, by, configs)
+		if c.Provider != want || ok != (want != "") || ok && c.Options != configs[0].Options && want == provider.GenericHMAC {
+			t.Errorf("%q: %+v %v", by, c, ok)
+		}
+	}
+	if c, _ := provider.Published(provider.Detection{Provider: "github"}, "mailerlite", configs); c.Provider != "github" {
 		t.Errorf("%+v", c)
 	}
 }

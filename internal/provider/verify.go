@@ -48,6 +48,18 @@ func Verify(r *Request, d Detection, configs []Config) Verdict {
 	return Verdict{Status: hookglass.SignatureFailed, Reason: best.code(), Message: best.message(judged.Name, judged.where())}
 }
 
+// Verifying returns the config by which Verify finds a request verified.
+func Verifying(r *Request, d Detection, configs []Config) (c Config, ok bool) {
+	if v := Verify(r, d, configs); v.Status == hookglass.SignatureVerified {
+		for _, c := range configs {
+			if c.ID == v.ConfigID {
+				return c, true
+			}
+		}
+	}
+	return c, false
+}
+
 // judgesFor returns the configs to check a request with: those of the detected provider or of its relay, or else those
 // of generic_hmac. A sender that no rule identifies is recognised by its signature header alone, if there is a config
 // for it.

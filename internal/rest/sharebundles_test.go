@@ -1,6 +1,9 @@
 package rest_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"strings"
 	"testing"
@@ -101,6 +104,37 @@ func TestABundleKeepsNothingOfTheEndpointsOwn(t *testing.T) {
 			if got := file.Events[0].Head + string(file.Events[0].Body); strings.Contains(got, c.own) || !strings.Contains(got, c.kept) {
 				t.Errorf("%s: %s", c.own, got)
 			}
+		}
+	})
+}
+
+// MailerLite's deliveries are known by the config alone that verifies them; the bundle is signed as they are.
+func TestABundleIsSignedAsTheConfigDoesThatVerified(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"kestrel-moor-9"}}`, nil)
+		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"mailerlite","secret":"kestrel-moor-8"}}`, nil)
+		body := `{"email":"ada@lovelace.example.org"}`
+		mac := hmac.New(sha256.New, []byte("kestrel-moor-8"))
+		mac.Write([]byte(body))
+		event := s.arrive(e.ID, func(a *capture.Arrival) {
+			a.Body = []byte(body)
+			a.Headers = hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "Signature", Value: hex.EncodeToString(mac.Sum(nil))}}
+		})
+		res, text := s.call(s.token, "POST", "/endpoints/"+e.ID+"/share_bundles", `{"request_ids":["`+event+`"]}`)
+		file, err := bundle.Read(strings.NewReader(text))
+		if res.StatusCode != 200 || err != nil {
+			t.Fatalf("%d %v %s", res.StatusCode, err, text)
+		}
+		b := file.Events[0]
+		verdict, err := b.Verify()
+		if err != nil || verdict.Status != hookglass.SignatureVerified || b.Signature.Provider != "mailerlite" || strings.Contains(b.Head+string(b.Body), "lovelace") {
+			t.Errorf("%+v %v %+v: %s", verdict, err, b.Signature, b.Head)
+		}
+		var sent api.One[api.Replay]
+		s.want(200, "POST", "/endpoints/"+e.ID+"/requests/"+event+"/replay", `{"target_url":"https://example.com/","signature_mode":"resign","dry_run":true}`, &sent)
+		if got := sent.Data.RequestHeadersSent; got["Signature"] != hex.EncodeToString(mac.Sum(nil)) || got["X-Signature"] != "" {
+			t.Errorf("%v", got)
 		}
 	})
 }

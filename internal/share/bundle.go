@@ -183,6 +183,9 @@ func source(e *hookglass.Event, configs []provider.Config) bundle.Source {
 		s.Request = provider.Outgoing{Method: "POST", URL: "/", Body: delivery.MailJSON(e), Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}}
 		return s
 	}
+	if c, ok := provider.Verifying(provider.Received(e), provider.Detection{Provider: e.Provider}, configs); ok {
+		s.Verifier = c.Provider
+	}
 	s.Request = provider.Outgoing{Method: e.Method, URL: e.Path, Body: e.Body, Headers: e.Headers}
 	if e.RawQuery != "" {
 		s.Request.URL += "?" + e.RawQuery
