@@ -302,9 +302,13 @@ func (m *machine) missing(i int) string {
 	text += fmt.Sprintf(" The nearest was %s, which met %d of %d conditions", n.EventID, n.Held, n.Total)
 	if len(n.Faults) > 0 {
 		f := n.Faults[0]
-		text += fmt.Sprintf(": %s should be %q", f.Condition, f.Expected)
-		if f.Actual != "" {
-			text += fmt.Sprintf(" and was %q", f.Actual)
+		switch {
+		case strings.HasPrefix(f.Condition, extractPrefix):
+			text += fmt.Sprintf(": %s found nothing by %q", f.Condition, f.Expected)
+		case f.Actual != "":
+			text += fmt.Sprintf(": %s should be %q and was %q", f.Condition, f.Expected, f.Actual)
+		default:
+			text += fmt.Sprintf(": %s should be %q", f.Condition, f.Expected)
 		}
 	}
 	return text + "."

@@ -86,6 +86,9 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		{"at the last moment", false, []hookglass.FlowStep{one(1, within("", 5))}, []arrival{{1, 5, a, ""}}, 7, "passed: passed", ""},
 		{"a little too late", false, []hookglass.FlowStep{one(1, within("", 5))}, []arrival{{1, 5.001, a, ""}}, 7, "expired: expired", "req_1 matched, but did not count: It came 1ms too late."},
 		{"another type", false, []hookglass.FlowStep{one(1, within(b, 5))}, []arrival{{1, 1, a, ""}}, 7, "expired: expired", `The nearest was req_1, which met 1 of 2 conditions: event_type should be "b" and was "a".`},
+		{"nothing to extract", false, []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) {
+			s.Extract, s.Within = []hookglass.FlowExtract{{Name: "order", Source: "/data/id"}}, 5*time.Second
+		})}, []arrival{{1, 1, a, ""}}, 7, "expired: expired", `which met 1 of 2 conditions: extract.order found nothing by "/data/id".`},
 		{"in order", false, []hookglass.FlowStep{one(1, of(a)), one(1, of(b))}, []arrival{{1, 1, a, ""}, {1, 2, b, ""}}, 2, "passed: passed passed", ""},
 		{"in the wrong order", false, []hookglass.FlowStep{one(1, of(a)), one(1, within(b, 5))}, []arrival{{1, 1, b, ""}, {1, 2, a, ""}}, 9, "expired: passed expired", "It came before the turn of this step."},
 		{"in any order", true, []hookglass.FlowStep{one(1, of(a)), one(1, of(b))}, []arrival{{1, 1, b, ""}, {1, 2, a, ""}}, 2, "passed: passed passed", ""},

@@ -92,7 +92,7 @@ func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
 		fault("since", "must be within the last hour")
 	}
 	if n := len(d.Steps); n == 0 || n > hookglass.MaxFlowSteps {
-		fault("steps", "must be 1 to %d", hookglass.MaxFlowSteps)
+		fault("steps", "must have 1 to %d entries", hookglass.MaxFlowSteps)
 	}
 	if err := hookglass.InvalidFields(faults); err != nil {
 		return err

@@ -264,7 +264,7 @@ func (s *step) judge(r *reader, load func() error, values func(key, name string)
 	for _, x := range s.extracts {
 		value, found := r.extract(x)
 		if !found || value == "" {
-			v.faults = append(v.faults, hookglass.FlowFault{Condition: "extract." + x.Name, Expected: x.Source, Actual: value})
+			v.faults = append(v.faults, hookglass.FlowFault{Condition: extractPrefix + x.Name, Expected: x.Source, Actual: value})
 			continue
 		}
 		v.met++
@@ -272,6 +272,9 @@ func (s *step) judge(r *reader, load func() error, values func(key, name string)
 	}
 	return v, nil
 }
+
+// extractPrefix begins the condition that an event has what a name extracts.
+const extractPrefix = "extract."
 
 // maxShown bounds a value that a fault shows, in bytes.
 const maxShown = 200
