@@ -222,6 +222,9 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 		if err != nil {
 			return out, err
 		}
+		if !o.Local { // some providers sign the URL, as its receiver sees it
+			out.URL = outbound.AsSent(out.URL)
+		}
 		if !o.Shift.IsZero() {
 			return o.signMoved(out, c, r)
 		}

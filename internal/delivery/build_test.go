@@ -233,6 +233,22 @@ func TestAnOverriddenBodyIsWhatIsSigned(t *testing.T) {
 	}
 }
 
+// Who signs a URL signs it as its receiver sees it.
+func TestResignSignsTheURLAsItIsSent(t *testing.T) {
+	o := order(event("POST", "X-Twilio-Signature: 0\r\nContent-Type: application/x-www-form-urlencoded\r\n", "a=1"))
+	o.Event.Provider, o.Options.Signature, o.TargetURL = "twilio", hookglass.SignatureResign, "https://Hooks.BÜCHER.example:443/é?n=ü'#top"
+	o.Configs = []provider.Config{{ID: 1, Provider: "twilio", Secrets: []string{"s3cret"}}}
+	got, err := delivery.Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seen = "https://hooks.xn--bcher-kva.example/%C3%A9?n=%C3%BC'"
+	v := provider.Verify(&provider.Request{Method: got.Method, URL: seen, Headers: got.Headers, Body: got.Body}, provider.Detection{Provider: "twilio"}, o.Configs)
+	if v.Status != hookglass.SignatureVerified || got.URL != seen {
+		t.Errorf("%+v of %s", v, got.URL)
+	}
+}
+
 // Reference: providers.md, section 6; reliability, row 73.
 func TestResignNeedsAConfigAndAProviderThatCanBeSignedFor(t *testing.T) {
 	github := provider.Config{ID: 1, Provider: "github", Secrets: []string{"s3cret"}}

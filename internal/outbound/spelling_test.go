@@ -133,6 +133,22 @@ func TestAllowedSpellings(t *testing.T) {
 	}
 }
 
+func TestAsSent(t *testing.T) {
+	for url, want := range map[string]string{
+		"HTTPS://EXAMPLE.com:443":         "https://example.com/",
+		"http://example.com:80?x#f":       "http://example.com/?x",
+		"http://BÜCHER.example:81/é?q=ü'": "http://xn--bcher-kva.example:81/%C3%A9?q=%C3%BC'",
+		"http://127.0.0.1:80/a%2fb/../c?": "http://127.0.0.1/a%2fb/../c?",
+		"https://[2606:4700:0::1111]/":    "https://[2606:4700::1111]/",
+		"http://user@example.com":         "http://user@example.com",
+		"tunnel":                          "tunnel",
+	} {
+		if got := outbound.AsSent(url); got != want {
+			t.Errorf("AsSent(%q) = %q, want %q", url, got, want)
+		}
+	}
+}
+
 // The edges of every refused network: the first and last address are refused, and their neighbours only if another
 // network refuses them.
 func TestNetworksAtTheirEdges(t *testing.T) {

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -29,21 +30,48 @@ type host struct {
 	addr netip.Addr // unmapped; not valid for a name
 }
 
-// parseTarget parses a URL and judges it as spelled. It parses strictly, so that no other reader can understand the URL
-// differently. Before it refuses a spelling as invalid, it judges what a more lenient reader would make of it: a
-// forbidden target is called forbidden however it is spelled.
+// parseTarget parses a URL and judges it as spelled. Before it refuses a spelling as invalid, it judges what a more
+// lenient reader would make of it: a forbidden target is called forbidden however it is spelled.
 func (g *guard) parseTarget(field, raw string) (target, *hookglass.Error) {
+	t, named, fault := readTarget(raw)
+	switch {
+	case named && g.forbids(t.host, t.port):
+		return t, forbidden(field)
+	case fault != "":
+		return t, hookglass.Invalid(field, "%s", fault)
+	}
+	return t, nil
+}
+
+// AsSent returns a URL as the receiver of a request to it sees it in the request line and the Host field: a name in
+// lower-case ASCII, no default port, at least a slash for a path, no fragment, and no bytes that a request line cannot
+// hold. A URL to which no request can be sent is returned as it is.
+func AsSent(url string) string {
+	t, _, fault := readTarget(url)
+	if fault != "" {
+		return url
+	}
+	scheme := "http://"
+	if t.tls {
+		scheme = "https://"
+	}
+	return scheme + t.authority() + t.path
+}
+
+// readTarget parses a URL. It parses strictly, so that no other reader can understand the URL differently. A fault says
+// what is wrong with the spelling; the host may be judged if it was named.
+func readTarget(raw string) (t target, named bool, fault string) {
 	scheme, rest, ok := strings.Cut(raw, "://")
-	t := target{tls: strings.EqualFold(scheme, "https")}
+	t.tls = strings.EqualFold(scheme, "https")
 	switch {
 	case len(raw) > maxURL:
-		return t, hookglass.Invalid(field, "is longer than %d bytes", maxURL)
+		return t, false, fmt.Sprintf("is longer than %d bytes", maxURL)
 	case !ok || !t.tls && !strings.EqualFold(scheme, "http"):
-		return t, hookglass.Invalid(field, "must begin with http:// or https://")
+		return t, false, "must begin with http:// or https://"
 	}
 	for i := range len(raw) {
 		if raw[i] <= ' ' || raw[i] == 0x7f {
-			return t, hookglass.Invalid(field, "holds a space or a control character, which a URL may not")
+			return t, false, "holds a space or a control character, which a URL may not"
 		}
 	}
 	authority, path := rest, ""
@@ -62,25 +90,20 @@ func (g *guard) parseTarget(field, raw string) (target, *hookglass.Error) {
 	if port != "" {
 		p, err := parsePort(port[1:])
 		if err != nil {
-			return t, hookglass.Invalid(field, "has a port that is not a number from 1 to 65535")
+			return t, false, "has a port that is not a number from 1 to 65535"
 		}
 		t.port = p
 	}
-	var fault string
 	t.host, fault = readHost(written)
-	if g.forbids(t.host, t.port) {
-		return t, forbidden(field)
-	}
 	switch {
 	case fault != "":
-		return t, hookglass.Invalid(field, "%s", fault)
 	case userinfo >= 0:
-		return t, hookglass.Invalid(field, "must not hold a user name or a password; send an Authorization header instead")
+		fault = "must not hold a user name or a password; send an Authorization header instead"
 	case strings.HasPrefix(path, `\`):
-		return t, hookglass.Invalid(field, `has a backslash behind its host`)
+		fault = `has a backslash behind its host`
 	}
 	t.path = requestTarget(path)
-	return t, nil
+	return t, true, fault
 }
 
 // forbids reports whether a host is forbidden whatever it resolves to.
