@@ -66,10 +66,10 @@ func adyenDigest(item value, key []byte) []byte {
 func (s *scheme) signAdyen(o *Outgoing, secret string) error {
 	keys := deriveKeys(keyHex, secret)
 	if len(keys) == 0 {
-		return bodyUnsignable("the configured secret cannot be used as a key")
+		return unsignable("the configured secret cannot be used as a key")
 	}
 	if !json.Valid(o.Body) {
-		return bodyUnsignable("the signature stands in the body, which is no JSON")
+		return unsignable("the signature stands in the body, which is no JSON")
 	}
 	e := editor{text: o.Body}
 	var places []field
@@ -81,7 +81,7 @@ func (s *scheme) signAdyen(o *Outgoing, secret string) error {
 		})
 	})
 	if len(places) == 0 {
-		return bodyUnsignable("no item of the body holds a signature")
+		return unsignable("no item of the body holds a signature")
 	}
 	o.Body = replaced(o.Body, places, texts)
 	return nil

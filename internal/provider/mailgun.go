@@ -48,7 +48,7 @@ func signMailgun(o *Outgoing, secret string, at time.Time) error {
 	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
 	_, token, signature := mailgunClaim(in)
 	if token == "" || signature == "" || o.Headers.Get("Content-Encoding") != "" {
-		return bodyUnsignable("the body has no token and signature to exchange")
+		return unsignable("the body has no token and signature to exchange")
 	}
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signature = hex.EncodeToString(hmacSHA256(secret, stamp+token))
@@ -65,7 +65,7 @@ func signMailgun(o *Outgoing, secret string, at time.Time) error {
 		return nil
 	}
 	if !json.Valid(o.Body) {
-		return bodyUnsignable("the signature stands in the body, which is no JSON")
+		return unsignable("the signature stands in the body, which is no JSON")
 	}
 	e := editor{text: o.Body}
 	var places []field
@@ -82,7 +82,7 @@ func signMailgun(o *Outgoing, secret string, at time.Time) error {
 		places[0], places[1], texts[0], texts[1] = places[1], places[0], texts[1], texts[0]
 	}
 	if len(places) != 2 {
-		return bodyUnsignable("the body holds its time or its signature more than once")
+		return unsignable("the body holds its time or its signature more than once")
 	}
 	o.Body = replaced(o.Body, places, texts)
 	return nil

@@ -58,7 +58,7 @@ func (s *scheme) verifyPlaid(in *input, token, secret string, tolerance, at int6
 	if !hmac.Equal(claimed, sum[:]) {
 		return bodyHashMismatch
 	}
-	if tolerance > 0 && outside(issued*1000, at, tolerance, false) {
+	if tolerance > 0 && outside(issued*1000, at, tolerance, false, false) {
 		return timestampOutOfTolerance
 	}
 	return verified

@@ -288,6 +288,14 @@ func TestSignReplacesWhatWasCaptured(t *testing.T) {
 			t.Errorf("%s: %s, want %s", url, got.URL, want)
 		}
 	}
+	// Its header says with which hash.
+	settings := "X-Twilio-Webhooks-Signature-Settings: key=k1,algorithm="
+	if got := sign("twilio", settings+"HMAC_SHA256", target, "", secret).Headers.Get("X-Twilio-Signature"); got != b64(mac(sha256.New, []byte(secret), target)) {
+		t.Errorf("twilio with SHA-256: %s", got)
+	}
+	if _, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Headers: fields(settings + "HMAC_SHA3")}, provider.Config{Provider: "twilio", Secrets: []string{secret}}, at); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+		t.Errorf("twilio with an unknown hash: %v", err)
+	}
 }
 
 // A request to a host alone is one for its root, and its receiver can know of no other URL.

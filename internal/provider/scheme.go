@@ -48,6 +48,7 @@ type scheme struct {
 	TimeUnit   string `json:"time_unit"`  // s (default), ms, rfc3339, http
 	Tolerance  int64  `json:"tolerance"`  // seconds; 0: not checked
 	PastOnly   bool   `json:"past_only"`  // a time in the future is accepted
+	Fine       bool   `json:"fine"`       // the age of a time in seconds is counted in milliseconds
 
 	exact    bool // blanks around entries are not trimmed
 	lenient  bool // any word and "=" may stand before the digest (generic_hmac)
@@ -257,7 +258,7 @@ func (s *scheme) verifyValue(in *input, header, secret string, tolerance, at int
 	}
 	for _, key := range keys {
 		if s.matches(in, c, key, secret) {
-			if c.time != "" && tolerance > 0 && outside(stamp, at, tolerance, s.PastOnly) {
+			if c.time != "" && tolerance > 0 && outside(stamp, at, tolerance, s.PastOnly, s.Fine || s.TimeUnit == "ms" || s.TimeUnit == "rfc3339") {
 				return timestampOutOfTolerance
 			}
 			return verified

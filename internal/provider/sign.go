@@ -36,8 +36,8 @@ func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 		return o, hookglass.Invalid("signature_mode", "cannot be resign: the signature config is not usable")
 	}
 	if s.seal != nil {
-		s.seal(&o, secret)
-		return o, nil
+		err := s.seal(&o, secret)
+		return o, err
 	}
 	chosen := j.toSign(&o, secret)
 	for _, sc := range chosen {
@@ -170,8 +170,8 @@ func replaced(body []byte, places []field, texts []string) []byte {
 	return append(out, body[last:]...)
 }
 
-// bodyUnsignable refuses to sign in a body that has no place for the signature.
-func bodyUnsignable(why string) error {
+// unsignable refuses to sign a delivery that has no place for the signature, or that asks for one of an unknown kind.
+func unsignable(why string) error {
 	return hookglass.Invalid("signature_mode", "cannot be resign: %s", why)
 }
 

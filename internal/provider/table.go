@@ -70,9 +70,9 @@ type sender struct {
 	event, action, eventID, delivery []template
 	flavours                         []named
 	firstClass                       bool
-	describe                         func(in *input, d *Detection)         // instead of the templates
-	check                            func(in *input, secret string) reason // instead of signatures
-	seal                             func(o *Outgoing, secret string)      // signs, instead of signatures
+	describe                         func(in *input, d *Detection)          // instead of the templates
+	check                            func(in *input, secret string) reason  // instead of signatures
+	seal                             func(o *Outgoing, secret string) error // signs, instead of signatures
 	bodies                           [][]string
 }
 

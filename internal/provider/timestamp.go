@@ -29,9 +29,13 @@ func readTime(text, unit string) (int64, bool) {
 	return n, true
 }
 
-// outside reports whether a time in milliseconds differs from now by more than the tolerance in seconds.
-func outside(stamp, now, tolerance int64, pastOnly bool) bool {
-	// Compare whole seconds, as every library does; otherwise a request at the edge would depend on its milliseconds.
-	age := now/1000 - stamp/1000
-	return age > tolerance || !pastOnly && -age > tolerance
+// outside reports whether a time in milliseconds differs from now by more than the tolerance in seconds. Unless fine,
+// whole seconds are compared, as most libraries do of stamps in seconds; otherwise a request at the edge would depend
+// on its milliseconds.
+func outside(stamp, now, tolerance int64, pastOnly, fine bool) bool {
+	if !fine {
+		stamp, now = stamp/1000*1000, now/1000*1000
+	}
+	age := now - stamp
+	return age > tolerance*1000 || !pastOnly && -age > tolerance*1000
 }

@@ -2,17 +2,20 @@ package provider
 
 import (
 	"crypto/hmac"
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"net/url"
 	"strings"
+
+	"hookglass"
 )
 
 const (
 	twilioHeader   = "X-Twilio-Signature"
 	twilioBodyHash = "bodySHA256"
+	// twilioSettings names the algorithm, and the shared key that was used in place of the account's token.
+	twilioSettings = "X-Twilio-Webhooks-Signature-Settings"
 )
 
 // describeTwilio derives an event type, since Twilio sends none: from form fields (in the query of a GET), or the type
@@ -52,7 +55,7 @@ func describeTwilio(in *input, d *Detection) {
 	d.EventType = printable(t, fieldBytes)
 }
 
-// checkTwilio verifies X-Twilio-Signature: HMAC-SHA1 over the URL as Twilio called it, followed by the sorted form
+// checkTwilio verifies X-Twilio-Signature: an HMAC over the URL as Twilio called it, followed by the sorted form
 // parameters. Any other body is covered by its SHA-256 in the URL (providers.md section 3, 5 and 6).
 func checkTwilio(in *input, secret string) reason {
 	presented := in.Headers.Values(twilioHeader)
@@ -68,23 +71,82 @@ func checkTwilio(in *input, secret string) reason {
 	if len(digests) == 0 {
 		return malformedSignature
 	}
-	params := ""
-	if in.signsForm() {
-		params = sortedParams(in.params())
+	algorithm := twilioHash(in.Headers)
+	if algorithm == "" {
+		return noSupportedScheme
 	}
-	for _, u := range in.urls() {
-		want := twilioDigest(secret, u, params)
-		for _, d := range digests {
-			if !hmac.Equal(d, want) {
+	for _, u := range in.twilioURLs() {
+		hashed := len(in.Body) > 0 && in.hashedInURL(u)
+		// A form that the URL holds the digest of is signed as any other body by some, with its parameters by others.
+		for _, params := range [...]bool{true, false} {
+			if !params && in.signsForm() && !hashed || params && !in.signsForm() {
 				continue
 			}
-			if len(in.Body) > 0 && !in.signsForm() && !in.hashedInURL(u) {
-				return bodyHashMismatch
+			want := in.twilioDigest(algorithm, secret, u, params)
+			for _, d := range digests {
+				if !hmac.Equal(d, want) {
+					continue
+				}
+				if len(in.Body) > 0 && !params && !hashed {
+					return bodyHashMismatch
+				}
+				return verified
 			}
-			return verified
 		}
 	}
 	return signatureMismatch
+}
+
+// twilioHash returns the hash that the headers name, or "" if it is not known. Without a name it is SHA-1, the hash of
+// signatures that the account's token made.
+func twilioHash(h hookglass.Headers) string {
+	for part := range strings.SplitSeq(h.Get(twilioSettings), ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if strings.TrimSpace(name) != "algorithm" {
+			continue
+		}
+		switch value = strings.TrimSpace(value); {
+		case value == "":
+		case strings.EqualFold(value, "HMAC_SHA1"):
+			return "sha1"
+		case strings.EqualFold(value, "HMAC_SHA256"):
+			return "sha256"
+		default:
+			return ""
+		}
+	}
+	return "sha1"
+}
+
+// twilioURLs returns the URLs that Twilio may have signed. Those behind the first ones are spelled as by systems of
+// Twilio that signed an escaped form of the query; its Node library accepts them, too.
+func (in *input) twilioURLs() []string {
+	all := in.urls()
+	for _, u := range in.urls() {
+		base, query, found := strings.Cut(u, "?")
+		if !found {
+			continue
+		}
+		for _, spelled := range [...]string{escapeBut(query, queryBytes), legacyQuery(query)} {
+			if spelled != query {
+				all = append(all, base+"?"+spelled)
+			}
+		}
+	}
+	return all
+}
+
+// queryBytes are the characters of a query that browsers do not escape, besides letters and digits (WHATWG URL,
+// "special-query percent-encode set").
+const queryBytes = "!$%&()*+,-./:;=?@[\\]^_`{|}~"
+
+// legacyQuery decodes a query and encodes it again, as Node's module querystring does.
+func legacyQuery(query string) string {
+	var parts []string
+	for _, p := range parseForm(query) {
+		parts = append(parts, escapeBut(p.name, componentBytes)+"="+escapeBut(p.value, componentBytes))
+	}
+	return strings.Join(parts, "&")
 }
 
 // signsForm reports whether the parameters of the body are part of what is signed.
@@ -101,27 +163,32 @@ func (in *input) hashedInURL(u string) bool {
 	return err == nil && hmac.Equal(claimed, sum[:])
 }
 
-func twilioDigest(secret, url, params string) []byte {
-	h := hmac.New(sha1.New, []byte(secret))
+// twilioDigest signs a URL, and the parameters of the form if they are signed.
+func (in *input) twilioDigest(algorithm, secret, url string, params bool) []byte {
+	h := hmac.New(newHash(algorithm), []byte(secret))
 	h.Write([]byte(url))
-	h.Write([]byte(params))
+	if params {
+		in.writeParams(h)
+	}
 	return h.Sum(nil)
 }
 
-// sealTwilio signs for the URL that the request is sent to. A body that is not a form is bound to it by its digest in
-// the query.
-func sealTwilio(o *Outgoing, secret string) {
+// sealTwilio signs for the URL that the request is sent to, with the algorithm that its headers name. A body that is
+// not a form is bound to it by its digest in the query.
+func sealTwilio(o *Outgoing, secret string) error {
+	algorithm := twilioHash(o.Headers)
+	if algorithm == "" {
+		return unsignable(twilioSettings + " names an algorithm that is not known")
+	}
 	in := &input{Request: &Request{Method: o.Method, Headers: o.Headers, Body: o.Body}}
 	o.URL = requestedURL(o.URL)
-	params := ""
-	if in.signsForm() {
-		params = sortedParams(in.params())
-	} else if len(o.Body) > 0 {
+	if !in.signsForm() && len(o.Body) > 0 {
 		sum := sha256.Sum256(o.Body)
 		o.URL = withQuery(o.URL, twilioBodyHash, hex.EncodeToString(sum[:]))
 	}
-	digest := twilioDigest(secret, o.URL, params)
+	digest := in.twilioDigest(algorithm, secret, o.URL, in.signsForm())
 	o.Headers = setHeader(o.Headers, twilioHeader, base64.StdEncoding.EncodeToString(digest))
+	return nil
 }
 
 // withQuery sets a parameter in the query of a URL and leaves the rest unchanged.

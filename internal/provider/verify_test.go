@@ -261,6 +261,12 @@ func TestTolerances(t *testing.T) {
 		return &provider.Request{Method: "POST", Body: []byte("{}"), ReceivedAt: received, Headers: fields("X-Slack-Request-Timestamp: " + ts +
 			"\nX-Slack-Signature: v0=" + hex.EncodeToString(mac(sha256.New, []byte(secret), "v0:", ts, ":{}")))}
 	}
+	// Half a second after the others.
+	listed := func(header, separator string, time int64) *provider.Request {
+		ts := fmt.Sprint(time)
+		return &provider.Request{Method: "POST", Body: []byte("{}"), ReceivedAt: received.Add(500e6),
+			Headers: fields(fmt.Sprintf(header, ts, hex.EncodeToString(mac(sha256.New, []byte(secret), ts, separator, "{}"))))}
+	}
 	for _, c := range []struct {
 		name string
 		r    *provider.Request
@@ -273,6 +279,17 @@ func TestTolerances(t *testing.T) {
 		{"slack too old", slack(-301), "timestamp_out_of_tolerance"},
 		{"slack ahead at the edge", slack(300), ""},
 		{"slack too far ahead", slack(301), "timestamp_out_of_tolerance"},
+		{"mux at the edge", listed("Mux-Signature: t=%[1]s,v1=%[2]s", ".", stamp-300), ""},
+		{"mux too old", listed("Mux-Signature: t=%[1]s,v1=%[2]s", ".", stamp-301), "timestamp_out_of_tolerance"},
+		{"mux of the future", listed("Mux-Signature: t=%[1]s,v1=%[2]s", ".", stamp+100000), ""},
+		{"paddle at the edge", listed("Paddle-Signature: ts=%[1]s;h1=%[2]s", ":", stamp-4), ""},
+		{"paddle too old by half a second", listed("Paddle-Signature: ts=%[1]s;h1=%[2]s", ":", stamp-5), "timestamp_out_of_tolerance"},
+		{"elevenlabs at the edge", listed("ElevenLabs-Signature: t=%[1]s,v0=%[2]s", ".", stamp-1799), ""},
+		{"elevenlabs too old by half a second", listed("ElevenLabs-Signature: t=%[1]s,v0=%[2]s", ".", stamp-1800), "timestamp_out_of_tolerance"},
+		{"elevenlabs of the future", listed("ElevenLabs-Signature: t=%[1]s,v0=%[2]s", ".", stamp+100000), ""},
+		{"workos at the edge", listed("WorkOS-Signature: t=%[1]s, v1=%[2]s", ".", (stamp-180)*1000+500), ""},
+		{"workos too old by a millisecond", listed("WorkOS-Signature: t=%[1]s, v1=%[2]s", ".", (stamp-180)*1000+499), "timestamp_out_of_tolerance"},
+		{"workos of the future", listed("WorkOS-Signature: t=%[1]s, v1=%[2]s", ".", (stamp+100000)*1000), ""},
 	} {
 		d := provider.Detect(c.r)
 		got := provider.Verify(c.r, d, []provider.Config{{Provider: d.Provider, Secrets: []string{secret}}})
@@ -488,6 +505,9 @@ func TestValidateOptions(t *testing.T) {
 func TestTwilio(t *testing.T) {
 	const form = "Content-Type: application/x-www-form-urlencoded; charset=UTF-8\n"
 	sign := func(text string) string { return "X-Twilio-Signature: " + b64(mac(sha1.New, []byte(secret), text)) }
+	shared := func(algorithm string, h func() hash.Hash, text string) string {
+		return "X-Twilio-Webhooks-Signature-Settings: key=k1, algorithm=" + algorithm + "\nX-Twilio-Signature: " + b64(mac(h, []byte(secret), text))
+	}
 	sum := sha256.Sum256([]byte(`{"a":1}`))
 	hashed := "https://in.example.test/h?bodySHA256=" + hex.EncodeToString(sum[:])
 	for _, c := range []struct {
@@ -507,6 +527,17 @@ func TestTwilio(t *testing.T) {
 		{name: "json", url: hashed, headers: "Content-Type: application/json\n" + sign(hashed), body: `{"a":1}`},
 		{name: "json of another body", url: hashed, headers: "Content-Type: application/json\n" + sign(hashed), body: `{"a":2}`, want: "body_hash_mismatch"},
 		{name: "json nobody vouches for", url: "https://a.test/h", headers: "Content-Type: application/json\n" + sign("https://a.test/h"), body: `{"a":1}`, want: "body_hash_mismatch"},
+		{name: "a form whose digest the url holds", url: hashed, headers: form + sign(hashed), body: `{"a":1}`},
+		{name: "a form whose digest the url holds, with its parameters", url: hashed, headers: form + sign(hashed+`{"a":1}`), body: `{"a":1}`},
+		{name: "a form without its parameters", url: "https://a.test/h?x=1", headers: form + sign("https://a.test/h?x=1"), body: "a=1", want: "signature_mismatch"},
+		{name: "a shared key", url: "https://a.test/h", headers: form + shared("HMAC_SHA256", sha256.New, "https://a.test/ha1"), body: "a=1"},
+		{name: "a shared key with json", url: hashed, headers: "Content-Type: application/json\n" + shared("hmac_sha256", sha256.New, hashed), body: `{"a":1}`},
+		{name: "a shared key with sha-1", url: "https://a.test/h", headers: form + shared("HMAC_SHA1", sha1.New, "https://a.test/ha1"), body: "a=1"},
+		{name: "a shared key, another hash", url: "https://a.test/h", headers: form + shared("HMAC_SHA256", sha1.New, "https://a.test/ha1"), body: "a=1", want: "signature_mismatch"},
+		{name: "a hash of the future", url: "https://a.test/h", headers: form + shared("HMAC_SHA3", sha1.New, "https://a.test/ha1"), body: "a=1", want: "no_supported_scheme"},
+		{name: "sha-256 that no header names", url: "https://a.test/h", headers: "X-Twilio-Signature: " + b64(mac(sha256.New, []byte(secret), "https://a.test/h")), want: "signature_mismatch"},
+		{name: "an escaped query", url: "https://a.test/h?n=o'b", headers: sign("https://a.test/h?n=o%27b")},
+		{name: "a query encoded anew", url: "https://a.test/h?n=o%27b+c&d", headers: sign("https://a.test:443/h?n=o'b%20c&d=")},
 		{name: "not base64", url: "https://a.test/h", headers: "X-Twilio-Signature: ?", want: "malformed_signature"},
 		{name: "missing", url: "https://a.test/h", headers: "I-Twilio-Idempotency-Token: t", want: "missing_signature"},
 		{name: "hex", url: "https://a.test/h", headers: "X-Twilio-Signature: " + hex.EncodeToString(mac(sha1.New, []byte(secret), "https://a.test/h")), want: "signature_mismatch"},
@@ -518,6 +549,18 @@ func TestTwilio(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// A form may be longer than what is searched for hints: Mandrill's has mail with its attachments.
+func TestLongForm(t *testing.T) {
+	long := strings.Repeat("é+%25/", 400_000)
+	body := "b=" + url.QueryEscape(long) + "&mandrill_events=[]&a=&b=1&mandrill_events=[]"
+	signed := target + "a" + "b1" + "b" + long + "mandrill_events[]"
+	r := &provider.Request{Method: "POST", URL: target, Body: []byte(body), ReceivedAt: received,
+		Headers: fields("Content-Type: application/x-www-form-urlencoded\nX-Mandrill-Signature: " + b64(mac(sha1.New, []byte(secret), signed)))}
+	if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "mandrill", Secrets: []string{secret}}}); got.Status != hookglass.SignatureVerified {
+		t.Errorf("%+v", got)
 	}
 }
 
