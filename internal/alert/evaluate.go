@@ -184,8 +184,11 @@ func judgeDrift(found []store.SchemaDrift) verdict {
 		name = "requests without an event type"
 	}
 	summary := fmt.Sprintf("The schema of %s (%s) has changed: %s.", name, first.Provider, first.Summary)
-	if more := len(found) - 1; more > 0 {
-		summary += fmt.Sprintf(" So have %d other event types.", more)
+	switch more := len(found) - 1; {
+	case more == 1:
+		summary += " So has that of 1 other event type."
+	case more > 1:
+		summary += fmt.Sprintf(" So have those of %d other event types.", more)
 	}
 	return verdict{triggered: true, summary: summary, eventID: first.EventID}
 }

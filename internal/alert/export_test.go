@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/store"
 )
 
 // SigningKey is the key that a secret means.
@@ -23,6 +24,9 @@ func (m *Mailer) Send(ctx context.Context, to []string, msg hookglass.Message) e
 
 // MailFailure says what went wrong with a mail.
 func MailFailure(err error) *hookglass.Failure { return mailFailure(err) }
+
+// DriftSummary tells that the schemas of event types have changed.
+func DriftSummary(found []store.SchemaDrift) string { return judgeDrift(found).summary }
 
 // ReadForNoTime has each round read for one alert alone.
 func (s *Service) ReadForNoTime() { s.readTime = 0 }

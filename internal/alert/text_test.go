@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/alert"
+	"hookglass/internal/store"
 )
 
 func TestSecretsAreReadAsTheLibrariesDo(t *testing.T) {
@@ -28,6 +30,19 @@ func TestSecretsAreReadAsTheLibrariesDo(t *testing.T) {
 		got, err := alert.SigningKey(given)
 		if string(got) != want || (err != nil) != (want == "") {
 			t.Errorf("%q is %q, %v; want %q", given, got, err, want)
+		}
+	}
+}
+
+func TestDriftsAreCounted(t *testing.T) {
+	drift := store.SchemaDrift{EventType: "invoice.paid", Provider: "stripe", Summary: "/tax is new (integer)"}
+	const first = "The schema of invoice.paid (stripe) has changed: /tax is new (integer)."
+	for n, want := range map[int]string{
+		0: "What arrives is as it was accepted.", 1: first, 2: first + " So has that of 1 other event type.",
+		3: first + " So have those of 2 other event types.",
+	} {
+		if got := alert.DriftSummary(slices.Repeat([]store.SchemaDrift{drift}, n)); got != want {
+			t.Errorf("%d: %s", n, got)
 		}
 	}
 }
