@@ -53,7 +53,7 @@ const (
 var siblings = map[string][]string{
 	"draft":           {"endpoint", "action", "alert"},          // whose drafts it makes
 	"declare":         {"draft", "endpoint", "action", "alert"}, // a file names all of them, and one transaction holds what it changes
-	"endpointsfile":   {module + "/api"},                        // a file is the contract's structs, spelled in YAML
+	"endpointsfile":   {module + "/api", "redact"},              // a file is the contract's structs, spelled in YAML, without credentials
 	"provider":        {"jsondoc", "coding"},
 	"bundle":          {"jsondoc", "coding", "provider", "redact"},
 	"redact":          {"jsondoc"},

@@ -197,24 +197,6 @@ func IsFieldValue(s string) bool {
 	return true
 }
 
-// CarriesCredential reports whether a field by this name holds a credential rather than a signature over the message.
-func CarriesCredential(name string) bool {
-	if named(credentials, name) {
-		return true
-	}
-	for _, ending := range credentialEndings {
-		if n := len(name) - len(ending); n >= 0 && strings.EqualFold(name[n:], ending) {
-			return true
-		}
-	}
-	return false
-}
-
-var (
-	credentials       = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey", "x-auth-token"}
-	credentialEndings = []string{"-token", "-secret", "-password", "-api-key"}
-)
-
 // FramesAnswer reports whether a field of an answer by this name belongs to the connection: only the HTTP server sets
 // it.
 func FramesAnswer(name string) bool { return named(framing, name) }

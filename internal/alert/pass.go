@@ -246,7 +246,7 @@ func (p *passing) quit() { p.text.PrintfLine("QUIT") }
 // reply returns an answer of the relay for display: one clean line, without the password if the relay repeats it.
 func (m *Mailer) reply(text string) string {
 	if m.relay.Password != "" {
-		text = strings.ReplaceAll(text, m.relay.Password, "[redacted]")
+		text = strings.ReplaceAll(text, m.relay.Password, hookglass.Redacted)
 	}
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' || r == '\t' {

@@ -532,9 +532,9 @@ func TestCredentialsOfARequestAreRedactedInItsAnswer(t *testing.T) {
 
 func TestRedaction(t *testing.T) {
 	configs := []provider.Config{{Secrets: []string{"s3cret-value", "abc"}}}
-	h := hookglass.Headers{{Name: "authorization", Value: "Bearer x"}, {Name: "X-Gitlab-Token", Value: "y"}, {Name: "X-Sig", Value: "k=s3cret-value;"}, {Name: "X-A", Value: "abc"}}
+	h := hookglass.Headers{{Name: "authorization", Value: "Bearer x"}, {Name: "X-Gitlab-Token", Value: "y"}, {Name: "X-Access-Key", Value: "z"}, {Name: "X-Hub-Signature-256", Value: "sha256=0a"}, {Name: "X-Sig", Value: "k=s3cret-value;"}, {Name: "X-A", Value: "abc"}}
 	got := string(delivery.RedactHeaders(h, delivery.Secrets(configs, nil)).AppendWire(nil))
-	if got != "authorization: [redacted]\r\nX-Gitlab-Token: [redacted]\r\nX-Sig: k=[redacted];\r\nX-A: abc\r\n" {
+	if got != "authorization: [redacted]\r\nX-Gitlab-Token: [redacted]\r\nX-Access-Key: [redacted]\r\nX-Hub-Signature-256: sha256=0a\r\nX-Sig: k=[redacted];\r\nX-A: abc\r\n" {
 		t.Error(got)
 	}
 	if h[0].Value != "Bearer x" {

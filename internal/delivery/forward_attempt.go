@@ -14,6 +14,7 @@ import (
 	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/outbound"
+	"hookglass/internal/redact"
 )
 
 // Backoff of deliveries (spec: decisions, section 13, "Forward"). A longer Retry-After is heeded up to
@@ -55,7 +56,7 @@ func (o own) overrides() (v Overrides) {
 // scheme too, and so are the values of its parameters or cookies, and for Basic the password alone.
 func (o own) secrets() (all []string) {
 	for name, value := range o {
-		if !hookglass.CarriesCredential(name) {
+		if !redact.Credential(name) {
 			if len(value) >= minCredential {
 				all = append(all, value)
 			}

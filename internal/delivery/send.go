@@ -17,6 +17,7 @@ import (
 	"hookglass/internal/coding"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
+	"hookglass/internal/redact"
 )
 
 // Client sends requests: outbound.Client, or a test's imitation of a network.
@@ -138,7 +139,7 @@ func secretsIn(known []string, sent hookglass.Headers) (all []string) {
 	}
 	most = len(all) + maxSecrets
 	for _, f := range sent {
-		if !hookglass.CarriesCredential(f.Name) {
+		if !redact.Credential(f.Name) {
 			continue
 		}
 		add(f.Value, minCredential)
@@ -189,13 +190,13 @@ const (
 // RedactHeaders returns a copy of headers in which fields that carry credentials by their name, and all secrets, are
 // redacted. When there can be none it returns h itself.
 func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
-	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return hookglass.CarriesCredential(f.Name) }) {
+	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return redact.Credential(f.Name) }) {
 		return h
 	}
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
 		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, secrets)}
-		if hookglass.CarriesCredential(f.Name) {
+		if redact.Credential(f.Name) {
 			out[i].Value = hookglass.Redacted
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/redact"
 )
 
 // Bounds of a file. What aliases repeat counts as often as they do.
@@ -177,7 +178,7 @@ func (r *reader) value(path string, n *yaml.Node, depth int) {
 	switch {
 	case secretPath.MatchString(path):
 		r.secret(path, n)
-	case headerPath.MatchString(path) && (n.Kind == yaml.MappingNode || hookglass.CarriesCredential(path[len(headerPath.FindString(path)):])):
+	case headerPath.MatchString(path) && (n.Kind == yaml.MappingNode || redact.Credential(path[len(headerPath.FindString(path)):])):
 		r.secret(path, n)
 	case n.Kind == yaml.MappingNode:
 		r.mapping(path, n, depth)

@@ -95,6 +95,7 @@ func TestWhatIsWrongIsToldWithItsLine(t *testing.T) {
 		"a secret that is not there": {"endpoints:\n- signature_configs:\n  - secret: {env: NOPE}\n", "f:3: endpoints.0.signature_configs.0.secret names nothing"},
 		"a secret of bytes":          {"endpoints:\n- signature_configs:\n  - secret: {file: bytes}\n", "f:3: endpoints.0.signature_configs.0.secret names what is no text in UTF-8"},
 		"a credential in the clear":  {"endpoints:\n- forwarding_targets:\n  - headers:\n      X-A: b\n      x-api-key: hush\n", "f:5: endpoints.0.forwarding_targets.0.headers.x-api-key is never written down: say {env: NAME} or {file: PATH}"},
+		"an access key in the clear": {"endpoints:\n- forwarding_targets:\n  - headers:\n      X-A: b\n      x-access-key: hush\n", "f:5: endpoints.0.forwarding_targets.0.headers.x-access-key is never written down: say {env: NAME} or {file: PATH}"},
 		"a header of another place":  {"endpoints:\n- forwarding_targets:\n  - headers: {X.A: {vault: hush}}\n", "f:3: endpoints.0.forwarding_targets.0.headers.X.A is never written down: say {env: NAME} or {file: PATH}"},
 		"a header of a number":       {"endpoints:\n- forwarding_targets:\n  - headers: {X-A: 1}\n", "f:3: endpoints.0.forwarding_targets.0.headers.X-A is of another type"},
 		"a merge key":                {"x: &x {name: a}\nendpoints:\n- <<: *x\n", "f:3: endpoints.0 has a key that is no text"},

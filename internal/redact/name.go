@@ -7,30 +7,44 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// sensitiveNames are names of fields and headers that hold credentials, and endings of such names, in lower case
-// without marks between words.
+// Names of fields and headers that hold credentials, and endings of such names, in lower case without marks between
+// words.
 var (
-	sensitiveNames = map[string]bool{
+	credentialNames = map[string]bool{
 		"authorization": true, "proxyauthorization": true, "auth": true, "cookie": true, "setcookie": true, "pwd": true, "pass": true,
 		"credential": true, "credentials": true, "bearer": true, "otp": true, "cvc": true, "cvv": true, "cardnumber": true, "ssn": true,
 		"sessionid": true, "csrf": true, "xsrf": true,
 	}
-	sensitiveEndings = []string{
+	credentialEndings = []string{
 		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "accesskey", "accesskeyid", "secretkey",
-		"privatekey", "signingkey", "encryptionkey", "authkey", "signature",
+		"privatekey", "signingkey", "encryptionkey", "authkey",
 	}
 )
 
 // maxSensitive is the length of the longest name that can be sensitive.
 const maxSensitive = 100
 
-// Sensitive reports whether a field of this name holds a credential, judged by the words of the name.
+// Credential reports whether a field of this name holds a credential rather than a signature over the message, judged
+// by the words of the name.
+func Credential(name string) bool {
+	var room [maxSensitive]byte
+	word := fold(room[:0], name)
+	return credentialNames[string(word)] || endsIn(word, credentialEndings...)
+}
+
+// Sensitive reports whether a field of this name holds a credential or a signature, judged by the words of the name.
 func Sensitive(name string) bool {
+	var room [maxSensitive]byte
+	word := fold(room[:0], name)
+	return credentialNames[string(word)] || endsIn(word, credentialEndings...) || endsIn(word, "signature") ||
+		len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-' && bytes.Contains(word, []byte("signature"))
+}
+
+// fold appends a name to word in lower case without marks between words; of a longer one than maxSensitive, nothing.
+func fold(word []byte, name string) []byte {
 	if len(name) > maxSensitive {
-		return false
+		return word
 	}
-	var folded [maxSensitive]byte
-	word := folded[:0]
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c == '-', c == '_', c == ' ', c == '.', c == '[', c == ']':
@@ -40,19 +54,20 @@ func Sensitive(name string) bool {
 			word = append(word, c)
 		}
 	}
-	if sensitiveNames[string(word)] {
-		return true
+	return word
+}
+
+// endsIn reports whether a word ends in one of these, before a number, as x-hub-signature-256 does.
+func endsIn(word []byte, endings ...string) bool {
+	for len(word) > 0 && '0' <= word[len(word)-1] && word[len(word)-1] <= '9' {
+		word = word[:len(word)-1]
 	}
-	bare := word
-	for len(bare) > 0 && '0' <= bare[len(bare)-1] && bare[len(bare)-1] <= '9' { // x-hub-signature-256
-		bare = bare[:len(bare)-1]
-	}
-	for _, ending := range sensitiveEndings {
-		if len(bare) >= len(ending) && string(bare[len(bare)-len(ending):]) == ending {
+	for _, ending := range endings {
+		if len(word) >= len(ending) && string(word[len(word)-len(ending):]) == ending {
 			return true
 		}
 	}
-	return len(name) > 1 && name[0]|0x20 == 'x' && name[1] == '-' && bytes.Contains(word, []byte("signature"))
+	return false
 }
 
 // SensitiveHeader is Sensitive for a header, where "signature" counts anywhere in the name.

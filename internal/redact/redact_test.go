@@ -270,6 +270,11 @@ func TestSensitiveNames(t *testing.T) {
 			t.Errorf("%s is not sensitive", name)
 		}
 	}
+	for name, want := range map[string]bool{"Authorization": true, "X-Access-Key": true, "token2": true, "Stripe-Signature": false, "X-Hub-Signature-256": false, "X-Signature-Ed25519": false, "X-A": false} {
+		if redact.Credential(name) != want {
+			t.Errorf("%s holds a credential: %v", name, !want)
+		}
+	}
 }
 
 // Of a credential nothing is shown beside its secrets, but for the scheme of an authorisation.

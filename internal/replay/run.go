@@ -155,7 +155,7 @@ func (q *queuedRun) settle(r *hookglass.ReplayCaseRun, got delivery.Outcome, blo
 	}
 	for i, a := range r.Assertions {
 		if delivery.RedactSecrets(string(a.Actual), secrets) != string(a.Actual) {
-			r.Assertions[i].Actual = []byte(`"[redacted]"`)
+			r.Assertions[i].Actual = []byte(`"` + hookglass.Redacted + `"`)
 		}
 	}
 	r.Response = keepResponse(delivery.Readable(got.Response), secrets)
