@@ -59,7 +59,7 @@ func rawTarget(t *testing.T) (url string, heads chan string) {
 	return "http://" + ln.Addr().String() + "/", heads
 }
 
-// A header of the target takes the place of the event's; all others stay as they came. The event can not have one
+// A header of the target takes the place of the event's; all others stay as they came. The event cannot have one
 // dropped by naming it in its Connection.
 func TestHeadersOfATargetAreSentInPlace(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
@@ -200,7 +200,7 @@ func (d *dumped) Row(values []any) error {
 	return nil
 }
 
-// A node that can not open the headers sends nothing; another may.
+// A node that cannot open the headers sends nothing; another may.
 func TestHeadersThatCanNotBeOpenedAreNotLeftOut(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		sink := newSink(t, always(200))

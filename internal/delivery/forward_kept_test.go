@@ -12,7 +12,7 @@ import (
 )
 
 // A target that closes a connection instead of answering a second request on it costs a delivery one attempt and no
-// more: what is tried again, and what can not be, goes over a connection of its own.
+// more: what is tried again, and what cannot be, goes over a connection of its own.
 func TestTheLastAttemptHasAConnectionOfItsOwn(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		type served struct{}

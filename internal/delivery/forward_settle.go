@@ -62,7 +62,7 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 }
 
 // settle stores a batch. It retries while the storage is unavailable; a batch that fails for another reason is stored
-// one by one. What can not be stored is sent again when its lease ends.
+// one by one. What cannot be stored is sent again when its lease ends.
 func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
 	for began := time.Now(); ; {
 		patience := settleFor

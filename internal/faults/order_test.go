@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What kill -9 can not show, because the system's cache outlives the process: that the log is on the disk before
+// What kill -9 cannot show, because the system's cache outlives the process: that the log is on the disk before
 // the sender hears of it.
 func TestTheLogIsOnDiskBeforeTheAnswer(t *testing.T) {
 	t.Parallel()

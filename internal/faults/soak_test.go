@@ -90,7 +90,7 @@ type soak struct {
 	t       *testing.T
 	site    *site
 	cluster *storetest.Cluster // nil: SQLite
-	disk    string             // empty: it can not be filled
+	disk    string             // empty: it cannot be filled
 	nodes   []*node
 	smtps   []string
 	random  *rand.Rand // of the blows
@@ -308,7 +308,7 @@ func (k *soak) blows() []blow {
 	return all
 }
 
-// fillDisk leaves no room on the disk for a while. PostgreSQL ends itself where its log can not grow.
+// fillDisk leaves no room on the disk for a while. PostgreSQL ends itself where its log cannot grow.
 func (k *soak) fillDisk() {
 	ballast := filepath.Join(k.disk, "ballast")
 	var fs syscall.Statfs_t

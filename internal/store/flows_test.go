@@ -29,7 +29,7 @@ func TestLeasesOfManyFlowsAreKept(t *testing.T) {
 	})
 }
 
-// Whoever repeats what can not begin any more has nobody wait until all flows that there were are looked at.
+// Whoever repeats what cannot begin any more has nobody wait until all flows that there were are looked at.
 func TestAFlowMadeBeforeIsFoundByItsKey(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		n := newTenant(t, db, "ada@example.com")

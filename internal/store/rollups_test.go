@@ -308,7 +308,7 @@ func TestNothingIsRolledUpTwice(t *testing.T) {
 	})
 }
 
-// What senders choose can not make figures grow without bound.
+// What senders choose cannot make figures grow without bound.
 func TestNamesInFiguresAreBounded(t *testing.T) {
 	var f hookglass.Figures
 	for i := range 1_000 {

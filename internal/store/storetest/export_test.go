@@ -1,6 +1,6 @@
 package storetest
 
-// Missing opens missing to the tests: a machine that has PostgreSQL can not be without it for a test.
+// Missing opens missing to the tests: a machine that has PostgreSQL cannot be without it for a test.
 var Missing = missing
 
 // Data is the directory of a cluster's files.
