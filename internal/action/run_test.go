@@ -884,8 +884,7 @@ func (b *bench) stop() {
 func (b *bench) totals() (got hookglass.ActionTotals) {
 	b.t.Helper()
 	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
-		now := time.Now()
-		f, err := v.WindowFigures(string(b.ep.ID), hookglass.Window{From: now.Add(-time.Hour), To: now.Add(time.Second), Each: time.Hour})
+		f, err := v.WindowFigures(string(b.ep.ID), "2h", "1h")
 		got = f.Actions
 		return err
 	}))

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 
 	"hookglass"
@@ -72,15 +73,8 @@ func (s *service) compare(ctx context.Context, in *compared) (out api.One[api.Co
 }
 
 func (s *service) metrics(ctx context.Context, in *metricsWindow) (out api.One[api.Metrics], err error) {
-	if in.Window == "" {
-		in.Window = "24h"
-	}
-	w, err := hookglass.ParseWindow(in.Window, in.Step, s.DB.Now())
-	if err != nil {
-		return out, err
-	}
 	err = s.view(ctx, func(v *store.View) error {
-		f, err := v.WindowFigures(in.EndpointID, w)
+		f, err := v.WindowFigures(in.EndpointID, cmp.Or(in.Window, "24h"), in.Step)
 		out.Data = api.FromFigures(f)
 		return err
 	})

@@ -25,12 +25,8 @@ func (s *service) metrics(t *table) {
 }
 
 func (s *service) endpointMetrics(ctx context.Context, in *metricsQuery) (out api.One[api.Metrics], err error) {
-	w, err := hookglass.ParseWindow(in.Window, in.Step, s.DB.Now())
-	if err != nil {
-		return out, err
-	}
 	err = s.view(ctx, func(v *store.View) error {
-		f, err := v.WindowFigures(in.EndpointID, w)
+		f, err := v.WindowFigures(in.EndpointID, in.Window, in.Step)
 		out.Data = api.FromFigures(f)
 		return err
 	})

@@ -83,8 +83,13 @@ func namedTotals(t hookglass.ActionTotals) map[string]int64 {
 	return named
 }
 
-// WindowFigures returns the figures of an endpoint in a window. It answers not_found.
-func (v *View) WindowFigures(ref string, w hookglass.Window) (f hookglass.WindowFigures, err error) {
+// WindowFigures returns the figures of an endpoint in a window that ends now, as [hookglass.ParseWindow] reads it and
+// its step. It answers validation_failed and not_found.
+func (v *View) WindowFigures(ref, window, step string) (f hookglass.WindowFigures, err error) {
+	w, err := hookglass.ParseWindow(window, step, v.Now)
+	if err != nil {
+		return f, err
+	}
 	e, err := v.Endpoint(ref)
 	if err != nil {
 		return f, err

@@ -57,18 +57,14 @@ func (a *app) metricsFigures(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p metrics.Part, err error) {
-	asked := window(r)
-	span, err := hookglass.ParseWindow(asked, r.URL.Query().Get("step"), a.DB.Now())
-	if err != nil {
-		return p, err
-	}
+	asked, step := window(r), r.URL.Query().Get("step")
 	p.Mail = e.Kind == hookglass.KindEmail
 	p.Self = "/endpoints/" + string(e.ID) + "/metrics/figures?window=" + escape(asked)
-	if step := r.URL.Query().Get("step"); step != "" {
+	if step != "" {
 		p.Self += "&step=" + escape(step)
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		f, err := view.WindowFigures(string(e.ID), span)
+		f, err := view.WindowFigures(string(e.ID), asked, step)
 		p.Metrics = api.FromFigures(f)
 		return err
 	})
