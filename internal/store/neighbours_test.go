@@ -310,7 +310,7 @@ func TestACrowdedNodeNoticesOthers(t *testing.T) {
 	other := newTurn(t, dsn)
 	noticed := false
 	for range 1000 { // the node looks for others now and then, and has to while the turn is taken
-		for before := groups.Load(); groups.Load() < before+20; { // it is crowded again
+		for before := groups.Load(); groups.Load() < before+5; { // it is crowded again
 			time.Sleep(time.Millisecond)
 		}
 		other.take()
