@@ -81,7 +81,7 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 
 // capture returns the feed's line for a captured event (spec, "Events").
 func capture(e *hookglass.Event) hookglass.Activity {
-	line := hookglass.Activity{Type: hookglass.ActivityWebhookReceived, OccurredAt: e.ReceivedAt, EndpointID: e.EndpointID, EventID: e.ID}
+	line := hookglass.Activity{Type: hookglass.ActivityWebhookReceived, OccurredAt: e.ReceivedAt, EndpointID: e.EndpointID, EventID: e.ID, Captured: e}
 	if e.Type == hookglass.EventEmail {
 		line.Type = hookglass.ActivityEmailReceived
 		line.Data = map[string]any{"from": e.From, "to": e.To, "subject": e.Subject, "size": e.Size}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -50,6 +51,7 @@ func (a *app) alertsOf(r *http.Request, v visitor, e hookglass.Endpoint) (l aler
 		l.Channels, err = view.Channels(e.WorkspaceID, 0, 0)
 		return err
 	})
+	slices.SortStableFunc(l.Alerts, func(a, b hookglass.Alert) int { return alerts.Rank(a) - alerts.Rank(b) })
 	return l, err
 }
 

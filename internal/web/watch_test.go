@@ -203,7 +203,7 @@ func TestAChannelIsMadeTestedChangedAndDeletedAndItsCredentialsAreNeverShown(t *
 	b.want(422, "POST", "/channels", url.Values{"name": {"x"}, "kind": {"pigeon"}}).holds(t, "The kind must be slack")
 	b.want(422, "POST", "/channels", url.Values{"name": {"In"}, "kind": {"slack"}, "webhook_url": {"http://127.0.0.1/x"}}).holds(t, "The webhook URL is not a public address", `value="http://127.0.0.1/x"`)
 	b.want(303, "POST", "/channels", url.Values{"name": {"Mail"}, "kind": {"email"}, "to": {"ada@example.com\r\n bob@example.com"}})
-	b.want(200, "GET", "/channels", nil).holds(t, "ada@example.com, bob@example.com")
+	b.want(200, "GET", "/channels", nil).holds(t, "ada@example.com, bob@example.com", `<span class="badge bad">cannot send</span>`)
 
 	made := b.want(201, "POST", "/channels", url.Values{"name": {"Ours"}, "kind": {"webhook"}, "url": {"https://app.example.com/in?key=sesame"}, "events": {"alert.triggered", "webhook.received"}})
 	secret := made.found(t, `whsec_[A-Za-z0-9+/=]+`)
@@ -261,6 +261,9 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 	event := w.hook(json(`{"order":"refund"}`))
 	w.judged()
 	b.want(200, "GET", base+"/rows", nil).holds(t, "triggered", "Triggered: Watch keyword_match")
+	if first := b.want(200, "GET", base+"/rows", nil).found(t, `<strong>([^<]+)`); first != "Watch keyword_match" {
+		t.Errorf("the first is %s, which is not triggered", first)
+	}
 	b.want(200, "GET", path+"/incidents", nil).holds(t, "ongoing", "/requests/"+string(event))
 	b.want(200, "GET", "/activity?type=alert.triggered", nil).holds(t, "Alert triggered", "Watch keyword_match", "/requests/"+string(event))
 
@@ -389,6 +392,8 @@ func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	old := s.hook(sent{target: "/old", ago: 2 * time.Hour})
 	page := b.want(200, "GET", "/activity", nil)
 	page.holds(t, "POST /&lt;b&gt;orders", "/requests/"+string(event), "/requests/"+string(old), "default")
+	s.hook(s.github("push", "d", `{}`, "secret"))
+	b.want(200, "GET", "/activity", nil).holds(t, "POST push · GitHub") // as the list of requests calls it
 	s.hook(sent{target: "/" + strings.Repeat("a", 5000)})
 	b.want(200, "GET", "/activity", nil).lacks(t, strings.Repeat("a", 250)) // one request does not fill the page
 	b.want(200, "GET", "/activity?since=1h", nil).lacks(t, string(old))

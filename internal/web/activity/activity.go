@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
 )
@@ -89,7 +90,11 @@ func tells(a hookglass.Activity) string {
 	text := func(name string) string { return words(a.Data[name]) }
 	switch a.Type {
 	case hookglass.ActivityWebhookReceived:
-		return show.Line(text("method") + " " + short(text("path")))
+		called := a.Captured.Method + " " + short(inspector.Title(a.Captured))
+		if p := show.Provider(a.Captured.Provider); p != "" {
+			called += " · " + p
+		}
+		return called
 	case hookglass.ActivityEmailReceived:
 		subject := short(text("subject"))
 		if subject == "" {

@@ -201,6 +201,17 @@ func state(a hookglass.Alert) (word, class string) {
 	return "ok", "badge good"
 }
 
+// Rank orders alerts by how much they matter now: what is triggered is at the top, what is disabled at the end.
+func Rank(a hookglass.Alert) int {
+	switch {
+	case !a.Enabled:
+		return 2
+	case a.State == hookglass.AlertTriggered:
+		return 0
+	}
+	return 1
+}
+
 // told returns the names of the channels of an alert.
 func told(a hookglass.Alert, channels []hookglass.Channel) string {
 	var names []string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
 )
@@ -184,14 +185,11 @@ func wanted(a hookglass.Assertions) string {
 
 // Title is an event in a line.
 func Title(e *hookglass.Event) string {
-	what := e.Method + " " + e.Path
-	if e.Type == hookglass.EventEmail {
-		what = e.Subject
-		if what == "" {
-			what = "(no subject)"
-		}
+	what := inspector.Title(e)
+	if e.Type != hookglass.EventEmail {
+		what = e.Method + " " + what
 	}
-	if e.EventType != "" {
+	if e.EventType != "" && what != e.Method+" "+e.EventType {
 		what += " · " + e.EventType
 	}
 	short, cut := show.Cut(show.Line(what), 110)

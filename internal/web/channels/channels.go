@@ -136,11 +136,14 @@ func leads(c hookglass.Channel) string {
 	return c.Shown.Host
 }
 
-// state returns the state of a channel, and the class of its badge.
-func state(c hookglass.Channel) (word, class string) {
+// state returns the state of a channel, and the class of its badge. problem says why this installation cannot send to
+// its kind.
+func state(c hookglass.Channel, problem string) (word, class string) {
 	switch {
 	case c.Disabled():
 		return "disabled", "badge"
+	case problem != "":
+		return "cannot send", "badge bad"
 	case c.Failures > 0:
 		return "failing", "badge bad"
 	}
@@ -156,6 +159,14 @@ func why(c hookglass.Channel) string {
 		return "Disabled because it responded 410 Gone. Enable it to try again."
 	}
 	return "Disabled after a day of failed deliveries. Enable it to try again."
+}
+
+// failed says why the last message was not delivered. It is empty where that is the known problem of the installation.
+func failed(c hookglass.Channel, problem string) string {
+	if problem != "" && strings.Contains(c.LastError, problem) {
+		return ""
+	}
+	return c.LastError
 }
 
 func path(c hookglass.Channel) string { return "/channels/" + c.ID }

@@ -267,7 +267,7 @@ func row(m Model, c hookglass.Channel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = mark(c).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = mark(c, m.Problems[c.Kind]).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -360,7 +360,7 @@ func row(m Model, c hookglass.Channel) templ.Component {
 	})
 }
 
-func mark(c hookglass.Channel) templ.Component {
+func mark(c hookglass.Channel, problem string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -381,7 +381,7 @@ func mark(c hookglass.Channel) templ.Component {
 			templ_7745c5c3_Var17 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		word, class := state(c)
+		word, class := state(c, problem)
 		var templ_7745c5c3_Var18 = []any{class}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var18...)
 		if templ_7745c5c3_Err != nil {
@@ -481,15 +481,15 @@ func trouble(c hookglass.Channel, problem string, now time.Time) templ.Component
 				return templ_7745c5c3_Err
 			}
 		}
-		if c.LastError != "" {
+		if last := failed(c, problem); last != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p class=\"channel-problem\">Last attempt: ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var24 string
-			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(c.LastError))
+			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(last))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/channels/channels.templ`, Line: 92, Col: 41}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/channels/channels.templ`, Line: 92, Col: 34}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 			if templ_7745c5c3_Err != nil {
@@ -988,7 +988,7 @@ func EditPage(m EditModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = mark(m.Channel).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = mark(m.Channel, m.Problem).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
