@@ -355,7 +355,7 @@ func TestEndpointsAreCreatedSavedAndDeleted(t *testing.T) {
 	b.want(200, "GET", orders, nil).holds(t, "Mail orders", "disabled")
 
 	b.want(303, "POST", orders+"/delete", url.Values{})
-	b.want(404, "GET", orders, nil).holds(t, "There is no such endpoint.")
+	b.want(404, "GET", orders, nil).holds(t, "There is no such endpoint.", "It may have been deleted.")
 }
 
 func TestTheFirstPageShowsHowToSendTheFirstRequest(t *testing.T) {

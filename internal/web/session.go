@@ -66,6 +66,16 @@ func (a *app) keyHolder(r *http.Request) (visitor, error) {
 	return visitor{who: who}, err
 }
 
+// session says whether the browser is signed in. A page asks before a form leaves it, so that what was typed is not
+// lost.
+func (a *app) session(w http.ResponseWriter, r *http.Request) error {
+	if _, err := a.user(r); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // overTLS reports whether the browser speaks https, to here or to a proxy.
 func (a *app) overTLS(r *http.Request) bool {
 	return a.secure || httpd.From(r.Context()).Scheme == "https"
@@ -108,6 +118,7 @@ func (a *app) setCookie(w http.ResponseWriter, r *http.Request, name, value stri
 
 func (a *app) registerSessions() {
 	a.page("GET /{$}", a.start)
+	a.part("GET /session", a.session)
 	a.page("GET /sign-in", a.showSignIn)
 	a.page("POST /sign-in", a.signIn)
 	a.page("GET /sign-up", a.showSignUp)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -69,6 +70,29 @@ func TestAFormThatStaysSaysHowItGoesOnOnceSignedOut(t *testing.T) {
 	other.open(s.link())
 	c.click("#replay-form [type=submit]")
 	c.until(`!document.querySelector("#replay-form").open && document.querySelector("#part-replays .outcome")`)
+}
+
+// A form that can not be sent stays with what was typed, says why, and is sent once it can be.
+func TestAFormStaysWhileTheServerIsAwayOrTheSessionHasEnded(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/tags")
+	eval[any](c, `document.querySelector("form[action='/tags'] [name=name]").value = "typed"`)
+	const send, says = `form[action="/tags"] [type=submit]`, `document.querySelector("form[action='/tags'] [name=name]").value === "typed" && document.querySelector("[data-unsent][role=alert]").textContent.startsWith(%q)`
+	s.away.Store(true)
+	c.click(send)
+	c.until(fmt.Sprintf(says, "The server could not be reached, so nothing was sent."))
+	s.away.Store(false)
+	other := c.tab()
+	other.open(s.url + "/account")
+	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
+	other.until(`location.pathname === "/sign-in"`)
+	c.click(send)
+	c.until(fmt.Sprintf(says, "You are signed out, so nothing was sent."))
+	other.open(s.link())
+	c.click(send)
+	c.until(`document.querySelector(".saved") && document.body.textContent.includes("typed")`)
 }
 
 func TestAStepThatCanNotBeAddedIsNotLeftOutInSilence(t *testing.T) {

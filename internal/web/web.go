@@ -274,6 +274,8 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.Status == http.StatusNotFound && r.PathValue("endpoint") != "" {
 		if _, e, err := a.open(r); err == nil {
 			m.Back, m.List = listOf(r, e)
+		} else {
+			m.Gone = hookglass.Is(err, hookglass.CodeNotFound)
 		}
 	}
 	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the URL of a form's target was opened again

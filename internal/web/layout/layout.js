@@ -330,6 +330,68 @@ document.addEventListener("hookglass:trouble", (event) => {
   announce(event.detail);
 });
 
+// A form with something typed in it leaves the page only once the server answers and the session goes on: the page that a
+// browser shows instead takes the text away. Forms that scripts send stay on the page and have their own messages.
+const checking = new WeakSet(); // forms whose check is under way
+const passed = new WeakSet(); // forms that may leave
+
+const typedIn = (form) => [...form.elements].some((e) => e.value && (e.matches("textarea") || e.matches("input") && !/^(hidden|radio|checkbox|submit|button)$/.test(e.type)));
+
+// unsent says why a form can not be sent now. It is empty if it can.
+async function unsent() {
+  const { session } = document.body.dataset;
+  try {
+    const answer = await fetch(session ?? document.querySelector("link[rel=icon]").href, { method: session ? "GET" : "HEAD", cache: "no-store", signal: AbortSignal.timeout(15000) });
+    if (answer.status === 401) return "You are signed out, so nothing was sent. Sign in again in another tab, then try again here.";
+    if (answer.status < 500) return "";
+  } catch {}
+  return "The server could not be reached, so nothing was sent. Your input is still here. Try again.";
+}
+
+// blame shows below the button of a form why it was not sent, with the way to sign in if that is why.
+const notes = new WeakMap();
+function blame(form, submitter, why) {
+  notes.get(form)?.remove();
+  if (!why) return;
+  const note = document.createElement("p");
+  notes.set(form, note);
+  note.className = "fault";
+  note.role = "alert";
+  note.dataset.unsent = "";
+  const bar = submitter?.parentElement;
+  (bar && bar !== form && form.contains(bar) ? bar : form).after(note);
+  note.textContent = why;
+  if (why.startsWith("You")) {
+    const link = document.createElement("a");
+    link.href = new URL("sign-in", document.querySelector(".brand").href);
+    link.target = "_blank";
+    link.rel = "noopener";
+    link.textContent = "Sign in";
+    note.append(" ", link);
+  }
+  note.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("submit", async (event) => {
+  const { target: form, submitter } = event;
+  const post = form.getAttribute("method") === "post" || submitter?.formMethod === "post" || form.querySelector("textarea");
+  if (!post || form.matches("[data-part], [data-test]") || submitter?.matches("[data-edit]") || navigator.onLine && !typedIn(form)) return;
+  if (passed.delete(form)) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (checking.has(form) || form.dataset.sent) return;
+  checking.add(form);
+  submitter?.setAttribute("aria-busy", "true");
+  const why = await unsent();
+  checking.delete(form);
+  submitter?.removeAttribute("aria-busy");
+  blame(form, submitter, why);
+  if (why) return;
+  passed.add(form);
+  form.requestSubmit(submitter);
+  passed.delete(form); // where it was not valid, or a question was answered with no
+}, true);
+
 // A form is sent only once, however often its button is pressed, and shows that it is being sent.
 document.addEventListener("submit", (event) => {
   // A download does not leave the page, so its form stays usable.
@@ -349,3 +411,14 @@ document.addEventListener("hookglass:announce", (event) => announce(event.detail
 document.addEventListener("toggle", (event) => {
   if (event.newState === "open" && event.target.matches?.("[popover]") && !event.target.contains(document.activeElement)) event.target.querySelector("[data-first], button")?.focus();
 }, true);
+
+// Tab stays within an open popover, which covers what is behind it.
+document.addEventListener("keydown", (event) => {
+  const open = event.key === "Tab" && document.activeElement.closest("[popover]:popover-open");
+  if (!open) return;
+  const stops = [...open.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]")].filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility());
+  const [first, last] = [stops[0], stops.at(-1)];
+  if (document.activeElement !== (event.shiftKey ? first : last)) return;
+  event.preventDefault();
+  (event.shiftKey ? last : first).focus();
+});

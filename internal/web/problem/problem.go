@@ -1,7 +1,11 @@
 // Package problem renders the error page.
 package problem
 
-import "hookglass/internal/web/layout"
+import (
+	"net/http"
+
+	"hookglass/internal/web/layout"
+)
 
 // Model is the content of the page.
 type Model struct {
@@ -11,5 +15,11 @@ type Model struct {
 	SignIn  string // the address of the sign-in page, which leads back; empty: signing in does not help
 	Back    string // the address of a list to return to; empty: none
 	List    string // what the list holds
+	Gone    bool   // the endpoint of the page is not there
 	Sent    bool   // the request was a form, which the browser can send again
+}
+
+// Passing reports whether the same request may succeed later.
+func (m Model) Passing() bool {
+	return m.Status == http.StatusTooManyRequests || m.Status == http.StatusServiceUnavailable
 }
