@@ -570,6 +570,18 @@ func TestTheTabOfASignatureTellsItsVerdict(t *testing.T) {
 }
 
 // Bytes that are no text cannot be copied: they are there as a file.
+func TestARequestFromBeforeTheSecretSaysHowItIsChecked(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(s.github("push", "d", `{}`, "swordfish"))
+	b := s.signedIn()
+	path := "/endpoints/" + string(s.endpoint.ID) + "/requests/" + string(event)
+	b.want(200, "GET", path, nil).holds(t, "Add a secret")
+	s.secret("github", "swordfish")
+	page := b.want(200, "GET", path, nil)
+	page.holds(t, "It came before the secret.", "Check captured requests again")
+	page.lacks(t, "Add a secret")
+}
+
 func TestABodyThatCanNotBeCopiedIsAFile(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
@@ -772,7 +784,7 @@ func TestAVisitorKeepsATemporaryEndpointAfterSigningIn(t *testing.T) {
 	b.want(200, "GET", home, nil).holds(t, "Keep this endpoint")
 	b.want(200, "GET", "/endpoints", nil).holds(t, "Your temporary endpoint")
 	b.want(303, "POST", home+"/claim", url.Values{})
-	b.want(200, "GET", home+"/requests/"+string(event), nil).holds(t, "Save as replay case")
+	b.want(200, "GET", home+"/requests/"+string(event), nil).holds(t, "/cases/new?event="+string(event))
 	b.want(404, "POST", home+"/claim", url.Values{})
 }
 

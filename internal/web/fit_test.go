@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"fmt"
 	"html"
 	"image"
 	"image/png"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"hookglass"
 	"hookglass/internal/capture"
@@ -49,6 +51,14 @@ func TestARequestOnAPhone(t *testing.T) {
 	c.open(s.page("/requests/" + string(event)))
 	c.until(shows(event))
 	c.picture("phone")
+	// The body is in sight, since what else is known is folded.
+	if at := eval[float64](c, `document.querySelector("#part-body .tree").getBoundingClientRect().top`); at > 480 {
+		t.Errorf("the body begins at %v of 844 pixels", at)
+	}
+	const fold = `document.querySelector("button[data-facts]").ariaExpanded === "%t" && document.querySelector(".facts.lines code").checkVisibility() === %[1]t`
+	c.until(fmt.Sprintf(fold, false))
+	c.click("button[data-facts]")
+	c.until(fmt.Sprintf(fold, true))
 	for what, holds := range map[string]string{
 		"the bad signature is in sight":  `(() => { const badge = document.querySelector("#detail-title .bad").getBoundingClientRect(); return badge.top > 0 && badge.bottom < 250 && badge.right < 390; })()`,
 		"the tabs are one row":           `new Set([...document.querySelectorAll("[role=tab]")].map((tab) => tab.getBoundingClientRect().top)).size === 1`,
@@ -62,6 +72,67 @@ func TestARequestOnAPhone(t *testing.T) {
 		}
 	}
 	c.silent()
+}
+
+// A mail has the most tabs. Beside the list of a small screen they are one row, and its subject has the line to itself.
+func TestTheTabsOfAMailAreOneRow(t *testing.T) {
+	s := newSite(t)
+	inbox, mail := s.mailed("Content-Type: text/html\r\nSubject: Reset your password\r\n\r\n<p>hello</p>\r\n")
+	c := s.chrome(1024, 768)
+	c.open(s.link())
+	c.open(s.url + "/endpoints/" + string(inbox.ID) + "/requests/" + string(mail))
+	c.until(shows(mail))
+	if rows := eval[float64](c, `new Set([...document.querySelectorAll("[role=tab]")].map((tab) => tab.getBoundingClientRect().top)).size`); rows != 1 {
+		t.Errorf("the tabs are %v rows", rows)
+	}
+	if !eval[bool](c, `(() => { const path = document.querySelector(".row-path"); return path.scrollWidth <= path.clientWidth; })()`) {
+		t.Error("the subject is cut in the list")
+	}
+	c.silent()
+}
+
+// A menu is whole on a low screen, which is also what 200 % zoom makes of a desk, and the keyboard stays in it.
+func TestAMenuFitsALowScreenAndKeepsTheKeyboard(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json(`{}`))
+	c := s.chrome(720, 400)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	for _, id := range []string{"copy-as", "more-actions"} {
+		c.click(`.detail-actions [popovertarget="` + id + `"]`)
+		menu := `document.getElementById("` + id + `")`
+		c.until(menu + `.matches(":popover-open") && ` + menu + `.contains(document.activeElement)`)
+		if box := eval[map[string]float64](c, `(() => { const { top, bottom } = `+menu+`.getBoundingClientRect(); return { top, bottom }; })()`); box["top"] < 0 || box["bottom"] > 400 {
+			t.Errorf("%s is from %v to %v of 400 pixels", id, box["top"], box["bottom"])
+		}
+		for range 30 {
+			c.press(kb.Tab)
+			if !eval[bool](c, menu+`.contains(document.activeElement)`) {
+				t.Fatalf("the focus left %s for what is behind it", id)
+			}
+		}
+		c.press(kb.Escape)
+		c.until(`!` + menu + `.matches(":popover-open") && document.activeElement.matches('[popovertarget="` + id + `"]')`)
+	}
+	c.silent()
+}
+
+// mailed makes an inbox with a mail.
+func (s *site) mailed(raw string) (hookglass.Endpoint, hookglass.EventID) {
+	s.t.Helper()
+	inbox := s.create("inbox", hookglass.KindEmail)
+	target, err := s.captures.AdmitMailbox(s.t.Context(), string(inbox.ID))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stored := s.captures.CaptureMail(s.t.Context(), &capture.Mail{
+		From: "shop@example.com", To: []capture.Recipient{{Address: inbox.EmailLocalPart + "@mail.test", Target: target}}, Protocol: "ESMTP", At: time.Now(), Raw: []byte(raw),
+	})
+	if stored[0].Err != nil {
+		s.t.Fatal(stored[0].Err)
+	}
+	return inbox, stored[0].Event
 }
 
 // In a list, an event type is whole beside the verdict on its signature.
@@ -228,22 +299,11 @@ func TestAShortTagIsWholeInTheList(t *testing.T) {
 // A subject has room beside what can be done with the mail, or the width to itself.
 func TestALongSubjectIsNotSqueezed(t *testing.T) {
 	s := newSite(t)
-	inbox := s.create("inbox", hookglass.KindEmail)
-	target, err := s.captures.AdmitMailbox(t.Context(), string(inbox.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored := s.captures.CaptureMail(t.Context(), &capture.Mail{
-		From: "shop@example.com", To: []capture.Recipient{{Address: inbox.EmailLocalPart + "@mail.test", Target: target}}, Protocol: "ESMTP", At: time.Now(),
-		Raw: []byte("Subject: " + strings.Repeat("a long subject ", 6) + "\r\n\r\nhello\r\n"),
-	})
-	if stored[0].Err != nil {
-		t.Fatal(stored[0].Err)
-	}
+	inbox, mail := s.mailed("Subject: " + strings.Repeat("a long subject ", 6) + "\r\n\r\nhello\r\n")
 	c := s.chrome(1440, 900)
 	c.open(s.link())
-	c.open(s.url + "/endpoints/" + string(inbox.ID) + "/requests/" + string(stored[0].Event))
-	c.until(shows(stored[0].Event))
+	c.open(s.url + "/endpoints/" + string(inbox.ID) + "/requests/" + string(mail))
+	c.until(shows(mail))
 	if !eval[bool](c, `document.querySelector(".detail-path").getBoundingClientRect().bottom <= document.querySelector(".detail-actions").getBoundingClientRect().top`) {
 		t.Error("the subject is squeezed beside the buttons")
 	}

@@ -246,6 +246,7 @@ func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := inspector.NewOutcomes(e.ID, event, time.Now())
+	d.Writes = v.signedIn()
 	var size int64
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		size, err = view.ReportsSize(event.Seq)

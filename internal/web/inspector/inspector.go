@@ -295,6 +295,9 @@ func typed(e *hookglass.Event) bool {
 	return e.EventType != "" && e.Type != hookglass.EventEmail && (e.Path == "" || e.Path == "/") && e.RawQuery == ""
 }
 
+// sizeBelow reports whether the size stands in the second line of a row: subjects and event types need the first.
+func sizeBelow(e *hookglass.Event) bool { return typed(e) || e.Type == hookglass.EventEmail }
+
 // subtitle returns the event type and the provider of a request, or the best substitute. The end is cut where there is
 // no room, and a mark before it tells the provider.
 func subtitle(e *hookglass.Event) string {

@@ -6,6 +6,7 @@ const detail = document.getElementById("detail");
 const base = root.dataset.base;
 const maxRows = 1000; // in the list; older ones are dropped and can be loaded again
 const say = (text) => document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: text }));
+const trouble = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
 const sideBySide = () => getComputedStyle(document.querySelector(".requests")).display !== "none" && getComputedStyle(detail).display !== "none";
 const blank = detail.querySelector("[data-panel], [data-back]") ? null : detail.innerHTML;
 
@@ -37,6 +38,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
     detail.innerHTML = html ?? document.getElementById("unloaded").innerHTML; // rendered by this server, which escapes everything
   }
   document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: "detail" }));
+  fold();
   busy(false);
   detail.scrollTop = 0;
   const narrow = !root.hasAttribute("data-open") && getComputedStyle(detail).display === "none";
@@ -85,6 +87,14 @@ function busy(on) {
     }, 300);
   }
 }
+
+// On a phone the facts of a request are folded, and stay as they were left from request to request.
+const fold = () => detail.querySelector("button[data-facts]")?.setAttribute("aria-expanded", String(detail.hasAttribute("data-facts")));
+detail.addEventListener("click", (event) => {
+  if (!event.target.closest("button[data-facts]")) return;
+  detail.toggleAttribute("data-facts");
+  fold();
+});
 
 function mark(id) {
   const was = rows.querySelector("[aria-current]");
@@ -619,7 +629,6 @@ function follow(address) {
   };
 
   const ended = () => ["out", "ended"].includes(live.dataset.state);
-  const trouble = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
   const told = (total) => document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
 
   // settle keeps the stream if a place is free, and polls otherwise. Either way the page gets all that it missed.
@@ -763,8 +772,10 @@ root.addEventListener("submit", async (event) => {
   try {
     const answer = await fetch(form.action, { method: "POST", redirect: "manual" });
     if (answer.type !== "opaqueredirect" && !answer.ok) throw new Error(String(answer.status));
-  } catch {
-    form.submit(); // the page that follows says what is wrong
+    trouble("");
+  } catch (e) {
+    if (e instanceof TypeError) trouble("The server could not be reached. Try again.");
+    else form.submit(); // the page that follows says what is wrong
   } finally {
     enable(button);
   }
@@ -857,6 +868,11 @@ detail.addEventListener("click", (event) => {
   }
   const link = event.target.closest("[data-copy-link]");
   if (link) link.dataset.copy = new URL(link.dataset.copyLink, location.href).href;
+}, true);
+
+// Who opens the form of a note goes on typing.
+detail.addEventListener("toggle", (event) => {
+  if (event.target.matches(".noted details[open]") && event.target.contains(document.activeElement)) event.target.querySelector("textarea").focus();
 }, true);
 
 function showReplay() {

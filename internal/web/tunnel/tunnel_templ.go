@@ -88,7 +88,7 @@ func Page(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"card\" aria-labelledby=\"connect-title\"><h2 id=\"connect-title\">Connect a machine</h2><ol class=\"ways\"><li><p>Sign in once on the command line:</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"card\" aria-labelledby=\"connect-title\"><h2 id=\"connect-title\">Connect a machine</h2><ol class=\"ways\"><li><p>Sign in once on the command line. <a href=\"/setup#cli-title\">How to install it</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
