@@ -162,6 +162,9 @@ func scriptTime(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
 }
 
+// Success reports whether it is a 2xx.
+func (a ScriptedAnswer) Success() bool { return a.Status >= 200 && a.Status <= 299 }
+
 // At returns the answer to the n-th attempt, counted from 1.
 func (s ResponseScript) At(n int64) ScriptedAnswer {
 	for _, a := range s {

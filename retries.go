@@ -56,6 +56,16 @@ func SenderIdentity(e *Event) (kind IdentityKind, key DeliveryKey, ok bool) {
 	return "", key, false
 }
 
+// EventIdentity identifies the event of a webhook whose delivery has another id: attempts to send one event may each
+// have an id of their own. ok is false if there is no such id.
+func EventIdentity(e *Event) (key DeliveryKey, ok bool) {
+	kind, _, _ := SenderIdentity(e)
+	if kind != IdentityDelivery || e.Type == EventEmail || e.EventRef == "" || e.EventRef == e.DeliveryID {
+		return key, false
+	}
+	return deliveryKey(IdentityEvent, e.Provider, e.EventType, []byte(e.EventRef)), true
+}
+
 // mailIdentity identifies a mail by its Message-ID and recipients, because one mail may be sent to each recipient
 // separately. Without a payload, only the first recipient is known, and the sender only by the header.
 func mailIdentity(e *Event) (IdentityKind, DeliveryKey) {

@@ -37,16 +37,23 @@ func (s *Service) follow(ctx context.Context, t Target, ev *hookglass.Event) err
 		return nil
 	}
 	_, key := hookglass.DeliveryIdentity(ev)
+	event, named := hookglass.EventIdentity(ev)
+	script := t.known.script
+	open := func(n int64) bool { return !script.answers.At(n).Success() }
 	var attempt int64
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		attempt, err = tx.NextAttempt(t.Endpoint.Num, key, t.known.script.text)
+		if named {
+			attempt, err = tx.NextAttemptOf(t.Endpoint.Num, key, event, script.text, open)
+			return err
+		}
+		attempt, err = tx.NextAttempt(t.Endpoint.Num, key, script.text)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}
 	own, _ := t.own(ev) // not its status: the script determines that
-	ev.Reply = scripted(t.known.script.answers.At(attempt), own, ev)
+	ev.Reply = scripted(script.answers.At(attempt), own, ev)
 	return nil
 }
 

@@ -72,6 +72,41 @@ func TestEachDeliveryIsAnsweredByTheScriptFromItsBeginning(t *testing.T) {
 	})
 }
 
+// PayPal names the transmission, Shopify the webhook: a sender that gives each attempt such an id of its own is known by
+// the event's, as in the profile, until an attempt was answered with 2xx.
+func TestAttemptsWithOtherDeliveryIDsGoOnByTheirEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500,reset,201,410" })
+		paypal := func(event, transmission string) string {
+			body := fmt.Sprintf(`{"id":%q,"event_type":"PAYMENT.SALE.COMPLETED","resource_type":"sale","resource":{}}`, event)
+			return b.attempts(1, body, "PAYPAL-TRANSMISSION-ID", transmission)[0]
+		}
+		shopify := func(event, webhook string) string {
+			return b.attempts(1, `{}`, "X-Shopify-Topic", "orders/create", "X-Shopify-Event-Id", event, "X-Shopify-Webhook-Id", webhook)[0]
+		}
+		for i, c := range []struct {
+			send            func(event, delivery string) string
+			event, delivery string
+			want            string
+		}{
+			{paypal, "WH-1", "t1", "500 0s "}, {paypal, "WH-2", "t2", "500 0s "}, {shopify, "WH-1", "t9", "500 0s "},
+			{paypal, "WH-1", "t3", "0 0s "}, {paypal, "WH-2", "t2", "0 0s "}, {shopify, "WH-1", "t8", "0 0s "},
+			{paypal, "WH-1", "t4", "201 0s "}, {paypal, "WH-2", "t5", "201 0s "}, {shopify, "WH-1", "t9", "201 0s "},
+			{paypal, "WH-1", "t4", "410 0s "}, {paypal, "WH-2", "t6", "500 0s "}, // sent again after it had arrived
+			{paypal, "WH-2", "t7", "0 0s "}, {shopify, "", "t8", "201 0s "},
+		} {
+			if got := c.send(c.event, c.delivery); got != c.want {
+				t.Errorf("%d: %s in %s was answered %q, want %q", i, c.event, c.delivery, got, c.want)
+			}
+		}
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500,429,200" })
+		if got := paypal("WH-1", "t10") + paypal("WH-1", "t11"); got != "500 0s 429 0s " {
+			t.Errorf("another script: %q", got)
+		}
+	})
+}
+
 func TestAnotherScriptBeginsAnewAndNodesCountTogether(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

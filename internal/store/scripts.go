@@ -16,6 +16,36 @@ func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script s
 	return n, err
 }
 
+// NextAttemptOf is NextAttempt for a delivery of an event that has an id too, because some senders give each attempt a
+// delivery id of its own. The attempt comes behind the latest of the event, in whichever delivery that was, if open
+// says of that one's number that the sender was to try again.
+func (tx *Tx) NextAttemptOf(endpointNum int64, delivery, event hookglass.DeliveryKey, script string, open func(n int64) bool) (n int64, err error) {
+	if n, err = tx.NextAttempt(endpointNum, delivery, script); err != nil {
+		return 0, err
+	}
+	var latest int64
+	err = tx.queryRow("attempt", "SELECT coalesce(max(position), 0) FROM script_positions WHERE endpoint = $1 AND identity = $2 AND script = $3",
+		[]any{endpointNum, event[:], script}, &latest)
+	if err != nil {
+		return 0, err
+	}
+	if latest >= n && open(latest) {
+		n = latest + 1
+		if err := tx.setAttempt(endpointNum, delivery, script, n); err != nil {
+			return 0, err
+		}
+	}
+	return n, tx.setAttempt(endpointNum, event, script, n)
+}
+
+// setAttempt sets the number of the latest attempt.
+func (tx *Tx) setAttempt(endpointNum int64, key hookglass.DeliveryKey, script string, n int64) error {
+	_, err := tx.exec(`INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script, position = excluded.position`,
+		endpointNum, key[:], script, n, tx.Now.UnixMicro())
+	return err
+}
+
 // ForgetAttempts makes the next attempt of a delivery the first.
 func (tx *Tx) ForgetAttempts(endpointNum int64, key hookglass.DeliveryKey) error {
 	_, err := tx.exec(`DELETE FROM script_positions WHERE endpoint = $1 AND identity = $2`, endpointNum, key[:])
