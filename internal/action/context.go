@@ -318,7 +318,7 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 			return v, nil
 		}
 	}
-	if mediaType(r.ev.ContentType) == "application/x-www-form-urlencoded" {
+	if mediaType(r.ev.ContentType) == formType {
 		return pairs(string(body)), nil
 	}
 	return asShown(string(body)), nil
@@ -332,6 +332,9 @@ func mediaType(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(kind))
 }
+
+// formType is the media type of forms.
+const formType = "application/x-www-form-urlencoded"
 
 func isJSON(contentType string) bool {
 	kind := mediaType(contentType)

@@ -28,7 +28,8 @@ type Place int
 const (
 	InText   Place = iota // as it is; objects and arrays as compact JSON
 	InJSON                // escaped inside a string literal; elsewhere as JSON, where null is a value, too
-	InURL                 // percent-encoded, unless the template is nothing but the value
+	InForm                // percent-encoded, unless the template is nothing but the value
+	InURL                 // likewise
 	InHeader              // as it is; control characters fail
 )
 
@@ -182,14 +183,20 @@ func validName(s string) bool {
 	return true
 }
 
-// BodyPlace is the place of a body with this Content-Type. Without a Content-Type, or with one that is a template
-// itself, a body is JSON when it begins like an object or an array.
+// jsonLines are the media types of several JSON values, one after another.
+var jsonLines = []string{"application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines", "application/json-seq"}
+
+// BodyPlace is the place of a body with this Content-Type; lines of JSON are JSON, too. Without a Content-Type, or with
+// one that is a template itself, a body is JSON when it begins like an object or an array.
 func BodyPlace(contentType, body string) Place {
 	body = strings.TrimLeft(body, " \t\r\n")
 	switch {
 	case contentType != "" && !strings.Contains(contentType, "{{"):
-		if isJSON(contentType) {
+		switch kind := mediaType(contentType); {
+		case isJSON(contentType) || slices.Contains(jsonLines, kind):
 			return InJSON
+		case kind == formType:
+			return InForm
 		}
 	case strings.HasPrefix(body, "["), strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "{{"):
 		return InJSON
@@ -390,6 +397,11 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 		}
 		quoted := jsondoc.Text(value.Text()).Bytes()
 		return string(quoted[1 : len(quoted)-1]), nil
+	case InForm:
+		if t.whole() {
+			return value.Text(), nil
+		}
+		return percentEncoded(value.Text()), nil
 	case InURL:
 		if t.whole() {
 			if s := value.Text(); !strings.ContainsFunc(s, unicode.IsControl) {
@@ -397,7 +409,7 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 			}
 			return "", &TemplateError{p.at, p.name + " holds a control character"}
 		}
-		return strings.ReplaceAll(url.QueryEscape(value.Text()), "+", "%20"), nil
+		return percentEncoded(value.Text()), nil
 	case InHeader:
 		s := value.Text()
 		if strings.ContainsFunc(s, unicode.IsControl) {
@@ -407,6 +419,8 @@ func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
 	}
 	return value.Text(), nil
 }
+
+func percentEncoded(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 // sizeOf returns a lower bound of the bytes that a value takes in any place: not all places add quotes or escapes to a
 // string.

@@ -72,6 +72,11 @@ func TestTemplates(t *testing.T) {
 		{action.InJSON, `{"a":{{steps.null.output}}}`, `{"a":null}`},
 		{action.InJSON, `{"a":{"b":{{request.body.o}}}}`, `{"a":{"b":{"b":1.0,"a":[]}}}`},
 
+		{action.InJSON, "{\"a\":\"{{request.body.s}}\"}\n{{request.body.o}}\n", "{\"a\":\"say \\\"hi\\\"\\n\"}\n{\"b\":1.0,\"a\":[]}\n"},
+
+		{action.InForm, `to=me&say={{secrets.ODD}}&o={{request.body.o}}`, `to=me&say=a%22b%5Cc%0A%7B%7B%20request.id%20%7D%7D%26%2F&o=%7B%22b%22%3A1.0%2C%22a%22%3A%5B%5D%7D`},
+		{action.InForm, `{{request.body.url}}`, `https://example.com/a?b=c`},
+
 		{action.InURL, `https://h/{{request.body.s}}?q={{request.path}}&e={{request.body.é}}`, `https://h/say%20%22hi%22%0A?q=%2Fin%2Fa%2520b&e=%C3%A8`},
 		{action.InURL, `https://h/a{{request.body.up}}/{{request.body.up}}.{{request.body.dot}}/?q={{request.body.up}}/{{request.body.up}}#{{request.body.up}}/`, `https://h/a../..../?q=../..#../`},
 		{action.InURL, `https://h/../{{request.body.yes}}`, `https://h/../true`},
@@ -93,7 +98,7 @@ func TestTemplates(t *testing.T) {
 		if err != nil || got.Text != c.want {
 			t.Errorf("%s: %v\n got %s\nwant %s", c.template, err, got.Text, c.want)
 		}
-		if c.place == action.InJSON && !json.Valid([]byte(got.Text)) {
+		if c.place == action.InJSON && !json.Valid([]byte("["+strings.ReplaceAll(strings.TrimSpace(got.Text), "\n", ",")+"]")) {
 			t.Errorf("%s is no JSON: %s", c.template, got.Text)
 		}
 	}
@@ -286,6 +291,9 @@ func TestBodiesAreJSONByTheirTypeOrTheirLooks(t *testing.T) {
 		{"application/json; charset=utf-8", "{{request.body}}", action.InJSON},
 		{"Application/CloudEvents+JSON", "x", action.InJSON},
 		{"text/plain", `{"a":1}`, action.InText},
+		{"application/x-ndjson", `{"a":1}`, action.InJSON},
+		{"application/json-seq", `{"a":1}`, action.InJSON},
+		{"application/x-www-form-urlencoded; charset=utf-8", `{"a":1}`, action.InForm},
 		{"", ` {"a":{{request.id}}}`, action.InJSON},
 		{"", `[{{request.id}}]`, action.InJSON},
 		{"", `{{request.body}}`, action.InText},
