@@ -43,6 +43,9 @@ func TestSettingsOfADatabaseChangeNothing(t *testing.T) {
 func worksAsEver(t *testing.T, dsn string) {
 	t.Helper()
 	db := storetest.Open(t, store.Config{URL: dsn})
+	if err := db.Migrate(t.Context()); err != nil { // what is made is looked at under the setting, too
+		t.Fatal(err)
+	}
 	e := newEndpoint(t, db)
 	const path = `/ÁÍ→\'%_` // some of its bytes stand for nothing in the old code page
 	ev := newEvent(e, "{}")

@@ -23,10 +23,15 @@ var migrated = Template(func(dsn string) error {
 	return errors.Join(db.Migrate(context.Background()), db.Close())
 })
 
+// isMigrated holds the DSNs that Migrated gave.
+var isMigrated sync.Map
+
 // Migrated returns the DSN of a fresh, migrated database on PostgreSQL, to which nothing is connected.
 func Migrated(tb testing.TB) string {
 	tb.Helper()
-	return migrated(tb)
+	dsn := migrated(tb)
+	isMigrated.Store(dsn, true)
+	return dsn
 }
 
 // embedded is the file of an embedded database that is migrated once for all tests of the process: parsing every
@@ -55,7 +60,7 @@ var embedded = sync.OnceValues(func() ([]byte, error) {
 func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, Open(t, store.Config{URL: migrated(t)})) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, store.Config{URL: Migrated(t)})) })
 }
 
 // SQLite returns a fresh, migrated embedded database.
@@ -77,12 +82,25 @@ func SQLite(tb testing.TB) *store.DB {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	return Open(tb, store.Config{Path: path})
+	return opened(tb, store.Config{Path: path})
 }
 
 // Open opens and migrates a database and closes it when the test ends. A machine that stands still for some seconds may
-// be about to connect: the test goes on afterwards.
+// be about to connect: the test goes on afterwards. In a database that Migrated gave it does not look for what is to be
+// migrated, which takes longer than most tests.
 func Open(tb testing.TB, cfg store.Config) *store.DB {
+	tb.Helper()
+	db := opened(tb, cfg)
+	if _, is := isMigrated.Load(cfg.URL); is {
+		return db
+	}
+	if err := repeat(func() error { return db.Migrate(context.Background()) }); err != nil {
+		tb.Fatal(err)
+	}
+	return db
+}
+
+func opened(tb testing.TB, cfg store.Config) *store.DB {
 	tb.Helper()
 	if cfg.Connect == 0 {
 		cfg.Connect = time.Minute
@@ -96,9 +114,6 @@ func Open(tb testing.TB, cfg store.Config) *store.DB {
 			tb.Error(err)
 		}
 	})
-	if err := repeat(func() error { return db.Migrate(context.Background()) }); err != nil {
-		tb.Fatal(err)
-	}
 	return db
 }
 
