@@ -16,8 +16,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"hookglass/internal/store/storetest"
 )
 
 // skewVariable names the variable by which a program made by skewable has its clock put forward or back: by how much, or
@@ -100,7 +98,7 @@ func TestClocksAnHourApartHarmNothing(t *testing.T) {
 	for name, skews := range map[string][]string{"the schedule is ahead": {"1h", "-1h", "0s"}, "the schedule is behind": {"-1h", "1h", "0s"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, t.TempDir(), storetest.Postgres(t))
+			s := postgresSite(t)
 			var nodes []*node
 			for _, skew := range skews {
 				n := s.node("--outbound-allow", "127.0.0.0/8")
@@ -125,7 +123,7 @@ func TestAClockThatJumpsHarmsNothing(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // it is looked at all the time
 	}
 	jump("0s")
-	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	s := postgresSite(t)
 	n := s.node("--outbound-allow", "127.0.0.0/8")
 	n.binary, n.env = skewable(t), []string{skewVariable + "=" + clock}
 	n.start()

@@ -17,19 +17,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"hookglass/internal/store/storetest"
 )
 
 // onEach runs a test on both databases, in directories of their own.
 func onEach(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, newSite(t, t.TempDir(), ""))
+		test(t, sqliteSite(t, t.TempDir()))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, newSite(t, t.TempDir(), storetest.Postgres(t)))
+		test(t, postgresSite(t))
 	})
 }
 
@@ -104,7 +102,7 @@ func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
 	signal.Notify(hangup, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangup) })
 
-	daemon := newSite(t, t.TempDir(), "").serve()
+	daemon := sqliteSite(t, t.TempDir()).serve()
 	daemon.signal(syscall.SIGHUP)
 	select {
 	case <-daemon.ended:
@@ -125,7 +123,7 @@ func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newSite(t, t.TempDir(), "").node()
+	n := sqliteSite(t, t.TempDir()).node()
 	if n.terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +139,7 @@ func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
 // What had begun when the signal came is answered: a body half sent, and a reply that its endpoint delays.
 func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 	t.Parallel()
-	n := newSite(t, t.TempDir(), "").serve()
+	n := sqliteSite(t, t.TempDir()).serve()
 	l, delayed := n.endpoint(), n.endpoint()
 	n.api(http.MethodPatch, "/endpoints/"+delayed.endpoint, `{"endpoint":{"response":{"status":200,"headers":{},"body":"{{event.id}}","delay_ms":30000}}}`, nil)
 	begin := func(l *ledger, part, rest string) (conn net.Conn) {
@@ -213,7 +211,7 @@ func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { target.Close() })
-	n := newSite(t, t.TempDir(), "").serve("--outbound-allow", "127.0.0.0/8")
+	n := sqliteSite(t, t.TempDir()).serve("--outbound-allow", "127.0.0.0/8")
 	e := n.endpoint().endpoint
 	n.api(http.MethodPost, "/endpoints/"+e+"/test_requests", `{"provider":"github","event_type":"push"}`, nil)
 	var events struct{ Data []struct{ ID string } }

@@ -21,8 +21,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
-	"hookglass/internal/store/storetest"
 )
 
 // ticket asks for a tunnel by a token.
@@ -145,7 +143,7 @@ var afterWait = regexp.MustCompile(`\\?"after\\?":\\?"([^"\\]+)`)
 // take; and what one takes back is gone at all (issues 7 and 10; reliability, rows 80, 84, 91, 110).
 func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	s := postgresSite(t)
 	var nodes []*node
 	var smtps []string
 	for range 3 {
@@ -295,7 +293,7 @@ func (p *pushes) of(what string) int {
 // Both nodes have the schedule, the alerts and the channels: what is due is done by one of them.
 func TestTwoNodesDoEachThingOnce(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	s := postgresSite(t)
 	a, b := s.serve("--outbound-allow", "127.0.0.0/8"), s.serve("--outbound-allow", "127.0.0.0/8")
 	p := newPushes(t)
 	l := a.endpoint()

@@ -43,7 +43,7 @@ func (l *ledger) last(status int) bool {
 func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "128m") // the log alone may grow to 32 MB under load
-	n := newSite(t, dir, "").serve()
+	n := sqliteSite(t, dir).serve()
 	l := n.endpoint()
 	load{to: []*node{n}, ledger: l, conns: 8, rate: 500}.during(300 * time.Millisecond)
 	ballast := filepath.Join(dir, "ballast")
@@ -125,7 +125,7 @@ func onReserve(t *testing.T, n *node, endpoint, ballast string) {
 func TestAFullDiskLeavesRoomToDelete(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "128m")
-	n := newSite(t, dir, "").serve()
+	n := sqliteSite(t, dir).serve()
 	reserve := filepath.Join(n.data(0), "hookglass.db-reserve")
 	whole := func() bool {
 		info, err := os.Stat(reserve)
@@ -218,14 +218,14 @@ func checkSays(t *testing.T, n *node, words string) {
 // A restore that finds no room ends with an error, and the database that it would have replaced is as it was.
 func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 	t.Parallel()
-	from := newSite(t, t.TempDir(), "").serve()
+	from := sqliteSite(t, t.TempDir()).serve()
 	saved := from.endpoint()
 	load{to: []*node{from}, ledger: saved, conns: 8, rate: 1000}.during(time.Second)
 	file := filepath.Join(t.TempDir(), "backup")
 	from.command(nil, "", append([]string{"backup", file, "--json"}, from.storage(0)...)...)
 
 	dir := smallDisk(t, "64m")
-	n := newSite(t, dir, "").serve()
+	n := sqliteSite(t, dir).serve()
 	l := n.endpoint()
 	load{to: []*node{n}, ledger: l, conns: 8, rate: 200}.during(500 * time.Millisecond)
 	n.kill() // what is in its log is not in the database yet
@@ -269,7 +269,7 @@ func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 func TestReadOnlyDiskIs503UntilItIsWritable(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "64m")
-	n := newSite(t, dir, "").serve()
+	n := sqliteSite(t, dir).serve()
 	l := n.endpoint()
 	load{to: []*node{n}, ledger: l, conns: 2, rate: 50}.during(300 * time.Millisecond)
 	before := l.check(t, n)

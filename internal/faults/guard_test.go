@@ -127,7 +127,7 @@ func action(kind, config string) string {
 func TestEveryWayOutIsGuarded(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)
-	s := newSite(t, t.TempDir(), "")
+	s := sqliteSite(t, t.TempDir())
 	// One port of one address is open: what is beside it stays shut (row 63).
 	n := s.serve("--outbound-allow", fmt.Sprintf("127.0.0.2/32:%d", c.port))
 	l := n.endpoint()

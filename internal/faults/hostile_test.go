@@ -100,7 +100,7 @@ func TestFiftyHostileTargetsCostLittle(t *testing.T) {
 // fiftyHostileTargets is what they cost a process that is new, in bytes above what it had before.
 func fiftyHostileTargets(t *testing.T, env ...string) (cost int64) {
 	t.Helper()
-	n := newSite(t, t.TempDir(), "").node("--outbound-allow", "127.0.0.0/8")
+	n := sqliteSite(t, t.TempDir()).node("--outbound-allow", "127.0.0.0/8")
 	n.env = env
 	n.start()
 	n.ready(patience)

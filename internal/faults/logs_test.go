@@ -45,7 +45,7 @@ func (c canaries) in(text []byte) (found []string) {
 
 func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, t.TempDir(), "")
+	s := sqliteSite(t, t.TempDir())
 	kept := canaries{"the API token": s.token, "a password": "canarypassword5b1f77", "a signature secret": "canarysecret90aa31c2", "a header of a target": "canarytarget63be70d1"}
 	s.command(nil, kept["a password"]+"\n", append([]string{"admin", "user", "create", "--email", "second@example.com", "--password-stdin", "--json"}, s.storage(0)...)...)
 	n := s.serve("--log-level", "debug", "--log-format", "json", "--outbound-allow", "127.0.0.0/8")
@@ -193,7 +193,7 @@ func TestWhatSendersWriteDoesNotBreakTheLog(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
-			s := newSite(t, t.TempDir(), "")
+			s := sqliteSite(t, t.TempDir())
 			loud, quiet := s.serve("--log-level", "debug", "--log-format", format), (*node)(nil)
 			odd := []string{
 				"GET /hooks/%0d%0alevel=ERROR%20msg=forged HTTP/1.1\r\nHost: x",

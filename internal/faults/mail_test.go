@@ -192,7 +192,7 @@ func bombs() []string {
 func TestMailThatIsABombLeavesNoMark(t *testing.T) {
 	const limit = 400 << 20
 	smtp := freePort(t)
-	n := newSite(t, t.TempDir(), "").serve("--smtp-listen", smtp, "--mail-dns", os.DevNull)
+	n := sqliteSite(t, t.TempDir()).serve("--smtp-listen", smtp, "--mail-dns", os.DevNull)
 	var made struct {
 		Data struct {
 			ID           string `json:"id"`

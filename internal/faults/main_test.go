@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// program is the path of the binary under test, built once for all tests of the process.
-var program string
+// program is the path of the binary under test, built once for all tests of the process, and scratch a directory that is
+// removed when they are over.
+var program, scratch string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -24,8 +25,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "hookglass")
-	build := exec.Command("go", "build", "-o", program, "hookglass/cmd/hookglass")
+	scratch, program = dir, filepath.Join(dir, "hookglass")
+	// Linked without what a debugger needs, which is half of what linking takes.
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-buildvcs=false", "-o", program, "hookglass/cmd/hookglass")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)

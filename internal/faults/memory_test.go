@@ -17,8 +17,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"hookglass/internal/store/storetest"
 )
 
 // What the service may hold.
@@ -31,14 +29,16 @@ const (
 func TestManyLargeBodiesAtOnceStayInMemory(t *testing.T) {
 	for _, kind := range pick([]string{"sqlite"}, []string{"sqlite", "postgres"}) {
 		t.Run(kind, func(t *testing.T) {
-			dir, dsn := t.TempDir(), ""
 			if kind == "postgres" {
-				dsn = storetest.Postgres(t)
-			} else if fast, err := os.MkdirTemp("/dev/shm", "hookglass-faults"); err == nil {
+				largeBodies(t, postgresSite(t))
+				return
+			}
+			dir := t.TempDir()
+			if fast, err := os.MkdirTemp("/dev/shm", "hookglass-faults"); err == nil {
 				dir = fast
 				t.Cleanup(func() { os.RemoveAll(fast) })
 			}
-			largeBodies(t, newSite(t, dir, dsn))
+			largeBodies(t, sqliteSite(t, dir))
 		})
 	}
 }

@@ -46,7 +46,7 @@ func (s *site) migrateTo(dsn string, flags ...string) *exec.Cmd {
 func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Postgres(t)
-	s := newSite(t, t.TempDir(), "")
+	s := sqliteSite(t, t.TempDir())
 	n := s.serve("--outbound-allow", "127.0.0.0/8")
 	l := n.endpoint()
 	odd := n.endpoint().endpoint

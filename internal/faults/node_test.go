@@ -35,26 +35,23 @@ type site struct {
 // below dir, which a test that wants a certain disk gives.
 func newSite(t *testing.T, dir, dsn string) *site {
 	t.Helper()
-	s := &site{t: t, dir: dir, dsn: dsn}
-	s.admin(nil, "user", "create", "--email", "owner@example.com")
-	var made struct {
-		Token string `json:"token"`
+	token, err := makeSite(dir, dsn)
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.admin(&made, "token", "create", "--email", "owner@example.com")
-	if made.Token == "" {
-		t.Fatal("token create printed no token")
-	}
-	s.token = made.Token
-	return s
+	return &site{t: t, dir: dir, dsn: dsn, token: token}
 }
 
 // data is the data directory of the n-th node. SQLite has one node, and so one directory.
 func (s *site) data(n int) string { return filepath.Join(s.dir, "data"+strconv.Itoa(n)) }
 
-func (s *site) storage(n int) []string {
-	flags := []string{"--data", s.data(n)}
-	if s.dsn != "" {
-		flags = append(flags, "--database-url", s.dsn, "--secret-key-file", filepath.Join(s.dir, "keys.json"))
+func (s *site) storage(n int) []string { return storage(s.data(n), s.dsn, s.dir) }
+
+// storage are the flags that name a database, and the keyset that it has in dir where it is not in the data directory.
+func storage(data, dsn, dir string) []string {
+	flags := []string{"--data", data}
+	if dsn != "" {
+		flags = append(flags, "--database-url", dsn, "--secret-key-file", filepath.Join(dir, "keys.json"))
 	}
 	return flags
 }
@@ -62,27 +59,35 @@ func (s *site) storage(n int) []string {
 // admin runs an administration command in a process of its own and decodes what it prints.
 func (s *site) admin(v any, args ...string) {
 	s.t.Helper()
-	s.command(v, "", append(append([]string{"admin"}, args...), append(s.storage(0), "--json")...)...)
+	s.command(v, "", administration(s.storage(0), args...)...)
+}
+
+func administration(storage []string, args ...string) []string {
+	return append(append([]string{"admin"}, args...), append(storage, "--json")...)
 }
 
 // command runs the program to its end and decodes what it prints.
 func (s *site) command(v any, stdin string, args ...string) {
 	s.t.Helper()
+	if err := command(v, stdin, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func command(v any, stdin string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Env = environment()
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if err == nil && v != nil {
+		err = json.Unmarshal(out, v)
+	}
 	if err != nil {
-		s.t.Fatalf("%s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.Bytes())
+		return fmt.Errorf("%s: %w\n%s%s", strings.Join(args, " "), err, out, stderr.Bytes())
 	}
-	if v == nil {
-		return
-	}
-	if err := json.Unmarshal(out, v); err != nil {
-		s.t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
-	}
+	return nil
 }
 
 // environment is this process's without what would configure the program.

@@ -12,14 +12,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"hookglass/internal/store/storetest"
 )
 
 // twoNodes are two processes on one PostgreSQL.
 func twoNodes(t *testing.T) (a, b *node) {
 	t.Helper()
-	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	s := postgresSite(t)
 	return s.serve(), s.serve()
 }
 

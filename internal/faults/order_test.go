@@ -17,7 +17,7 @@ import (
 func TestTheLogIsOnDiskBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace")
-	n := newSite(t, t.TempDir(), "").node()
+	n := sqliteSite(t, t.TempDir()).node()
 	n.wrapper = []string{strace(t), "-f", "-y", "-s", "8192", "-e", "trace=pwrite64,fsync,fdatasync,write,writev", "-e", "signal=none", "-o", trace}
 	n.start()
 	n.ready(time.Minute)

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"hookglass/internal/store/storetest"
 )
 
 // What a dead node had in hand is taken over within takeover and the timeout of the step (spec: decisions, section 14,
@@ -216,7 +214,7 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 // nothing had happened, and it takes over the rest.
 func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	s := postgresSite(t)
 	a, b := s.serve("--outbound-allow", "127.0.0.0/8"), s.serve("--outbound-allow", "127.0.0.0/8")
 	h := newHolder(t)
 	l := a.endpoint()

@@ -58,7 +58,7 @@ func (n *node) spoil(inject string) (mend func()) {
 // later must not rest on what was lost.
 func TestAFailedSyncIs503(t *testing.T) {
 	t.Parallel()
-	n := newSite(t, t.TempDir(), "").serve()
+	n := sqliteSite(t, t.TempDir()).serve()
 	l := n.endpoint()
 	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 200}.start()
 	eventually(t, patience, "captures", func() bool { return l.last(http.StatusOK) })
@@ -98,7 +98,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 
 func TestADiskThatHangsIs503InTime(t *testing.T) {
 	t.Parallel()
-	n := newSite(t, t.TempDir(), "").serve()
+	n := sqliteSite(t, t.TempDir()).serve()
 	l := n.endpoint()
 	const rate = 50
 	under := load{to: []*node{n}, ledger: l, conns: 10 * rate, rate: rate}.start()

@@ -9,14 +9,12 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"hookglass/internal/store/storetest"
 )
 
 // Row 38: whatever kind of work a node had in hand when it was killed, the other has done it a minute later.
 func TestWhatAKilledNodeHadInHandEndsElsewhere(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, t.TempDir(), storetest.Postgres(t))
+	s := postgresSite(t)
 	smtpAddr := freePort(t)
 	a := s.serve("--outbound-allow", "127.0.0.0/8", "--smtp-listen", smtpAddr, "--mail-dns", os.DevNull)
 	h, p := newHolder(t), newPushes(t)
