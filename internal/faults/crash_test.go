@@ -73,8 +73,10 @@ func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 		n := s.serve()
 		l := n.endpoint()
 		for i := range pick(2, 10) {
+			had := l.count(http.StatusOK)
 			under := load{to: []*node{n}, ledger: l, conns: 16}.start()
-			<-time.After(between(300*time.Millisecond, 600*time.Millisecond))
+			eventually(t, patience, "captures", func() bool { return l.count(http.StatusOK) > had })
+			<-time.After(between(50*time.Millisecond, 250*time.Millisecond))
 			began := time.Now()
 			n.signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[i%2])
 			if code := n.exit(patience); code != 0 {

@@ -69,7 +69,7 @@ func TestDeletingALargeEndpointDoesNotStopCapture(t *testing.T) {
 	onEach(t, func(t *testing.T, s *site) {
 		n := s.serve()
 		large, other := n.endpoint(), n.endpoint()
-		load{to: []*node{n}, ledger: large, conns: 32}.during(pick(1500*time.Millisecond, time.Minute))
+		load{to: []*node{n}, ledger: large, conns: 32}.until(t, pick(3000, 100_000))
 		under := load{to: []*node{n}, ledger: other, conns: 8, rate: 100}.start()
 		alsoLarge := load{to: []*node{n}, ledger: large, conns: 4, rate: 50}.start()
 		<-time.After(500 * time.Millisecond)

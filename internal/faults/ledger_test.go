@@ -74,7 +74,9 @@ func (l *ledger) since(t *testing.T, moment time.Time, n int) {
 }
 
 func (l *ledger) count(status int) (n int) {
-	for _, a := range l.all() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.answers {
 		if a.status == status {
 			n++
 		}
@@ -155,6 +157,16 @@ func (l load) during(d time.Duration) {
 		<-time.After(10 * time.Millisecond)
 	}
 	under.stop()
+}
+
+// until runs the load until so many more requests have been acknowledged, however long the machine takes.
+func (l load) until(t *testing.T, n int) {
+	t.Helper()
+	had := l.ledger.count(http.StatusOK)
+	under := l.start()
+	defer under.stop()
+	limit := patience + time.Duration(n)*2*time.Millisecond
+	eventually(t, limit, fmt.Sprintf("%d requests are acknowledged", n), func() bool { return l.ledger.count(http.StatusOK) >= had+n })
 }
 
 type sender struct {

@@ -51,7 +51,7 @@ func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T)
 	l := n.endpoint()
 	odd := n.endpoint().endpoint
 	furnish(t, n, odd)
-	load{to: []*node{n}, ledger: l, conns: 16, rate: 2000}.during(pick(3*time.Second, 20*time.Second))
+	load{to: []*node{n}, ledger: l, conns: 16, rate: 2000}.until(t, pick(2500, 40_000))
 	awkward(t, n, odd)
 	eventually(t, patience, "the action has run", func() bool {
 		_, body, err := n.call(n.token, http.MethodGet, "/endpoints/"+odd+"/requests?tag=put", "")

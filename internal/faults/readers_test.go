@@ -50,7 +50,7 @@ func TestSlowReadersDoNotHoldUpCapture(t *testing.T) {
 	onEach(t, func(t *testing.T, s *site) {
 		n := s.serve()
 		full, quiet := n.endpoint(), n.endpoint()
-		load{to: []*node{n}, ledger: full, conns: 16}.during(pick(2*time.Second, 30*time.Second))
+		load{to: []*node{n}, ledger: full, conns: 16}.until(t, pick(3000, 40_000))
 
 		var readers sync.WaitGroup
 		var answered, refused, gaveUp atomic.Int64
@@ -76,7 +76,7 @@ func TestSlowReadersDoNotHoldUpCapture(t *testing.T) {
 				}
 			})
 		}
-		load{to: []*node{n}, ledger: quiet, conns: 8, rate: 50}.during(pick(4*time.Second, 30*time.Second)) // what is known of an endpoint is read again meanwhile
+		load{to: []*node{n}, ledger: quiet, conns: 8, rate: 50}.during(pick(3*time.Second, 30*time.Second)) // what is known of an endpoint is read again meanwhile
 		quit()
 		readers.Wait()
 		checkRefusals(t, quiet.all(), 8*time.Second, http.StatusOK)
