@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
@@ -262,28 +263,36 @@ func below(importPath, root string) bool {
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
+	all, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// listed are the packages of the module, which are asked for once for all tests.
+var listed = sync.OnceValues(func() (all []pkg, err error) {
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Error", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.Bytes())
 	}
-	var all []pkg
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
 	if len(all) == 0 {
-		t.Fatal("go list found no package")
+		return nil, errors.New("go list found no package")
 	}
-	return all
-}
+	return all, nil
+})
 
 func TestEveryPackageHasALayerAndImportsPointDown(t *testing.T) {
 	for _, p := range packages(t) {
@@ -556,22 +565,43 @@ func TestCommentsAreNarrow(t *testing.T) {
 	})
 }
 
-// eachFile parses every file that is part of the program and written by hand.
-func eachFile(t *testing.T, visit func(p pkg, from string, fset *token.FileSet, file *ast.File)) {
-	t.Helper()
-	for _, p := range packages(t) {
-		from, _ := home(p.ImportPath)
+// source is a file that is part of the program and written by hand.
+type source struct {
+	of   pkg
+	fset *token.FileSet
+	file *ast.File
+}
+
+// sources are all there are, parsed once for all tests.
+var sources = sync.OnceValues(func() (all []source, failed error) {
+	packages, err := listed()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range packages {
 		for _, name := range p.GoFiles {
 			fset := token.NewFileSet()
 			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
-				t.Error(err)
-				continue
-			}
-			if !ast.IsGenerated(file) {
-				visit(p, from, fset, file)
+				failed = errors.Join(failed, err)
+			} else if !ast.IsGenerated(file) {
+				all = append(all, source{p, fset, file})
 			}
 		}
+	}
+	return all, failed
+})
+
+// eachFile visits every file that is part of the program and written by hand.
+func eachFile(t *testing.T, visit func(p pkg, from string, fset *token.FileSet, file *ast.File)) {
+	t.Helper()
+	all, err := sources()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, s := range all {
+		from, _ := home(s.of.ImportPath)
+		visit(s.of, from, s.fset, s.file)
 	}
 }
 
