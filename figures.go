@@ -45,7 +45,7 @@ func (o Outcome) Bad() bool {
 }
 
 // Figures count what arrived at an endpoint in a period, including events deleted since, and what was delivered.
-// Delivery times are counted in buckets (see TimeBucket), so that figures can be added up.
+// Delivery times are counted in buckets (see timeBucket), so that figures can be added up.
 type Figures struct {
 	Events     int64                 `json:"n,omitempty"` // all that arrived
 	Bytes      int64                 `json:"b,omitempty"`
@@ -71,7 +71,7 @@ type Deliveries struct {
 	Delivered int64           `json:"d,omitempty"` // deliveries that ended well
 	Failed    int64           `json:"f,omitempty"` // deliveries that ended badly
 	Bad       int64           `json:"b,omitempty"` // deliveries with an attempt that failed or was answered with 400 or more
-	Times     map[int16]int64 `json:"t,omitempty"` // attempts with a known duration, by TimeBucket
+	Times     map[int16]int64 `json:"t,omitempty"` // attempts with a known duration, by timeBucket
 }
 
 // Bounds on how much senders can make figures grow.
@@ -138,7 +138,7 @@ func (f *Figures) AddOutcome(o Outcome, by int64) {
 		if d.Times == nil {
 			d.Times = map[int16]int64{}
 		}
-		d.Times[TimeBucket(o.Took)] += by
+		d.Times[timeBucket(o.Took)] += by
 	}
 	f.Deliveries[string(o.Source)] = d
 }
@@ -203,8 +203,8 @@ func bump(m *map[string]int64, name string, by int64) {
 // timeStep is the ratio between the bounds of a bucket. It makes a time read from a bucket accurate to 2.5 %.
 const timeStep = 1.05
 
-// TimeBucket returns the bucket of a duration. Bucket 0 is for up to 10 µs.
-func TimeBucket(d time.Duration) int16 {
+// timeBucket returns the bucket of a duration. Bucket 0 is for up to 10 µs.
+func timeBucket(d time.Duration) int16 {
 	us := float64(d.Microseconds())
 	if us <= 10 {
 		return 0

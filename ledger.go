@@ -66,8 +66,8 @@ func (l Ledger) Received() int64 {
 	return n
 }
 
-// Sum returns how many events the consumer accounts for.
-func (c LedgerConsumer) Sum() int64 {
+// sum returns how many events the consumer accounts for.
+func (c LedgerConsumer) sum() int64 {
 	return c.Delivered + c.Failed + c.Skipped + c.Pending + c.Expired + c.Deleted
 }
 
@@ -97,7 +97,7 @@ func (l Ledger) Differences() []LedgerDifference {
 		if c.ID != "" {
 			name += ":" + c.ID
 		}
-		check(name, l.Stored, c.Sum(), "%d events were stored, but %d are accounted for.", l.Stored, c.Sum())
+		check(name, l.Stored, c.sum(), "%d events were stored, but %d are accounted for.", l.Stored, c.sum())
 		check(name+":owed", 0, c.Owed, "%d events should have been handed over, and nothing shows that they were.", c.Owed)
 		check(name+":stuck", 0, c.Stuck, "%d events are pending, and nothing would ever go on with them.", c.Stuck)
 	}

@@ -162,7 +162,7 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 		return out
 	}
 	for _, r := range e.Reports {
-		out.Deliveries = append(out.Deliveries, FromDeliveryReport(r))
+		out.Deliveries = append(out.Deliveries, fromDeliveryReport(r))
 	}
 	out.Headers, out.HeaderList = headersOf(e.Headers)
 	_, out.TrailerList = headersOf(e.Trailers)

@@ -80,8 +80,8 @@ type TunnelDelivery struct {
 	TruncationReason  *string           `json:"truncation_reason"`
 }
 
-// FromDeliveryReport converts a client's report.
-func FromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
+// fromDeliveryReport converts a client's report.
+func fromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 	out := TunnelDelivery{
 		Kind: "tunnel", Status: "failed", TargetURL: Text(r.TargetURL), ResolvedURL: textOrNil(r.ResolvedURL), StatusCode: r.StatusCode,
 		ResponseMessage: textOrNil(r.Message), ResponseTimeMS: r.ResponseTime.Milliseconds(), FailureCategory: nonzero(r.FailureCategory),

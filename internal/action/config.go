@@ -255,8 +255,8 @@ func (c *configReader) requestHeaders(r *requestConfig) {
 		c.fault("headers", "must be an object of strings")
 		return
 	}
-	if v.Len() > MaxHeaders {
-		c.fault("headers", "may hold %d headers at most", MaxHeaders)
+	if v.Len() > maxHeaders {
+		c.fault("headers", "may hold %d headers at most", maxHeaders)
 		return
 	}
 	seen := map[string]bool{}

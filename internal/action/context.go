@@ -89,15 +89,15 @@ func (c *Context) lookUp(source string, p jsondoc.Pointer) (v jsondoc.Value, fou
 	if ref, ok := strings.CutPrefix(source, "steps."); ok {
 		source, tokens = "steps", append([]string{ref}, tokens...)
 	}
-	v, err = c.Find(source, tokens)
+	v, err = c.find(source, tokens)
 	if errors.Is(err, errNoValue) {
 		return v, false, true, nil
 	}
 	return v, err == nil, v.Kind() == jsondoc.Null && !c.mayBeNull(source, tokens), err
 }
 
-// Find finds a value by the names on the way to it. It fails where there is none; null is a value.
-func (c *Context) Find(root string, tokens []string) (jsondoc.Value, error) {
+// find finds a value by the names on the way to it. It fails where there is none; null is a value.
+func (c *Context) find(root string, tokens []string) (jsondoc.Value, error) {
 	var v jsondoc.Value
 	var err error
 	switch {
@@ -137,7 +137,7 @@ func (c *Context) mayBeNull(root string, tokens []string) bool {
 // At finds a value by a pointer into the whole context.
 func (c *Context) At(p jsondoc.Pointer) (jsondoc.Value, bool) {
 	if tokens := p.Tokens(); len(tokens) > 0 {
-		v, err := c.Find(tokens[0], tokens[1:])
+		v, err := c.find(tokens[0], tokens[1:])
 		return v, err == nil
 	}
 	var all []jsondoc.Member

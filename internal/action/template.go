@@ -15,7 +15,7 @@ import (
 // Bounds of what templates make (spec: decisions, section 8).
 const (
 	maxURL      = 2_048     // characters
-	MaxHeaders  = 50        // of one request
+	maxHeaders  = 50        // of one request
 	MaxRendered = 256 << 10 // bytes of a body, and of any other text
 	maxTemplate = 256 << 10 // bytes of a template
 	maxNames    = 1_000     // placeholders in one template
@@ -378,7 +378,7 @@ func (v Values) find(p *part, null bool) (jsondoc.Value, error) {
 		}
 		return jsondoc.Value{}, &TemplateError{p.at, fmt.Sprintf("there is no secret %q", p.tokens[0])}
 	}
-	value, err := v.Context.Find(p.root, p.tokens)
+	value, err := v.Context.find(p.root, p.tokens)
 	switch {
 	case err != nil:
 		return value, &TemplateError{p.at, p.name + ": " + err.Error()}

@@ -20,8 +20,8 @@ func (all Types) Source() string {
 	return Tracked
 }
 
-// Name returns the name of the event type.
-func (t Type) Name() string {
+// name returns the name of the event type.
+func (t Type) name() string {
 	if t.EventType == "" {
 		return noType
 	}
@@ -63,9 +63,9 @@ func (t Type) Whole(source string) api.Schema {
 
 func (t Type) title() string {
 	if t.Provider == hookglass.UnknownProvider {
-		return t.Name()
+		return t.name()
 	}
-	return t.Provider + " " + t.Name()
+	return t.Provider + " " + t.name()
 }
 
 // Drift returns how the type departs from its baseline.

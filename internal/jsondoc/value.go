@@ -336,10 +336,10 @@ func (v Value) All() iter.Seq2[string, Value] {
 }
 
 // Bytes is the value as compact JSON.
-func (v Value) Bytes() []byte { return v.Append(make([]byte, 0, v.Size())) }
+func (v Value) Bytes() []byte { return v.append(make([]byte, 0, v.Size())) }
 
-// Append appends the value as compact JSON.
-func (v Value) Append(dst []byte) []byte {
+// append appends the value as compact JSON.
+func (v Value) append(dst []byte) []byte {
 	switch v.kind {
 	case Null:
 		return append(dst, "null"...)
@@ -366,7 +366,7 @@ func (v Value) Append(dst []byte) []byte {
 		if v.kind == Object {
 			dst = append(appendQuoted(dst, name), ':')
 		}
-		dst = child.Append(dst)
+		dst = child.append(dst)
 	}
 	return append(dst, shut)
 }

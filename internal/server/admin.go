@@ -335,7 +335,7 @@ type KeysRotateCmd struct {
 // Run implements the command.
 func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	run := a.with
-	if _, err := os.Stat(a.KeyFile()); err == nil {
+	if _, err := os.Stat(a.keyFile()); err == nil {
 		run = a.begin // a copy of a keyset may be rotated without its database
 	}
 	return run(ctx, func(db *store.DB, s *account.Service) error {
@@ -351,7 +351,7 @@ func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 			return err
 		}
 		noted := s.Note(ctx, note) // the rotation stands even if this fails
-		return errors.Join(a.print(t, map[string]any{"keys": keys.Count(), "prepared": c.Prepare}, line(done, keys.Count(), a.KeyFile())), noted)
+		return errors.Join(a.print(t, map[string]any{"keys": keys.Count(), "prepared": c.Prepare}, line(done, keys.Count(), a.keyFile())), noted)
 	})
 }
 

@@ -99,9 +99,9 @@ func (c *BackupCmd) keysNote(taken keysTaken) string {
 	case keysIn:
 		return "It holds the keyset: keep it as safe as the secrets."
 	case keysMissing:
-		return fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they cannot be read without it.", c.KeyFile())
+		return fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they cannot be read without it.", c.keyFile())
 	case keysOfAnother:
-		return fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they cannot be read.", c.KeyFile())
+		return fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they cannot be read.", c.keyFile())
 	}
 	return "It does not hold the keyset, without which secrets cannot be read."
 }
@@ -114,7 +114,7 @@ func (c *BackupCmd) mayTake() error {
 		return fmt.Errorf("%s is there and is no file", c.File)
 	}
 	database := c.databasePath()
-	for _, own := range []string{database, database + "-wal", database + "-shm", c.KeyFile(), filepath.Join(c.Data, lockFile), filepath.Join(c.Data, devFile)} {
+	for _, own := range []string{database, database + "-wal", database + "-shm", c.keyFile(), filepath.Join(c.Data, lockFile), filepath.Join(c.Data, devFile)} {
 		mine, missing := os.Stat(own)
 		if filepath.Clean(own) == filepath.Clean(c.File) || err == nil && missing == nil && os.SameFile(there, mine) {
 			return UsageError{fmt.Errorf("%s is a file of the installation itself; name another, which the backup is written to", c.File)}
@@ -167,7 +167,7 @@ func (c *BackupCmd) write(ctx context.Context, db *store.DB, out io.Writer) (row
 	}
 	if m.Keys {
 		// After the rows: a key that was added meanwhile may have sealed some of them, and keys are never removed.
-		content, err := os.ReadFile(c.KeyFile())
+		content, err := os.ReadFile(c.keyFile())
 		if err != nil {
 			return 0, taken, err
 		}
@@ -208,7 +208,7 @@ func (c *BackupCmd) describe(ctx context.Context, db *store.DB) (m manifest, tak
 // none of the secrets is left out: whoever restores it would believe to have the right one, and the right one would be
 // refused. With an outdated schema the secrets cannot be checked.
 func (c *BackupCmd) takeKeys(ctx context.Context, db *store.DB, current bool, m *manifest) (keysTaken, error) {
-	keys, err := seal.Load(c.KeyFile())
+	keys, err := seal.Load(c.keyFile())
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return keysOut, err
@@ -335,7 +335,7 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 		// able to write nowhere else. A backup without the keyset requires the keyset to be there already.
 		info, err := e.Info()
 		own := e.Name() == lockFile || strings.HasPrefix(e.Name(), restoreFile) || err == nil && os.SameFile(info, backup) ||
-			a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.KeyFile())
+			a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.keyFile())
 		if !own && !c.Force {
 			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)
 		}
@@ -350,7 +350,7 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 		_, err := k.Open(a.manifest.KeyCheck, keyCheckWhere)
 		return err == nil
 	}
-	present, err := seal.Load(c.KeyFile())
+	present, err := seal.Load(c.keyFile())
 	switch {
 	case err == nil && (len(a.manifest.KeyCheck) == 0 || opens(present)):
 		return nil, nil
@@ -359,11 +359,11 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 	case len(a.manifest.KeyCheck) == 0:
 		return nil, nil // nothing was sealed
 	case a.keys == nil && err == nil:
-		return nil, fmt.Errorf("the keyset %s is not the one that the backup's secrets were sealed with", c.KeyFile())
+		return nil, fmt.Errorf("the keyset %s is not the one that the backup's secrets were sealed with", c.keyFile())
 	case a.keys == nil:
-		return nil, fmt.Errorf("the backup was made without its keyset: put that at %s first", c.KeyFile())
+		return nil, fmt.Errorf("the backup was made without its keyset: put that at %s first", c.keyFile())
 	case err == nil && !c.Force:
-		return nil, fmt.Errorf("there is another keyset at %s; --force puts the backup's in its place and keeps the other beside it", c.KeyFile())
+		return nil, fmt.Errorf("there is another keyset at %s; --force puts the backup's in its place and keeps the other beside it", c.keyFile())
 	}
 	k, err := seal.Parse(a.keys)
 	if err != nil {
@@ -443,7 +443,7 @@ func (c *RestoreCmd) placeKeys(content []byte) error {
 	if content == nil {
 		return nil
 	}
-	path := c.KeyFile()
+	path := c.keyFile()
 	return replaceFile(path, content, func() error {
 		old := path + ".before-" + time.Now().UTC().Format("20060102T150405.000")
 		if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {

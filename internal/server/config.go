@@ -31,8 +31,8 @@ type Storage struct {
 	SecretKeyFile string `name:"secret-key-file" env:"HOOKGLASS_SECRET_KEY_FILE" type:"path" placeholder:"FILE" help:"Keyset that encrypts secrets at rest (default: keys.json in the data directory)."`
 }
 
-// KeyFile is the path of the keyset.
-func (s Storage) KeyFile() string {
+// keyFile is the path of the keyset.
+func (s Storage) keyFile() string {
 	if s.SecretKeyFile != "" {
 		return s.SecretKeyFile
 	}

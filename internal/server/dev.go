@@ -166,7 +166,7 @@ func (s *Server) devInfo(token, link string, hooks, inbox hookglass.Endpoint) de
 		EndpointID:  string(hooks.ID),
 		Curl:        `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
 		Environment: "HOOKGLASS_SERVER=" + s.URL() + " HOOKGLASS_TOKEN=" + token + " HOOKGLASS_ENDPOINT=" + string(hooks.ID),
-		MailURL:     s.URL() + "/mail/" + string(inbox.ID), SMTP: s.SMTPAddr(),
+		MailURL:     s.URL() + "/mail/" + string(inbox.ID), SMTP: s.smtpAddr(),
 	}
 	if info.SMTP != "" {
 		info.Swaks = "swaks --server " + reachable(s.smtpListener.Addr()) + " --to " + info.Email

@@ -358,10 +358,10 @@ func (c *DoctorCmd) examineClock(ctx context.Context, db *store.DB, f *findings)
 }
 
 func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
-	keys, err := seal.Load(c.KeyFile())
+	keys, err := seal.Load(c.keyFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(sealed) > 0:
-		f.wrong("keyset", "%s is missing, and secrets were sealed with it: bring it back from a backup", c.KeyFile())
+		f.wrong("keyset", "%s is missing, and secrets were sealed with it: bring it back from a backup", c.keyFile())
 		return
 	case errors.Is(err, fs.ErrNotExist):
 		f.ok("keyset", "there is none yet; the service makes it")
@@ -388,7 +388,7 @@ func (c *DoctorCmd) examineEndpointsFile(ctx context.Context, db *store.DB, f *f
 	if err != nil {
 		return
 	}
-	keys, err := seal.Load(c.KeyFile())
+	keys, err := seal.Load(c.keyFile())
 	if err != nil {
 		return
 	}

@@ -21,7 +21,7 @@ func (s *Server) handler() http.Handler {
 		Declarations: s.declares, Retries: s.retries, Drift: s.drift, Shares: s.shares, Releases: s.releases, TemporaryEndpoints: temporary, Draining: s.draining,
 	})
 	people := web.New(web.Deps{
-		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Retries: s.retries, Drift: s.drift, Flows: s.flows, Addresses: addresses, SMTP: web.SMTP{Address: s.SMTPAddr(), SignIn: s.cfg.SMTPAuth == smtpAuthInbox, TLS: s.cfg.certificate != nil},
+		DB: s.db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions, Alerts: s.alerts, Tunnels: s.tunnels, Retries: s.retries, Drift: s.drift, Flows: s.flows, Addresses: addresses, SMTP: web.SMTP{Address: s.smtpAddr(), SignIn: s.cfg.SMTPAuth == smtpAuthInbox, TLS: s.cfg.certificate != nil},
 		Shares: s.shares, Releases: s.releases, Retention: s.cfg.Retention, Temporary: temporary, Signup: s.cfg.Signup == "open", Draining: s.draining,
 	})
 	socket := cable.New(cable.Deps{Tunnels: s.tunnels, PublicURL: s.URL(), Log: s.log.With("part", "cable")})

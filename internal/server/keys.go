@@ -18,7 +18,7 @@ const startSample = 20
 // openKeys reads the keyset, or creates one if nothing has been sealed yet. It is an error if the keyset is missing
 // although there are sealed secrets, which a new one could not open, and if it opens none of them.
 func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error) {
-	keys, err := seal.Load(s.KeyFile())
+	keys, err := seal.Load(s.keyFile())
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return nil, remedied(err)
@@ -29,14 +29,14 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 	}
 	switch {
 	case missing && len(sealed) > 0:
-		return nil, fmt.Errorf("the keyset %s is missing, and the database holds secrets that were sealed with it: bring it back from a backup", s.KeyFile())
+		return nil, fmt.Errorf("the keyset %s is missing, and the database holds secrets that were sealed with it: bring it back from a backup", s.keyFile())
 	case missing:
 		if err := s.makeDirectory(); err != nil {
 			return nil, err
 		}
-		return seal.LoadOrCreate(s.KeyFile())
+		return seal.LoadOrCreate(s.keyFile())
 	case opensNone(keys, sealed):
-		return nil, fmt.Errorf("the keyset %s opens none of the newest secrets in the database: bring the right one, which is the same for all nodes; hookglass doctor says more", s.KeyFile())
+		return nil, fmt.Errorf("the keyset %s opens none of the newest secrets in the database: bring the right one, which is the same for all nodes; hookglass doctor says more", s.keyFile())
 	}
 	return keys, nil
 }

@@ -94,8 +94,8 @@ func (s *Server) closeMail() {
 	}
 }
 
-// SMTPAddr returns the address in use for SMTP, empty if there is none.
-func (s *Server) SMTPAddr() string {
+// smtpAddr returns the address in use for SMTP, empty if there is none.
+func (s *Server) smtpAddr() string {
 	if s.smtpListener == nil {
 		return ""
 	}

@@ -184,7 +184,7 @@ type keyFacts struct {
 }
 
 func (c *MigrateCmd) keyFacts(ctx context.Context, db *store.DB) (f keyFacts, err error) {
-	f.file = c.KeyFile()
+	f.file = c.keyFile()
 	have, need, err := db.SchemaVersion(ctx)
 	if err != nil || have != need {
 		return f, err // which is refused in a moment

@@ -247,8 +247,8 @@ func (c *Cluster) CreateDatabase(template string, options ...string) (dsn string
 	return c.dsn(name), nil
 }
 
-// DropDatabase drops a database that CreateDatabase created, and disconnects its clients.
-func (c *Cluster) DropDatabase(dsn string) error {
+// dropDatabase drops a database that CreateDatabase created, and disconnects its clients.
+func (c *Cluster) dropDatabase(dsn string) error {
 	u, err := url.Parse(dsn)
 	if err != nil {
 		return fmt.Errorf("storetest: %w", err)

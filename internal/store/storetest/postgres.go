@@ -109,7 +109,7 @@ func database(tb testing.TB, c *Cluster, template string, options ...string) str
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := c.DropDatabase(dsn); err != nil {
+		if err := c.dropDatabase(dsn); err != nil {
 			tb.Error(err)
 		}
 	})

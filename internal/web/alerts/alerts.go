@@ -165,8 +165,8 @@ func kindName(k hookglass.AlertKind) string {
 	return "Volume spike"
 }
 
-// Watches describes what an alert watches for, in a sentence.
-func Watches(a hookglass.Alert) string {
+// watches describes what an alert watches for, in a sentence.
+func watches(a hookglass.Alert) string {
 	c := a.Config
 	switch a.Kind {
 	case hookglass.AlertMissingWebhook:

@@ -435,7 +435,7 @@ func row(l List, a hookglass.Alert) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var19 string
-		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(Watches(a))
+		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(watches(a))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/alerts/alerts.templ`, Line: 79, Col: 17}
 		}
@@ -874,7 +874,7 @@ func EditPage(m EditModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var47 string
-			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs(Watches(m.Alert))
+			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs(watches(m.Alert))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/alerts/alerts.templ`, Line: 126, Col: 38}
 			}

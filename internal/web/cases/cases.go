@@ -126,8 +126,8 @@ func key(c hookglass.ReplayCase) string {
 	return fmt.Sprintf("web-%d-%s", c.LockVersion, last)
 }
 
-// Word returns the name of a state for people.
-func Word(s hookglass.RunState) string { return strings.ReplaceAll(string(s), "_", " ") }
+// word returns the name of a state for people.
+func word(s hookglass.RunState) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 func tone(s hookglass.RunState) string {
 	switch s {
@@ -141,8 +141,8 @@ func tone(s hookglass.RunState) string {
 	return "busy"
 }
 
-// Meaning explains a state.
-func Meaning(s hookglass.RunState) string {
+// meaning explains a state.
+func meaning(s hookglass.RunState) string {
 	switch s {
 	case hookglass.RunQueued:
 		return "Waiting for its turn."

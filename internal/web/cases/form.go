@@ -66,8 +66,8 @@ func ReadForm(v url.Values) Form {
 	return f
 }
 
-// Assertions reads what is asserted. Its faults are of the fields below replay_case.
-func (f Form) Assertions() (a hookglass.Assertions, faults []hookglass.FieldError) {
+// assertions reads what is asserted. Its faults are of the fields below replay_case.
+func (f Form) assertions() (a hookglass.Assertions, faults []hookglass.FieldError) {
 	fault := func(field, message string) {
 		faults = append(faults, hookglass.FieldError{Field: "replay_case.assertions." + field, Message: message})
 	}
@@ -95,7 +95,7 @@ func (f Form) Assertions() (a hookglass.Assertions, faults []hookglass.FieldErro
 
 // Draft is what the form asks of the case.
 func (f Form) Draft() (replay.CaseDraft, []hookglass.FieldError) {
-	a, faults := f.Assertions()
+	a, faults := f.assertions()
 	target := f.URL
 	if f.Tunnel {
 		target = hookglass.TunnelTarget
@@ -146,7 +146,7 @@ func (f *Form) Take(r *hookglass.TargetResponse) {
 
 // Judge checks the form's assertions against the last answer.
 func (c *Check) Judge(f Form) {
-	a, faults := f.Assertions()
+	a, faults := f.assertions()
 	switch {
 	case len(faults) > 0:
 		c.Fault = sentence(faults[0])

@@ -847,7 +847,7 @@ func samples(all []paste.Copy) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Snippet(s.Text, "Copy the snippet in "+s.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet(s.Text, "Copy the snippet in "+s.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -864,8 +864,8 @@ func samples(all []paste.Copy) templ.Component {
 	})
 }
 
-// Snippet is a text to copy.
-func Snippet(text, label string) templ.Component {
+// snippet is a text to copy.
+func snippet(text, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1017,7 +1017,7 @@ func blank(m Model) templ.Component {
 			}
 		}
 		if m.Endpoint.Kind == hookglass.KindWebhook && len(m.Events) > 0 {
-			templ_7745c5c3_Err = Snippet(show.Curl(m.Address), "Copy the curl line").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet(show.Curl(m.Address), "Copy the curl line").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

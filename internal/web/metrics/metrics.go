@@ -22,8 +22,8 @@ import (
 //go:embed metrics.css
 var Files embed.FS
 
-// Windows lists the windows to choose from, with their names.
-var Windows = []struct{ Window, Name string }{
+// windows lists the windows to choose from, with their names.
+var windows = []struct{ Window, Name string }{
 	{"1h", "Last hour"}, {"6h", "Last 6 hours"}, {"24h", "Last 24 hours"}, {"7d", "Last 7 days"}, {"30d", "Last 30 days"}, {"90d", "Last 90 days"},
 }
 

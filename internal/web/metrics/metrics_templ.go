@@ -168,7 +168,7 @@ func Page(m Model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			for _, w := range Windows {
+			for _, w := range windows {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<option value=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -253,7 +253,7 @@ func Page(m Model) templ.Component {
 }
 
 func offered(window string) bool {
-	for _, w := range Windows {
+	for _, w := range windows {
 		if w.Window == window {
 			return true
 		}
