@@ -26,8 +26,8 @@ type Extracted struct {
 // Extract finds the links and one-time codes in the subject, text and HTML of a message. Neither list is ever nil.
 func Extract(m *Message) Extracted {
 	e := Extracted{Links: []string{}, Codes: []string{}}
-	text := upTo(m.Text, maxSearched)
-	seen, shown := readHTML(upTo(m.HTML, maxSearched))
+	text := searched(m.Text)
+	seen, shown := readHTML(searched(m.HTML))
 	for _, l := range slices.Concat(textLinks(text), seen, textLinks(shown)) {
 		if len(e.Links) < maxLinks && !slices.Contains(e.Links, l) {
 			e.Links = append(e.Links, l)
@@ -40,14 +40,16 @@ func Extract(m *Message) Extracted {
 // Shown returns the text that the HTML of a message displays, as one line: without markup, with entities decoded and
 // white space collapsed. Of a large document it reads the beginning.
 func (m *Message) Shown() string {
-	_, shown := readHTML(upTo(m.HTML, maxSearched))
+	_, shown := readHTML(searched(m.HTML))
 	return strings.Join(strings.Fields(shown), " ")
 }
 
-func upTo(s string, n int) string {
-	if len(s) <= n {
+// searched returns the beginning of a body, up to maxSearched.
+func searched(s string) string {
+	if len(s) <= maxSearched {
 		return s
 	}
+	n := maxSearched
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}

@@ -126,7 +126,7 @@ func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
 	if c := e.Endpoint.ProviderConfig; answers && (c.Handshake != nil || c.ResponseMode != "") {
 		m.set("provider_config", c)
 	}
-	m.off("enabled", e.Endpoint.Enabled)
+	m.enabled(e.Endpoint.Enabled)
 	if answers && e.Endpoint.Response != nil {
 		m.set("response", e.Endpoint.Response)
 	}
@@ -148,7 +148,7 @@ func writeEndpoint(e Existing, channels map[string]string) (*yaml.Node, error) {
 
 func writeSignature(p *mapping, c api.SignatureConfig, customID string) {
 	p.set("provider", c.Provider)
-	p.off("enabled", c.Enabled)
+	p.enabled(c.Enabled)
 	if c.Options != nil && *c.Options != (api.GenericOptions{}) {
 		p.set("options", c.Options)
 	}
@@ -170,7 +170,7 @@ func writeTarget(p *mapping, t api.ForwardingTarget, customID string) {
 		p.content[len(p.content)-1].LineComment = "headers: {" + strings.Join(names, ", ") + "}; without headers those that are there stay"
 	}
 	p.some("when", t.When)
-	p.off("enabled", t.Enabled)
+	p.enabled(t.Enabled)
 	p.set("timeout_seconds", t.TimeoutSeconds)
 	p.set("retry_count", t.RetryCount)
 	if t.RateLimit != nil {
@@ -185,7 +185,7 @@ func writeTarget(p *mapping, t api.ForwardingTarget, customID string) {
 
 func writeAction(p *mapping, a api.Action) {
 	p.set("name", a.Name)
-	p.off("enabled", a.Enabled)
+	p.enabled(a.Enabled)
 	p.set("failure_policy", a.FailurePolicy)
 	if len(a.Conditions) > 0 {
 		p.set("conditions", a.Conditions)
@@ -207,7 +207,7 @@ func writeStep(p *mapping, st api.ActionStep) {
 func writeAlert(p *mapping, a api.Alert, channels map[string]string) {
 	p.set("name", a.Name)
 	p.set("kind", a.Kind)
-	p.off("enabled", a.Enabled)
+	p.enabled(a.Enabled)
 	p.set("config", a.Config)
 	if len(a.ChannelIDs) == 0 {
 		return
@@ -262,10 +262,10 @@ func (m *mapping) some(name string, value *string) {
 	}
 }
 
-// off sets what is true by itself.
-func (m *mapping) off(name string, value bool) {
-	if !value {
-		m.set(name, false)
+// enabled sets whether something is enabled; by itself it is.
+func (m *mapping) enabled(is bool) {
+	if !is {
+		m.set("enabled", false)
 	}
 }
 

@@ -56,9 +56,12 @@ func Authenticate(r *http.Request, find Authenticator) (hookglass.Principal, err
 	return who, nil
 }
 
+// patience is how long a stream or a wait stands still for the check of its token.
+const patience = 3 * time.Second
+
 // StillPermitted answers unauthorized if the token of a request has been revoked or has expired since it was first
 // checked. An error of the storage, or an answer that takes longer than patience, counts as permitted.
-func StillPermitted(r *http.Request, find Authenticator, patience time.Duration) error {
+func StillPermitted(r *http.Request, find Authenticator) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	token, err := Bearer(r)

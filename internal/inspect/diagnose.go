@@ -183,12 +183,12 @@ func (d *diagnosis) response() {
 
 // unmeant tells of a target that gets other events.
 func (d *diagnosis) unmeant(t hookglass.ForwardingTarget) {
-	d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "not_meant", fmt.Sprintf("The forwarding target %q gets other events: those that its condition means, %q.", cutTo(t.Name, 200), t.When),
+	d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "not_meant", fmt.Sprintf("The forwarding target %q gets other events: those that its condition means, %q.", brief(t.Name), t.When),
 		"If it should have this one, change the target's when, and replay the request to its URL.")
 }
 
 func (d *diagnosis) delivery(a hookglass.Attempted) {
-	to := fmt.Sprintf("%s %q", map[string]string{"target": "forwarding target", "tunnel": "local machine", "replay": "replay to"}[a.Via], cutTo(a.To, 200))
+	to := fmt.Sprintf("%s %q", map[string]string{"target": "forwarding target", "tunnel": "local machine", "replay": "replay to"}[a.Via], brief(a.To))
 	tried := "one attempt"
 	if a.Attempts != 1 {
 		tried = fmt.Sprintf("%d attempts", a.Attempts)

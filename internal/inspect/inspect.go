@@ -42,8 +42,9 @@ func Sender(provider string) hookglass.SenderFacts {
 	return hookglass.SenderFacts{Provider: provider}
 }
 
-// cutTo shortens a text for a sentence.
-func cutTo(s string, most int) string {
+// brief shortens a text for a sentence.
+func brief(s string) string {
+	const most = 200
 	if len(s) <= most {
 		return s
 	}

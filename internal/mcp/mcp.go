@@ -78,7 +78,7 @@ func New(deps Deps) http.Handler {
 		server.AddTool(t.described(), s.handler(&t))
 	}
 	s.protocol = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxMessage,
+		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: httpd.MaxBody,
 		DisableLocalhostProtection: true, // it does not know the public URL; admitted checks this instead
 		Logger:                     slog.New(slog.DiscardHandler),
 	})

@@ -21,11 +21,8 @@ import (
 	"hookglass/internal/httpd"
 )
 
-const (
-	maxMessage = 2 << 20 // bytes of a message; the largest argument is the body of a test request
-	// modern is the first version of the protocol that has no handshake.
-	modern = "2026-07-28"
-)
+// modern is the first version of the protocol that has no handshake.
+const modern = "2026-07-28"
 
 // Codes of JSON-RPC 2.0, section 5.1, and one of ours.
 const (
@@ -103,7 +100,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var text []byte
 	if err == nil {
-		text, err = httpd.ReadBody(w, r, "message", maxMessage)
+		text, err = httpd.ReadBody(w, r, "message")
 	}
 	if err != nil {
 		httpd.WriteError(w, r, err)

@@ -204,5 +204,5 @@ func (s *service) stillPermitted(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return httpd.StillPermitted(r, s.Accounts.Authenticate, poll)
+	return httpd.StillPermitted(r, s.Accounts.Authenticate)
 }

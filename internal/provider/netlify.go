@@ -21,7 +21,7 @@ func (s *scheme) verifyNetlify(in *input, secret string) reason {
 	if secret == "" {
 		return unusableSecret
 	}
-	signed, signature, ok := cutLast(token, '.')
+	signed, signature, ok := cutSignature(token)
 	head, claims, ok2 := strings.Cut(signed, ".")
 	digest, err := base64.RawURLEncoding.DecodeString(signature)
 	header, err2 := base64.RawURLEncoding.DecodeString(head)
@@ -45,12 +45,13 @@ func (s *scheme) verifyNetlify(in *input, secret string) reason {
 	return verified
 }
 
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	i := strings.LastIndexByte(s, sep)
+// cutSignature divides a token into what is signed and the signature (RFC 7515, section 7.1).
+func cutSignature(token string) (signed, signature string, found bool) {
+	i := strings.LastIndexByte(token, '.')
 	if i < 0 {
-		return s, "", false
+		return token, "", false
 	}
-	return s[:i], s[i+1:], true
+	return token[:i], token[i+1:], true
 }
 
 // signNetlify makes the token that Netlify would send with a body.

@@ -19,7 +19,7 @@ import (
 var plaidHosts = map[string]string{"": "production.plaid.com", "production": "production.plaid.com", "sandbox": "sandbox.plaid.com"}
 
 func (s *scheme) verifyPlaid(in *input, token, secret string, tolerance, at int64) reason {
-	signed, signature, ok := cutLast(token, '.')
+	signed, signature, ok := cutSignature(token)
 	head, claims, ok2 := strings.Cut(signed, ".")
 	digest, err := base64.RawURLEncoding.DecodeString(signature)
 	header, err2 := base64.RawURLEncoding.DecodeString(head)

@@ -18,10 +18,8 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-const (
-	maxBody  = 2 << 20 // bytes of a request's JSON; the largest field, a response's body, has half of it
-	maxDepth = 64      // of nested objects and arrays; the contract's own are far flatter
-)
+// maxDepth bounds nested objects and arrays; the contract's own are far flatter.
+const maxDepth = 64
 
 // readBody parses a request's JSON into v, strictly: UTF-8, one value, no duplicate names (RFC 8259 permits them, and
 // two readers could see two requests), exact names, no unknown members unless loose.
@@ -44,7 +42,7 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 15.5.16
 		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body may not be compressed.")
 	}
-	if text, err = httpd.ReadBody(w, r, "body", maxBody); err != nil {
+	if text, err = httpd.ReadBody(w, r, "body"); err != nil {
 		return nil, err
 	}
 	if op.bare && len(text) == 0 { // a chunked body without content
@@ -59,7 +57,7 @@ func refuseBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	text, err := httpd.ReadBody(w, r, "body", maxBody)
+	text, err := httpd.ReadBody(w, r, "body")
 	if err != nil {
 		return err
 	}

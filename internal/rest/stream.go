@@ -201,7 +201,7 @@ func (s *service) stillValid(r *http.Request) bool { return s.stillPermitted(r) 
 
 // stillPermitted answers unauthorized if the token may no longer read.
 func (s *service) stillPermitted(r *http.Request) error {
-	return httpd.StillPermitted(r, s.Accounts.Authenticate, poll)
+	return httpd.StillPermitted(r, s.Accounts.Authenticate)
 }
 
 // whilePermitted cancels a waiting function when the token is revoked, and then answers unauthorized, whatever was
