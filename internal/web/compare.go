@@ -25,14 +25,14 @@ func (a *app) compare(w http.ResponseWriter, r *http.Request) error {
 		}
 		other := right
 		if other == "" {
-			page, err := view.Events(string(e.ID), store.EventList{Limit: 1, Before: first.Seq})
+			page, err := view.Events(string(e.ID), store.EventList{Limit: 100, Before: first.Seq})
 			if err != nil {
 				return nil, err
 			}
 			if len(page.Events) == 0 {
 				return nil, hookglass.Errorf(hookglass.CodeNotFound, "There is no earlier request to compare this one with.")
 			}
-			other = string(page.Events[0].ID)
+			other = string(previous(first, page.Events).ID)
 		}
 		second, err := view.Event(string(e.ID), other)
 		return []*hookglass.Event{first, second}, err
@@ -47,4 +47,14 @@ func (a *app) compare(w http.ResponseWriter, r *http.Request) error {
 	}
 	m.Frame.Title = "Compare · " + e.Name
 	return render(w, r, http.StatusOK, compare.Page(m))
+}
+
+// previous returns the newest of earlier requests that is of the same kind, or the newest of all.
+func previous(of *hookglass.Event, earlier []*hookglass.Event) *hookglass.Event {
+	for _, e := range earlier {
+		if e.Provider == of.Provider && e.EventType == of.EventType && e.Method == of.Method && e.Path == of.Path {
+			return e
+		}
+	}
+	return earlier[0]
 }

@@ -570,6 +570,18 @@ func TestTheTabOfASignatureTellsItsVerdict(t *testing.T) {
 }
 
 // Bytes that are no text cannot be copied: they are there as a file.
+func TestARequestIsComparedWithThePreviousOneOfItsKind(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	only := s.hook(s.github("push", "a", `{"n":1}`, "x"))
+	b.want(404, "GET", "/endpoints/"+string(s.endpoint.ID)+"/compare?left="+string(only), nil).holds(t, "There is no earlier request")
+	s.hook(s.github("ping", "b", `{"n":2}`, "x"))
+	last := s.hook(s.github("push", "c", `{"n":3}`, "x"))
+	b.want(200, "GET", "/endpoints/"+string(s.endpoint.ID)+"/compare?left="+string(last)+"&right=", nil).holds(t, "/requests/"+string(only))
+	other := s.hook(sent{target: "/other"})
+	b.want(200, "GET", "/endpoints/"+string(s.endpoint.ID)+"/compare?left="+string(other), nil).holds(t, "/requests/"+string(last))
+}
+
 func TestARequestFromBeforeTheSecretSaysHowItIsChecked(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(s.github("push", "d", `{}`, "swordfish"))

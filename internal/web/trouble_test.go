@@ -70,9 +70,17 @@ func TestAFormThatStaysSaysHowItGoesOnOnceSignedOut(t *testing.T) {
 	other.open(s.link())
 	c.click("#replay-form [type=submit]")
 	c.until(`!document.querySelector("#replay-form").open && document.querySelector("#part-replays .outcome")`)
+
+	// The menu covers the page, so it tells of its forms itself.
+	c.click(".detail-actions [popovertarget=more-actions]")
+	eval[any](c, `document.querySelector("#more-actions [name=tag]").value = "typed"`)
+	s.away.Store(true)
+	c.click("#more-actions form[action$='/tags'] [type=submit]")
+	c.until(`document.querySelector("#more-actions .fault").checkVisibility() && document.querySelector("#more-actions [name=tag]").value === "typed"`)
+	s.away.Store(false)
 }
 
-// A form that can not be sent stays with what was typed, says why, and is sent once it can be.
+// A form that cannot be sent stays with what was typed, says why, and is sent once it can be.
 func TestAFormStaysWhileTheServerIsAwayOrTheSessionHasEnded(t *testing.T) {
 	s := newSite(t)
 	c := s.chrome(1440, 900)

@@ -809,7 +809,7 @@ root.addEventListener("submit", async (event) => {
   event.preventDefault();
   const id = detail.querySelector("[data-panel]").dataset.panel;
   const button = event.submitter;
-  const fault = form.querySelector(".fault") ?? document.getElementById("detail-fault");
+  const fault = (form.closest("[popover]") ?? form).querySelector(".fault") ?? document.getElementById("detail-fault"); // not behind an open menu
   const word = button?.textContent;
   const turn = opening;
   fault.hidden = true;

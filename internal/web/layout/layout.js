@@ -337,7 +337,7 @@ const passed = new WeakSet(); // forms that may leave
 
 const typedIn = (form) => [...form.elements].some((e) => e.value && (e.matches("textarea") || e.matches("input") && !/^(hidden|radio|checkbox|submit|button)$/.test(e.type)));
 
-// unsent says why a form can not be sent now. It is empty if it can.
+// unsent says why a form cannot be sent now. It is empty if it can.
 async function unsent() {
   const { session } = document.body.dataset;
   try {
@@ -374,8 +374,8 @@ function blame(form, submitter, why) {
 
 document.addEventListener("submit", async (event) => {
   const { target: form, submitter } = event;
-  const post = form.getAttribute("method") === "post" || submitter?.formMethod === "post" || form.querySelector("textarea");
-  if (!post || form.matches("[data-part], [data-test]") || submitter?.matches("[data-edit]") || navigator.onLine && !typedIn(form)) return;
+  const leaves = form.getAttribute("method") === "post" || submitter?.formMethod === "post" || form.querySelector("textarea") || !navigator.onLine && form.getAttribute("method") === "get";
+  if (!leaves || form.matches("[data-part], [data-test]") || submitter?.matches("[data-edit]") || navigator.onLine && !typedIn(form)) return;
   if (passed.delete(form)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
@@ -410,6 +410,8 @@ document.addEventListener("hookglass:announce", (event) => announce(event.detail
 // A confirmation takes the focus when it opens, on its harmless button.
 document.addEventListener("toggle", (event) => {
   if (event.newState === "open" && event.target.matches?.("[popover]") && !event.target.contains(document.activeElement)) event.target.querySelector("[data-first], button")?.focus();
+  // The browser gives the focus back, but not to another popover.
+  if (event.newState === "closed" && document.activeElement === document.body) document.querySelector(`:popover-open [popovertarget="${event.target.id}"]`)?.focus();
 }, true);
 
 // Tab stays within an open popover, which covers what is behind it.
