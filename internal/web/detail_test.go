@@ -569,7 +569,6 @@ func TestTheTabOfASignatureTellsItsVerdict(t *testing.T) {
 	b.want(200, "GET", s.page("/requests/"+string(plain)), nil).lacks(t, `<span class="count">unchecked</span>`)
 }
 
-// Bytes that are no text cannot be copied: they are there as a file.
 func TestARequestIsComparedWithThePreviousOneOfItsKind(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
@@ -594,6 +593,7 @@ func TestARequestFromBeforeTheSecretSaysHowItIsChecked(t *testing.T) {
 	page.lacks(t, "Add a secret")
 }
 
+// Bytes that are no text cannot be copied: they are there as a file.
 func TestABodyThatCanNotBeCopiedIsAFile(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
