@@ -26,6 +26,7 @@ func TestHalfSentHeadsAreCheap(t *testing.T) {
 	}
 	s := new(stub)
 	sv := start(t, ingest.Config{HeaderTimeout: 2 * time.Second}, s, nil)
+	ending.Wait() // what they give back would be counted
 	before := memory()
 	senders := make([]*sender, crowd)
 	for i := range senders {

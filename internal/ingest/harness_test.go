@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -173,14 +174,33 @@ func startWith(t testing.TB, ln net.Listener, tlsConfig *tls.Config, cfg ingest.
 	} else {
 		go func() { sv.done <- sv.front.ServeTLS(ln, tlsConfig, rest) }()
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := sv.front.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-	})
+	t.Cleanup(func() { ending.Go(func() { sv.end(t.Name()) }) })
 	return sv
+}
+
+// ending are the services of tests that are over. Each takes a tenth of a second for it, which the next test does not
+// wait for; neverEnded are the errors.
+var (
+	ending     sync.WaitGroup
+	neverEnded syncBuffer
+)
+
+func (sv *service) end(test string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := sv.front.Shutdown(ctx); err != nil {
+		fmt.Fprintf(&neverEnded, "%s: shutdown: %v\n", test, err)
+	}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	ending.Wait()
+	if said := neverEnded.String(); said != "" {
+		fmt.Fprint(os.Stderr, said)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // echo answers what net/http saw of the request.
