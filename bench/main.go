@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"hookglass/internal/store/storetest"
 )
 
 // plan is what one run of the benchmark does.
@@ -76,11 +78,12 @@ type scale struct {
 	settle    time.Duration
 	missed    int // events that a client misses
 	quiet     time.Duration
+	cluster   func(dir string) (*storetest.Cluster, error)
 }
 
 var (
-	fullScale  = scale{samples: 200, starts: 5, bodies: 100, bodyBytes: 10 << 20, settle: 5 * time.Second, missed: 1000, quiet: 50 * time.Second}
-	smokeScale = scale{samples: 10, starts: 1, bodies: 8, bodyBytes: 1 << 20, settle: 200 * time.Millisecond, missed: 50, quiet: 200 * time.Millisecond}
+	fullScale  = scale{samples: 200, starts: 5, bodies: 100, bodyBytes: 10 << 20, settle: 5 * time.Second, missed: 1000, quiet: 50 * time.Second, cluster: storetest.StartStock}
+	smokeScale = scale{samples: 10, starts: 1, bodies: 8, bodyBytes: 1 << 20, settle: 200 * time.Millisecond, missed: 50, quiet: 200 * time.Millisecond, cluster: storetest.Start}
 )
 
 // smokeFlags are the flags of a smoke run, where they are not given.

@@ -74,7 +74,7 @@ func (p *plan) service(ctx context.Context, dir, database string) (s *service, e
 		}
 	}()
 	if database == postgres {
-		if s.cluster, err = storetest.StartStock(dir); err != nil {
+		if s.cluster, err = p.scale.cluster(dir); err != nil {
 			return s, err
 		}
 		if s.dsn, err = s.cluster.CreateDatabase(""); err != nil {

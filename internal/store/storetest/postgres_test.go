@@ -149,6 +149,28 @@ func TestWhatInitdbMadeIsKept(t *testing.T) {
 	}
 }
 
+// The benchmarks measure a server as it comes, which has run for a while.
+func TestAStockServerReusesTheFilesOfItsLog(t *testing.T) {
+	c, err := storetest.StartStock("")
+	if err != nil {
+		storetest.Missing(t, err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	db := open(t, c.DSN())
+	for setting, want := range map[string]string{"shared_buffers": "128MB", "max_wal_size": "1GB", "autovacuum_naptime": "1min"} {
+		if got := query[string](t, db, `show `+setting); got != want {
+			t.Errorf("%s = %s, want %s", setting, got, want)
+		}
+	}
+	if n := query[int](t, db, `select count(*) from pg_ls_waldir() where name > pg_walfile_name(pg_current_wal_lsn())`); n < 30 {
+		t.Errorf("%d files of the log are there to be written", n)
+	}
+}
+
 func TestARunningServerIsNotStartedTwice(t *testing.T) {
 	c := storetest.NewCluster(t)
 	if err := c.Restart(); err == nil {
