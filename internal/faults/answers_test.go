@@ -13,7 +13,7 @@ import (
 // What a target answers while PostgreSQL is down is known when it is back: nothing ends as unknown of which the living
 // process knows what became, and nothing is sent again.
 func TestAnswersThatComeWhilePostgreSQLIsDownAreKept(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	c := storetest.NewCluster(t)
 	n := newSite(t, t.TempDir(), database(t, c)).serve("--outbound-allow", "127.0.0.0/8")
 	h := newHolder(t)

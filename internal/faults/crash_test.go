@@ -22,11 +22,11 @@ import (
 // onEach runs a test on both databases, in directories of their own.
 func onEach(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
+		beside(t)
 		test(t, sqliteSite(t, t.TempDir()))
 	})
 	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
+		beside(t)
 		test(t, postgresSite(t))
 	})
 }
@@ -98,7 +98,7 @@ func TestASignalToEndAnswersWhatWasAccepted(t *testing.T) {
 // A hangup ends what its terminal left behind. To a daemon it says that files are to be read again, and a node that has
 // none goes on.
 func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	// What is started from here hears of a hangup, also where the tests run under nohup.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -140,7 +140,7 @@ func TestAHangupEndsWhatHasATerminalAndNoDaemon(t *testing.T) {
 
 // What had begun when the signal came is answered: a body half sent, and a reply that its endpoint delays.
 func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	n := sqliteSite(t, t.TempDir()).serve()
 	l, delayed := n.endpoint(), n.endpoint()
 	n.api(http.MethodPatch, "/endpoints/"+delayed.endpoint, `{"endpoint":{"response":{"status":200,"headers":{},"body":"{{event.id}}","delay_ms":30000}}}`, nil)
@@ -207,7 +207,7 @@ func TestSIGTERMWaitsForWhatHasBegun(t *testing.T) {
 
 // A target may keep a replay for longer than a server that stops can wait. Who asked for it is told.
 func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	target, err := net.Listen("tcp", "127.0.0.1:0") // nobody reads
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestSIGTERMAnswersWhoWaitsForATarget(t *testing.T) {
 
 // Nobody behind a balancer notices that the nodes are stopped and started in turn, and nothing is stored twice.
 func TestRollingRestartFailsNobody(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	proxy := newBalancer(t, a, b)

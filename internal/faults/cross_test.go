@@ -142,7 +142,7 @@ var afterWait = regexp.MustCompile(`\\?"after\\?":\\?"([^"\\]+)`)
 // Whatever comes in at one node is seen at once at all others, whatever way they show it; what one gives out the others
 // take; and what one takes back is gone at all (issues 7 and 10; reliability, rows 80, 84, 91, 110).
 func TestAnyNodeDoesWhatAnotherBegan(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	s := postgresSite(t)
 	var nodes []*node
 	var smtps []string
@@ -292,7 +292,7 @@ func (p *pushes) of(what string) int {
 
 // Both nodes have the schedule, the alerts and the channels: what is due is done by one of them.
 func TestTwoNodesDoEachThingOnce(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	s := postgresSite(t)
 	a, b := s.serve("--outbound-allow", "127.0.0.0/8"), s.serve("--outbound-allow", "127.0.0.0/8")
 	p := newPushes(t)

@@ -103,7 +103,7 @@ func (n *node) onceEnded(endpoint string, p *repeated, acknowledged map[string]s
 	n.t.Helper()
 	count := map[string]int{}
 	all := map[string]repeatedDelivery{}
-	eventually(n.t, limit, "all deliveries have ended", func() bool {
+	takenOver(n.t, limit, "all deliveries have ended", func() bool {
 		clear(count)
 		all = deliveries(n)
 		for _, d := range all {

@@ -41,7 +41,7 @@ func (l *ledger) last(status int) bool {
 }
 
 func TestFullDiskIs503UntilThereIsRoom(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	dir := smallDisk(t, "128m") // the log alone may grow to 32 MB under load
 	n := sqliteSite(t, dir).serve()
 	l := n.endpoint()
@@ -123,7 +123,7 @@ func onReserve(t *testing.T, n *node, endpoint, ballast string) {
 // On a disk that is full to the last byte, by what others write, nothing is captured and everything can be deleted. With
 // room again it goes on by itself, and a server that is started on a full disk runs.
 func TestAFullDiskLeavesRoomToDelete(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	dir := smallDisk(t, "128m")
 	n := sqliteSite(t, dir).serve()
 	reserve := filepath.Join(n.data(0), "hookglass.db-reserve")
@@ -217,7 +217,7 @@ func checkSays(t *testing.T, n *node, words string) {
 
 // A restore that finds no room ends with an error, and the database that it would have replaced is as it was.
 func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	from := sqliteSite(t, t.TempDir()).serve()
 	saved := from.endpoint()
 	load{to: []*node{from}, ledger: saved, conns: 8, rate: 1000}.during(time.Second)
@@ -267,7 +267,7 @@ func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 }
 
 func TestReadOnlyDiskIs503UntilItIsWritable(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	dir := smallDisk(t, "64m")
 	n := sqliteSite(t, dir).serve()
 	l := n.endpoint()

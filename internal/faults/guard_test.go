@@ -125,7 +125,7 @@ func action(kind, config string) string {
 // Row 62: every way out has the guard before it, whatever is asked for: what is spelled like a forbidden address, as
 // rows 51 to 55 and 63 have it, is 422 target_not_allowed, and nobody comes to the canary.
 func TestEveryWayOutIsGuarded(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	c := newCanary(t)
 	s := sqliteSite(t, t.TempDir())
 	// One port of one address is open: what is beside it stays shut (row 63).

@@ -44,7 +44,7 @@ func (c canaries) in(text []byte) (found []string) {
 }
 
 func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	s := sqliteSite(t, t.TempDir())
 	kept := canaries{"the API token": s.token, "a password": "canarypassword5b1f77", "a signature secret": "canarysecret90aa31c2", "a header of a target": "canarytarget63be70d1"}
 	s.command(nil, kept["a password"]+"\n", append([]string{"admin", "user", "create", "--email", "second@example.com", "--password-stdin", "--json"}, s.storage(0)...)...)
@@ -163,7 +163,7 @@ func TestNoSecretIsLoggedOrStoredInTheClear(t *testing.T) {
 }
 
 func TestThePasswordOfTheDatabaseIsNotLogged(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	password := canaries{"the password": "canarydatabase7c1e90"}
 	for _, address := range []string{
 		"postgres://hookglass:" + password["the password"] + "@127.0.0.1:1/hookglass",
@@ -190,7 +190,7 @@ func TestThePasswordOfTheDatabaseIsNotLogged(t *testing.T) {
 }
 
 func TestWhatSendersWriteDoesNotBreakTheLog(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
 			s := sqliteSite(t, t.TempDir())

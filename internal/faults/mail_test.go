@@ -131,7 +131,7 @@ func TestKill9LosesNoMail(t *testing.T) {
 			t.Errorf("%d events are stored, %d were acknowledged and %d not answered", count, acked, unsure)
 		}
 		// What a dead process had in hand is taken over when its lease ends (spec: decisions, section 14: within 60 s).
-		eventually(t, 75*time.Second, "every mail has its verdict", func() bool {
+		takenOver(t, 75*time.Second, "every mail has its verdict", func() bool {
 			var page struct {
 				Data []struct {
 					Authentication struct{ SPF string }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -34,12 +35,42 @@ func run(m *testing.M) int {
 		return 1
 	}
 	flag.Parse()
-	// These tests wait more than they work.
-	if err := flag.Set("test.parallel", "3"); err != nil {
+	// How many work at once is said by places.
+	if err := flag.Set("test.parallel", "100"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// places are for the tests that work at once: more than there are processors, for they wait more than they work. One at
+// a time waits for its first place, at the door, so that who comes back to a place finds one soon.
+var (
+	places = make(chan struct{}, 3)
+	door   sync.Mutex
+)
+
+// beside lets a test run beside others, once it has a place.
+func beside(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	door.Lock()
+	places <- struct{}{}
+	door.Unlock()
+	t.Cleanup(func() { <-places })
+}
+
+// takenOver is eventually for what waits for the lease of a process that was killed to end, which takes up to a minute.
+// Another test has its place meanwhile, if it has one. Nobody waits for a second place, so each that is taken is given
+// back.
+func takenOver(t *testing.T, limit time.Duration, what string, ask func() bool) time.Duration {
+	t.Helper()
+	select {
+	case <-places:
+		defer func() { places <- struct{}{} }()
+	default: // no test has one: it runs alone
+	}
+	return eventually(t, limit, what, ask)
 }
 
 // long reports whether the long form was asked for.
@@ -58,17 +89,17 @@ func pick[T any](short, whole T) T {
 const patience = 2 * time.Minute
 
 // eventually asks until it is answered true, and fails the test when that takes longer than limit. It returns how
-// long it took. Time in which nothing ran is not counted.
+// long it took. Time in which nothing ran is not counted. What takes long is asked about less often, but once more at the
+// limit: a minute of asking every hundredth of a second keeps a processor busy for half of it.
 func eventually(t *testing.T, limit time.Duration, what string, ask func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
 	for !ask() {
-		if passed(began, time.Now()) > limit {
+		took := passed(began, time.Now())
+		if took > limit {
 			t.Fatalf("%s: not within %v", what, limit)
 		}
-		<-again.C
+		<-time.After(max(min(took/16, 300*time.Millisecond, limit-took), 10*time.Millisecond))
 	}
 	return passed(began, time.Now())
 }

@@ -44,7 +44,7 @@ func (s *site) migrateTo(dsn string, flags ...string) *exec.Cmd {
 }
 
 func TestAMoveToPostgreSQLThatIsKilledAgainAndAgainChangesNoAnswer(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	dsn := storetest.Postgres(t)
 	s := sqliteSite(t, t.TempDir())
 	n := s.serve("--outbound-allow", "127.0.0.0/8")

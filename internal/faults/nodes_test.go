@@ -22,7 +22,7 @@ func twoNodes(t *testing.T) (a, b *node) {
 }
 
 func TestTwoNodesShowTheSameEventsInTheSameOrder(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	onA, onB := a.follow(l.endpoint), b.follow(l.endpoint)
@@ -54,7 +54,7 @@ func TestTwoNodesShowTheSameEventsInTheSameOrder(t *testing.T) {
 }
 
 func TestANodeThatIsKilledTakesNothingAcknowledgedAlong(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	for range pick(1, 10) {
@@ -91,7 +91,7 @@ func TestANodeThatIsKilledTakesNothingAcknowledgedAlong(t *testing.T) {
 
 // A node that is frozen, as by a machine that swaps or a paused container, may hold what its transaction has locked.
 func TestAFrozenNodeDoesNotHoldUpTheOther(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	toB := &ledger{endpoint: l.endpoint}
@@ -116,7 +116,7 @@ func TestAFrozenNodeDoesNotHoldUpTheOther(t *testing.T) {
 }
 
 func TestAnEndpointDeletedOnOneNodeIsGoneOnAll(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	var gone, stored int
 	for range pick(3, 30) {

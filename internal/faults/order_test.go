@@ -15,7 +15,7 @@ import (
 // What kill -9 cannot show, because the system's cache outlives the process: that the log is on the disk before
 // the sender hears of it.
 func TestTheLogIsOnDiskBeforeTheAnswer(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	trace := filepath.Join(t.TempDir(), "trace")
 	n := sqliteSite(t, t.TempDir()).node()
 	n.wrapper = []string{strace(t), "-f", "-y", "-s", "8192", "-e", "trace=pwrite64,fsync,fdatasync,write,writev", "-e", "signal=none", "-o", trace}

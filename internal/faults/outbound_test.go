@@ -179,7 +179,7 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 			n.ready(patience)
 		}
 		h.let()
-		took := eventually(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
+		took := takenOver(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
 			states := n.deliveryStates(l.endpoint, target)
 			for _, e := range events {
 				if states[e] != "delivered" {
@@ -188,7 +188,7 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 			}
 			return true
 		})
-		eventually(t, takeover+caseTimeout-time.Since(killed), "every run has ended", func() bool {
+		takenOver(t, takeover+caseTimeout-time.Since(killed), "every run has ended", func() bool {
 			for _, r := range runs {
 				if state := n.runState(l.endpoint, r); state == "queued" || state == "running" {
 					return false
@@ -213,7 +213,7 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 // Rows 69 and 70 with two nodes on one PostgreSQL, of which one is killed: what the other has in hand ends as if
 // nothing had happened, and it takes over the rest.
 func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	s := postgresSite(t)
 	a, b := s.serve("--outbound-allow", "127.0.0.0/8"), s.serve("--outbound-allow", "127.0.0.0/8")
 	h := newHolder(t)
@@ -242,7 +242,7 @@ func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 		a.kill()
 		killed := time.Now()
 		h.let()
-		eventually(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
+		takenOver(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
 			states := b.deliveryStates(l.endpoint, target)
 			for _, e := range events {
 				if states[e] != "delivered" {
@@ -252,7 +252,7 @@ func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 			return true
 		})
 		arrived := time.Since(killed)
-		eventually(t, takeover+caseTimeout-time.Since(killed), "every run has ended", func() bool {
+		takenOver(t, takeover+caseTimeout-time.Since(killed), "every run has ended", func() bool {
 			for _, r := range runs {
 				if state := b.runState(l.endpoint, r); state == "queued" || state == "running" {
 					return false

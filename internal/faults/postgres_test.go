@@ -15,7 +15,7 @@ import (
 )
 
 func TestKill9OfPostgreSQLLosesNothingAcknowledged(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	c := storetest.NewCluster(t)
 	n := newSite(t, t.TempDir(), database(t, c)).serve()
 	l := n.endpoint()
@@ -63,7 +63,7 @@ func TestKill9OfPostgreSQLLosesNothingAcknowledged(t *testing.T) {
 }
 
 func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	c := storetest.NewCluster(t)
 	n := newSite(t, t.TempDir(), database(t, c)).serve()
 	l := n.endpoint()
@@ -143,7 +143,7 @@ func TestFrozenPostgreSQLIs503InTime(t *testing.T) {
 }
 
 func TestPostgreSQLDownAtStartIsWaitedFor(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	c := storetest.NewCluster(t)
 	n := newSite(t, t.TempDir(), database(t, c)).serve()
 	l := n.endpoint()
@@ -179,7 +179,7 @@ func TestPostgreSQLDownAtStartIsWaitedFor(t *testing.T) {
 }
 
 func TestPostgreSQLThatDoesNotWriteThrough(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	c := storetest.NewCluster(t)
 	s := newSite(t, t.TempDir(), database(t, c))
 	admin, err := sql.Open("pgx", s.dsn)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAStreamWhoseAnnouncementsAreCutOffMissesNothing(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	onB := b.follow(l.endpoint)

@@ -71,7 +71,7 @@ func TestKill9WhileFailedDeliveriesAreSentAgain(t *testing.T) {
 			n.ready(patience)
 			var again struct{ Data struct{ Resent int } }
 			n.api(http.MethodPost, path, "", &again)
-			eventually(t, takeover+targetTimeout, "all have arrived", func() bool {
+			takenOver(t, takeover+targetTimeout, "all have arrived", func() bool {
 				delivered, failed, pending := stand()
 				return delivered == all && failed+pending == 0
 			})

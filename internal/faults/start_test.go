@@ -12,7 +12,7 @@ import (
 )
 
 func TestNodesThatStartTogetherOnAnEmptyDatabase(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	for range pick(1, 10) {
 		s := &site{t: t, dir: t.TempDir(), dsn: storetest.Postgres(t)}
 		nodes := []*node{s.node(), s.node(), s.node()}
@@ -36,7 +36,7 @@ func TestNodesThatStartTogetherOnAnEmptyDatabase(t *testing.T) {
 }
 
 func TestKill9DuringTheFirstStart(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	run := func(t *testing.T, s *site) {
 		n := s.node()
 		for range pick(5, 60) {

@@ -57,7 +57,7 @@ func (n *node) spoil(inject string) (mend func()) {
 // A disk that fails to sync has promised nothing: the sender must not hear of success, and what is tried again
 // later must not rest on what was lost.
 func TestAFailedSyncIs503(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	n := sqliteSite(t, t.TempDir()).serve()
 	l := n.endpoint()
 	under := load{to: []*node{n}, ledger: l, conns: 8, rate: 200}.start()
@@ -97,7 +97,7 @@ func TestAFailedSyncIs503(t *testing.T) {
 }
 
 func TestADiskThatHangsIs503InTime(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	n := sqliteSite(t, t.TempDir()).serve()
 	l := n.endpoint()
 	const rate = 50

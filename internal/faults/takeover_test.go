@@ -13,7 +13,7 @@ import (
 
 // Row 38: whatever kind of work a node had in hand when it was killed, the other has done it a minute later.
 func TestWhatAKilledNodeHadInHandEndsElsewhere(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	s := postgresSite(t)
 	smtpAddr := freePort(t)
 	a := s.serve("--outbound-allow", "127.0.0.0/8", "--smtp-listen", smtpAddr, "--mail-dns", os.DevNull)
@@ -60,7 +60,7 @@ func TestWhatAKilledNodeHadInHandEndsElsewhere(t *testing.T) {
 		"notifications": func() bool { return p.of("webhook.received") >= 2*each && p.of("email.received") >= each },
 	}
 	for what, is := range done {
-		eventually(t, takeover+targetTimeout-time.Since(killed), what, is)
+		takenOver(t, takeover+targetTimeout-time.Since(killed), what, is)
 		t.Logf("%s: done %v after the kill", what, time.Since(killed).Round(time.Second))
 	}
 	if n := h.at("/ask"); n != each {

@@ -14,7 +14,7 @@ import (
 // Of two listeners the newer one is at a node that is frozen, and then killed: a replay reaches the older one, at the
 // living node, in seconds. None is made twice, also not when the node goes on.
 func TestAReplayReachesAListenerAtALivingNode(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	a, b := twoNodes(t)
 	l := a.endpoint()
 	event := b.event(l.endpoint)

@@ -178,7 +178,7 @@ func (c *Cluster) Restart() error {
 	}
 	defer log.Close()
 	args := []string{"-D", c.data(), "-k", c.socket,
-		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "dynamic_shared_memory_type=mmap"}
+		"-c", "listen_addresses=", "-c", "max_connections=400", "-c", "dynamic_shared_memory_type=mmap"}
 	for _, setting := range c.settings {
 		args = append(args, "-c", setting)
 	}
