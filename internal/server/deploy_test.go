@@ -275,6 +275,32 @@ func TestTheImageRunsAsItShould(t *testing.T) {
 	}
 }
 
+// A package of each kind has each completion once, where the shells of its systems look.
+func TestCompletionsAreWhereShellsLook(t *testing.T) {
+	text, err := os.ReadFile(deploy + "/package/nfpm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Contents []struct{ Src, Dst, Packager string }
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	for kind, zsh := range map[string]string{"deb": "/usr/share/zsh/vendor-completions/_hookglass", "rpm": "/usr/share/zsh/site-functions/_hookglass"} {
+		var got []string
+		for _, c := range config.Contents {
+			if (c.Packager == "" || c.Packager == kind) && (strings.Contains(c.Dst, "completions") || strings.Contains(c.Dst, "/zsh/")) {
+				got = append(got, c.Dst)
+			}
+		}
+		want := []string{"/usr/share/bash-completion/completions/hookglass", zsh, "/usr/share/fish/vendor_completions.d/hookglass.fish"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}
+
 // What systemd gives the service, a command gets as well.
 func TestACommandOfTheServiceHasTheServicesConfiguration(t *testing.T) {
 	script, err := os.ReadFile(deploy + "/package/hookglass-service")
