@@ -46,6 +46,16 @@ var fieldKinds = fields(map[Kind]string{
 	Email:      `email emailaddress mail`,
 })
 
+// lastWords are names of fields that tell the kind of a value behind other words and before a number too:
+// billing_phone, FromCity, phone2.
+var lastWords = fields(map[Kind]string{
+	Name:       `firstname lastname givenname familyname middlename surname forename fullname maidenname`,
+	Phone:      `phone phonenumber mobile mobilephone mobilenumber cellphone telephone telephonenumber fax faxnumber msisdn`,
+	Address:    `street streetaddress streetname postalcode postcode zip zipcode city`,
+	Birth:      `dob dateofbirth birthdate birthday`,
+	Identifier: `ssn taxid vatid nationalid passportnumber`,
+})
+
 func fields(by map[Kind]string) map[string]Kind {
 	all := map[string]Kind{}
 	for kind, names := range by {
@@ -56,11 +66,48 @@ func fields(by map[Kind]string) map[string]Kind {
 	return all
 }
 
+// kindOf returns the kind of the fields of a name, or "".
+func kindOf(name string) Kind {
+	if kind, known := fieldKinds[folded(name)]; known {
+		return kind
+	}
+	name = strings.TrimRight(unbracketed(name), "0123456789")
+	for i, words := len(name)-1, 0; i >= 0 && words < mostLastWords; i-- {
+		if !wordAt(name, i) {
+			continue
+		}
+		if kind, known := lastWords[folded(name[i:])]; known {
+			return kind
+		}
+		words++
+	}
+	return ""
+}
+
+// mostLastWords is the number of words in the longest of lastWords: date_of_birth.
+const mostLastWords = 3
+
+// wordAt reports whether a word of a name begins at a byte: in first_name, firstName and IPCity two do.
+func wordAt(name string, i int) bool {
+	if i == 0 {
+		return true
+	}
+	upper := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
+	lower := func(i int) bool { return i < len(name) && name[i] >= 'a' && name[i] <= 'z' }
+	return strings.IndexByte("-_ .", name[i-1]) >= 0 || upper(i) && (!upper(i-1) || lower(i+1))
+}
+
+// unbracketed returns of a form's name in brackets the last word.
+func unbracketed(name string) string {
+	if i := strings.LastIndexByte(name, '['); i >= 0 && strings.HasSuffix(name, "]") && i+2 < len(name) {
+		return name[i+1 : len(name)-1]
+	}
+	return name
+}
+
 // folded returns a name in lower case without separators between words; of a form's name in brackets, the last word.
 func folded(name string) string {
-	if i := strings.LastIndexByte(name, '['); i >= 0 && strings.HasSuffix(name, "]") && i+2 < len(name) {
-		name = name[i+1 : len(name)-1]
-	}
+	name = unbracketed(name)
 	return strings.Map(func(r rune) rune {
 		switch {
 		case strings.ContainsRune("-_ .", r):
@@ -75,11 +122,12 @@ func folded(name string) string {
 // personal reports whether an object with a member of this name describes a person or a company, so that its "name" is
 // a name.
 func personal(name string) bool {
-	switch kind := fieldKinds[folded(name)]; kind {
+	switch kindOf(name) {
 	case Email, Phone, Birth, Name:
 		return true
 	case Address:
-		return folded(name) != "address" && len(folded(name)) > 3
+		name = folded(name)
+		return fieldKinds[name] == Address && name != "address" && len(name) > 3
 	}
 	return false
 }
@@ -96,7 +144,7 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 	if len(name) > 100 {
 		return ""
 	}
-	kind := fieldKinds[name]
+	kind := kindOf(at.name)
 	digits := 0
 	for i := range len(value) {
 		if value[i] >= '0' && value[i] <= '9' {
