@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,21 +139,27 @@ func TestAttemptsAtTheSameTimeEachHaveTheirPlace(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)
 		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500*20,200" })
-		var mu sync.Mutex
-		failed := 0
-		var all sync.WaitGroup
-		for range 24 {
-			all.Go(func() {
-				if r := b.post("POST", "/", "same"); r.Status == 500 {
-					mu.Lock()
-					failed++
-					mu.Unlock()
-				}
-			})
+		failed := func(attempts int, send func(i int) *hookglass.Reply) int {
+			var failed atomic.Int64
+			var all sync.WaitGroup
+			for i := range attempts {
+				all.Go(func() {
+					if r := send(i); r.Status == 500 {
+						failed.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			return int(failed.Load())
 		}
-		all.Wait()
-		if failed != 20 {
-			t.Errorf("%d of 24 attempts were answered with 500, want 20", failed)
+		if n := failed(24, func(int) *hookglass.Reply { return b.post("POST", "/", "same") }); n != 20 {
+			t.Errorf("%d of 24 attempts were answered with 500, want 20", n)
+		}
+		n := failed(21, func(i int) *hookglass.Reply {
+			return b.post("POST", "/", `{"id":"WH-1","event_type":"A","resource_type":"sale","resource":{}}`, "PAYPAL-TRANSMISSION-ID", fmt.Sprint(i))
+		})
+		if n != 20 {
+			t.Errorf("%d of 21 attempts with ids of their own were answered with 500, want 20", n)
 		}
 	})
 }

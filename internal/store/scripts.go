@@ -20,29 +20,30 @@ func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script s
 // delivery id of its own. The attempt comes behind the latest of the event, in whichever delivery that was, if open
 // says of that one's number that the sender was to try again.
 func (tx *Tx) NextAttemptOf(endpointNum int64, delivery, event hookglass.DeliveryKey, script string, open func(n int64) bool) (n int64, err error) {
-	if n, err = tx.NextAttempt(endpointNum, delivery, script); err != nil {
+	var latest int64
+	// It is written in order to hold the row: attempts that come at the same time have each a place of their own.
+	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, 0, $4)
+		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script,
+			position = CASE WHEN script_positions.script = excluded.script THEN script_positions.position ELSE 0 END
+		RETURNING position`, []any{endpointNum, event[:], script, tx.Now.UnixMicro()}, &latest)
+	if err != nil {
 		return 0, err
 	}
-	var latest int64
-	err = tx.queryRow("attempt", "SELECT coalesce(max(position), 0) FROM script_positions WHERE endpoint = $1 AND identity = $2 AND script = $3",
-		[]any{endpointNum, event[:], script}, &latest)
-	if err != nil {
+	if n, err = tx.NextAttempt(endpointNum, delivery, script); err != nil {
 		return 0, err
 	}
 	if latest >= n && open(latest) {
 		n = latest + 1
-		if err := tx.setAttempt(endpointNum, delivery, script, n); err != nil {
+		if err := tx.setAttempt(endpointNum, delivery, n); err != nil {
 			return 0, err
 		}
 	}
-	return n, tx.setAttempt(endpointNum, event, script, n)
+	return n, tx.setAttempt(endpointNum, event, n)
 }
 
-// setAttempt sets the number of the latest attempt.
-func (tx *Tx) setAttempt(endpointNum int64, key hookglass.DeliveryKey, script string, n int64) error {
-	_, err := tx.exec(`INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script, position = excluded.position`,
-		endpointNum, key[:], script, n, tx.Now.UnixMicro())
+// setAttempt sets the number of the latest attempt, which has been counted.
+func (tx *Tx) setAttempt(endpointNum int64, key hookglass.DeliveryKey, n int64) error {
+	_, err := tx.exec(`UPDATE script_positions SET position = $3 WHERE endpoint = $1 AND identity = $2`, endpointNum, key[:], n)
 	return err
 }
 
