@@ -645,6 +645,7 @@ func TestAListOfManyEndpointsGoesOn(t *testing.T) {
 	if next == nil {
 		t.Fatal("the list does not go on")
 	}
+	b.want(200, "GET", "/endpoints", nil).holds(t, `href="#create">New endpoint</a>`)
 	page := b.want(200, "GET", next[1], nil)
 	page.holds(t, `href="/endpoints/`+string(last.ID)+`"`, "All endpoints")
 	if strings.Contains(page.body, "More endpoints") {

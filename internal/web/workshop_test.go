@@ -164,8 +164,9 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(303, "GET", base+"/new", nil)
 
 	b.want(422, "POST", base, caseForm(event, "status_class", "", "json_subset", "")).holds(t, "The list of assertions must hold at least one of status and JSON that the response must contain.")
-	b.want(422, "POST", base, caseForm(event, "json_subset", "{\n\"a\": }")).holds(t, "The JSON is not JSON: ", "in line 2", "Orders are taken")
-	b.want(422, "POST", base, caseForm(event, "json_subset", "{")).holds(t, "The JSON is not JSON: ")
+	b.want(422, "POST", base, caseForm(event, "json_subset", "{\n\"a\": }")).holds(t, "The JSON has a mistake in line 2, at “}”.", "Orders are taken")
+	b.want(422, "POST", base, caseForm(event, "json_subset", "é")).holds(t, "in line 1, at “é”.")
+	b.want(422, "POST", base, caseForm(event, "json_subset", "{")).holds(t, "The JSON ends before it is complete.")
 	b.want(422, "POST", base, caseForm(event, "status_code", "9000")).holds(t, "The status code must be from 100 to 599.")
 	b.want(422, "POST", base, caseForm(event, "target_url", "http://127.0.0.1/")).holds(t, "The target URL is not a public address")
 	b.want(404, "POST", base, caseForm("req_nothing"))

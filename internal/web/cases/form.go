@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/replay"
+	"hookglass/internal/web/show"
 )
 
 // Form is a case as it is typed.
@@ -114,11 +116,15 @@ func notJSON(text []byte) string {
 		return ""
 	}
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		at := text[:min(int(syntax.Offset), len(text))]
-		return fmt.Sprintf("is not JSON: %s, in line %d", syntax.Error(), bytes.Count(at, []byte("\n"))+1)
+	if !errors.As(err, &syntax) {
+		return "has a mistake"
 	}
-	return "is not JSON"
+	at := min(max(int(syntax.Offset)-1, 0), len(text)) // the offset is behind the character
+	if strings.HasPrefix(syntax.Error(), "unexpected end") {
+		return "ends before it is complete"
+	}
+	wrong, _ := utf8.DecodeRune(text[at:])
+	return fmt.Sprintf("has a mistake in line %d, at “%s”", bytes.Count(text[:at], []byte("\n"))+1, show.Line(string(wrong)))
 }
 
 // pretty indents JSON; what is none stays as it is.

@@ -27,6 +27,9 @@ type List struct {
 	Workspaces []hookglass.Workspace // of the account
 }
 
+// long reports whether the form for a new endpoint is below the screen, so that a link leads to it.
+func (m Model) long() bool { return len(m.List.Endpoints) > 5 }
+
 // workspace returns the name of an endpoint's workspace. It is empty if the account has only one.
 func (l List) workspace(e hookglass.Endpoint) string {
 	if len(l.Workspaces) > 1 {
