@@ -1012,9 +1012,11 @@ func TestPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 				c.click("#tab-" + tab)
 				check(tab)
 			}
-			c.click(".detail-actions .danger")
+			eval[any](c, `document.querySelector("#delete-event").showPopover()`)
 			check("delete")
-			eval[any](c, `document.querySelector("#delete-event").hidePopover()`)
+			eval[any](c, `(document.querySelector("#delete-event").hidePopover(), document.querySelector("#more-actions").showPopover())`)
+			check("more")
+			eval[any](c, `document.querySelector("#more-actions").hidePopover()`)
 			if look.scheme == "light" && look.width != 900 && look.width != 320 {
 				for n, row := range eval[[]string](c, `[...document.querySelectorAll("a.row")].slice(1, 7).map((a) => a.getAttribute("href"))`) {
 					c.open(s.url + row)
