@@ -536,6 +536,19 @@ func TestHandlerAlone(t *testing.T) {
 	}
 }
 
+// Clients of HTTP/2 may name the host in a field of its own.
+func TestTheHostOfHTTP2IsListedOnce(t *testing.T) {
+	s := new(stub)
+	front := ingest.New(ingest.Config{MaxBodyBytes: 1000}, s, slog.New(slog.DiscardHandler))
+	r := httptest.NewRequest("GET", hook(""), nil)
+	r.Proto, r.ProtoMajor, r.ProtoMinor, r.Host = "HTTP/2.0", 2, 0, "a.test"
+	r.Header = http.Header{"Host": {"a.test", "b.test"}, "X-A": {"1"}}
+	front.Handler(http.HandlerFunc(echo)).ServeHTTP(httptest.NewRecorder(), r)
+	if got := wire(s.one(t).Headers); got != lines("Host: a.test", "host: b.test", "x-a: 1") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestHTTP2PassesThroughToTheFallback(t *testing.T) {
 	s := new(stub)
 	front := ingest.New(ingest.Config{MaxBodyBytes: 1000}, s, slog.New(slog.DiscardHandler))

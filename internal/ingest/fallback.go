@@ -102,7 +102,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 		HasQuery: hasQuery,
 		Target:   r.URL.RequestURI(),
 		Proto:    r.Proto,
-		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, flatten(r.Header, r.ProtoMajor)...),
+		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, withoutHost(flatten(r.Header, r.ProtoMajor), r.Host)...),
 	}
 	if strings.HasPrefix(r.RequestURI, "/") {
 		a.Target = r.RequestURI
@@ -154,6 +154,12 @@ func flatten(header http.Header, major int) hookglass.Headers {
 	}
 	slices.SortStableFunc(fields, func(a, b hookglass.Header) int { return cmp.Compare(a.Name, b.Name) })
 	return fields
+}
+
+// withoutHost leaves out the Host field of HTTP/2 that says again what r.Host says. A client may send it in place of
+// :authority (RFC 9113, section 8.3.1).
+func withoutHost(h hookglass.Headers, host string) hookglass.Headers {
+	return slices.DeleteFunc(h, func(f hookglass.Header) bool { return strings.EqualFold(f.Name, "Host") && f.Value == host })
 }
 
 // fallbackBody reads a body from net/http. It enforces the same pace as for other bodies.
