@@ -13,6 +13,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
 )
@@ -134,7 +135,7 @@ type listedSample struct {
 // send signs the sample here and sends it to a handler on this machine.
 func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event string) error {
 	now := time.Now()
-	out, err := provider.Sample(name, event, c.To)
+	out, err := provider.Sample(name, event, outbound.AsSent(c.To))
 	if err != nil {
 		return fmt.Errorf("%s \"hookglass trigger --list\" shows those there are", explain(err))
 	}

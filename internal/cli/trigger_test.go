@@ -15,11 +15,13 @@ import (
 
 func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
 	const secret = "s3cret"
+	var asked string
 	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
+		asked = r.RequestURI
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write(body)
 		if got := r.Header.Get("X-Hub-Signature-256"); got != "sha256="+hex.EncodeToString(mac.Sum(nil)) || r.Header.Get("X-GitHub-Event") != "push" {
@@ -41,6 +43,9 @@ func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
 	}
 	if code, out := trigger("github.push", "--secret", "other", "--to", handler.URL); code != 1 || !strings.Contains(out, "401") {
 		t.Errorf("refused by the handler: exit %d: %s", code, out)
+	}
+	if code, out := trigger("github.push", "--secret", secret, "--to", handler.URL+"/é?q=ü"); code != 0 || asked != "/%C3%A9?q=%C3%BC" {
+		t.Errorf("letters beyond ASCII: exit %d, asked for %s: %s", code, asked, out)
 	}
 	if code, out := trigger("github.nonsense", "--to", handler.URL); code != 1 || !strings.Contains(out, "sample") {
 		t.Errorf("no such sample: exit %d: %s", code, out)
