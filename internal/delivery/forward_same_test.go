@@ -228,6 +228,47 @@ func TestDuplicatesDoNotWaitForLongOnceTheFirstHasArrived(t *testing.T) {
 	})
 }
 
+// Nodes store events in another order than they received them. The first is what was stored first, and those behind it
+// are woken in that order, too: otherwise one would be woken that waits for another.
+func TestDuplicatesAreWokenInTheOrderInWhichTheyWereStored(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		asked, answer := make(chan struct{}), make(chan int)
+		to := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			asked <- struct{}{}
+			w.WriteHeader(<-answer)
+		})
+		target := y.once(y.ep, to.URL, time.Hour, 0)
+		y.start(y.db)
+		now := time.Now()
+		first := y.keyed(y.db, target, "a", now)
+		<-asked
+		y.clock.advance(2 * time.Minute)
+		var same []*hookglass.Event // the later stored, the earlier received
+		for i := range 20 {
+			same = append(same, y.keyed(y.db, target, "a", now.Add(-time.Duration(i+1)*time.Second)))
+		}
+		until(t, "waiting for the first", func() bool {
+			for _, f := range y.deliveries(target) {
+				if f.EventID != first.ID && (f.SameAs == "" || !f.NextAt.After(y.clock.now().Add(30*time.Second))) {
+					return false
+				}
+			}
+			return true
+		})
+		began := time.Now()
+		answer <- 400
+		<-asked // by the one that was stored next
+		answer <- 200
+		y.becomes(target, same[0], hookglass.ForwardDelivered)
+		for _, ev := range same[1:] {
+			y.skippedFor(target, ev, same[0])
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // What failed and is sent again by people is the first of nothing: any number may fail with one key, and no look-up
 // reads them.
 func TestWhatFailedIsNotTheFirstWhenSentAgain(t *testing.T) {

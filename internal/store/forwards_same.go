@@ -11,6 +11,11 @@ import (
 // nodes, and whoever sees an event also sees those before it (see [DB.Capture]). So of two deliveries only the later
 // one can be taken for a duplicate, whoever claims them and when.
 
+// sameAtOnce is how many deliveries with one key a look-up reads at most. They are indexed by the reception of their
+// events, which is nearly the order of their seqs: that is the order of the commits, and senders send to several nodes
+// at once.
+const sameAtOnce = 50
+
 // Duplicates returns those of the claimed deliveries that are duplicates, by their numbers: a delivery of the same
 // webhook, received within the window that its target has now, arrived or may still arrive. A delivery that failed, was
 // skipped or was deleted is none that counts. Nor is one of an event whose signature is wrong: whoever guesses an id
@@ -25,16 +30,18 @@ func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, erro
 		return struct{}{}, err
 	}, `WITH asked AS (
 			SELECT c.forward, (
-				SELECT k.forward FROM forward_keys k JOIN forwards f ON f.num = k.forward JOIN endpoint_stats s ON s.endpoint = f.endpoint
-					JOIN events o ON o.seq = k.event
-				WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event < c.event AND k.event > s.floor_seq
-					AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
-					AND f.state IN ('pending', 'sending', 'delivered') AND o.signature_status <> 'failed'
-				ORDER BY k.received_at LIMIT 1
+				SELECT n.forward FROM (
+					SELECT k.forward, k.received_at, f.state FROM forward_keys k JOIN forwards f ON f.num = k.forward JOIN endpoint_stats s ON s.endpoint = f.endpoint
+						JOIN events o ON o.seq = k.event
+					WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event < c.event AND k.event > s.floor_seq
+						AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
+						AND f.state IN ('pending', 'sending', 'delivered') AND o.signature_status <> 'failed'
+					ORDER BY k.received_at LIMIT $2
+				) AS n ORDER BY CASE n.state WHEN 'delivered' THEN 0 ELSE 1 END, n.received_at LIMIT 1
 			) AS first
 			FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE `+v.dialect.among("c.forward", "$1")+`
 		)
-		SELECT a.forward, e.id, f.num, f.state FROM asked a JOIN forwards f ON f.num = a.first JOIN events e ON e.seq = f.event`, v.dialect.list(forwards))
+		SELECT a.forward, e.id, f.num, f.state FROM asked a JOIN forwards f ON f.num = a.first JOIN events e ON e.seq = f.event`, v.dialect.list(forwards), sameAtOnce)
 	return found, err
 }
 
@@ -65,25 +72,27 @@ func (v *View) Underway(forwards []int64) ([]int64, error) {
 }
 
 // WakeDuplicates makes due the next of the duplicates that wait for each of some deliveries, and returns how many these
-// are. Call it in the transaction that ends these deliveries, and in that which skips a duplicate of them, for those
-// behind it. Captures wait for that, so it reads a few rows for each, however many wait. It skips what another
-// transaction has locked.
+// are. The next is that with the smallest seq, because any other would wait for it. Call it in the transaction that
+// ends these deliveries, and in that which skips a duplicate of them, for those behind it. Captures wait for that, so
+// it reads a few rows for each, however many wait. It skips what another transaction has locked.
 func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 	lock := tx.dialect.forUpdateOf("f")
 	if lock != "" {
 		lock += " SKIP LOCKED"
 	}
 	next := `SELECT (
-			SELECT k.forward FROM forward_keys k JOIN forwards w ON w.num = k.forward
-			WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event > c.event AND k.same_as IS NOT NULL
-				AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
-				AND w.state = 'pending' AND w.attempts IS NULL
-			ORDER BY k.received_at, k.event LIMIT 1
+			SELECT n.forward FROM (
+				SELECT k.forward, k.event FROM forward_keys k JOIN forwards w ON w.num = k.forward
+				WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event > c.event AND k.same_as IS NOT NULL
+					AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
+					AND w.state = 'pending' AND w.attempts IS NULL
+				ORDER BY k.received_at LIMIT $3
+			) AS n ORDER BY n.event LIMIT 1
 		) FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE ` + tx.dialect.among("c.forward", "$1")
 	return tx.exec(`WITH picked AS MATERIALIZED (
 			SELECT f.num FROM forwards f WHERE `+tx.dialect.picked("f.num", next)+` AND f.state = 'pending' AND f.attempts IS NULL AND f.due_at > $2
 			ORDER BY f.num`+lock+`
-		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro())
+		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro(), sameAtOnce)
 }
 
 // DropForwardKeys takes the keys of deliveries that failed, or were skipped though they are no duplicates. They are the
