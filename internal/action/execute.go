@@ -221,15 +221,24 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	if retry {
 		return outcome{wait: max(wait, time.Millisecond)}
 	}
-	o := completed(r.forwardSummary(st))
-	if state != hookglass.ForwardDelivered {
-		o.status, o.failure = hookglass.StepFailed, a.Failure
-		if a.Failure == nil {
-			o.failure = &hookglass.Failure{Code: hookglass.FailureHTTPStatus, Message: fmt.Sprintf("The target answered %d.", a.StatusCode)}
-		}
-		line := r.forwardFailed(st, a)
-		r.afterwards(func(tx *store.Tx) error { return tx.AddActivity(line) })
+	switch {
+	case state == hookglass.ForwardDelivered:
+		return completed(r.forwardSummary(st))
+	case a.Failure == nil:
+		return r.givenUp(st, failed(hookglass.FailureHTTPStatus, fmt.Sprintf("The target answered %d.", a.StatusCode)))
 	}
+	return r.givenUp(st, outcome{status: hookglass.StepFailed, failure: a.Failure})
+}
+
+// givenUp completes the outcome of a step that failed: if it is a forward step with attempts behind it, also one that
+// may not be tried again, its summary tells of them, and a line of the feed says that it failed.
+func (r *run) givenUp(st *step, o outcome) outcome {
+	if len(r.tries) == 0 {
+		return o
+	}
+	o.summary, o.truncated = r.forwardSummary(st).bytes()
+	line := r.forwardFailed(st, r.tries[len(r.tries)-1])
+	r.afterwards(func(tx *store.Tx) error { return tx.AddActivity(line) })
 	return o
 }
 

@@ -305,7 +305,7 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 		}
 	}()
 	if r.s.db.Now().After(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
-		return failed(hookglass.FailureDeadline, "The action took longer than 10 minutes.")
+		return r.givenUp(st, failed(hookglass.FailureDeadline, "The action took longer than 10 minutes."))
 	}
 	if len(r.tries) == 0 && !r.sent { // otherwise the conditions were evaluated already
 		matched, failure := st.guard.Evaluate(r.doc)
@@ -317,7 +317,7 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 		}
 	}
 	if err := mayRun(r.rights, st.Step); err != nil {
-		return failedBy(err)
+		return r.givenUp(st, failedBy(err))
 	}
 	return r.execute(ctx, st)
 }

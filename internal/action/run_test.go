@@ -346,6 +346,29 @@ func TestForwardsAreRetried(t *testing.T) {
 	}
 }
 
+// What was tried is told also when a forward may not be tried again, because the right to it ended meanwhile.
+func TestAForwardThatMayNotGoOnTellsOfItsAttempts(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			b.plan(hookglass.PlanBusiness, hookglass.SubscriptionCanceled)
+			return answer(503, "hm"), nil
+		}
+		run := b.ran(b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":3}`))), body)
+		wantOutcome(t, run, "failed on=failed(subscription_required)")
+		if n := len(summaryOf(t, run, 0)["attempts"].([]any)); n != 1 {
+			t.Errorf("the summary has %d attempts", n)
+		}
+		var feed []hookglass.Activity
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
+			feed, err = v.Activity(hookglass.ActivityForwardingFailed, time.Now().Add(-time.Hour), 10)
+			return err
+		}))
+		if len(feed) != 1 || feed[0].Data["attempts"] != 1.0 || feed[0].Data["status_code"] != 503.0 {
+			t.Errorf("the feed has %+v", feed)
+		}
+	})
+}
+
 func TestAForwardFailsRatherThanAskTooEarly(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
