@@ -45,6 +45,7 @@ type Attempted struct {
 	At         time.Time // of the last attempt; zero: none yet
 	NextAt     time.Time // zero: none is to come, or not known when
 	SameAs     EventID   // see [Forward]
+	Paused     string    // why the target is paused; empty: it is not
 	Verdict    Verdict   // of replays
 }
 

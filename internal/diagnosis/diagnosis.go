@@ -122,6 +122,9 @@ func forwards(v *store.View, ref string, targets []hookglass.ForwardingTarget, e
 			return nil, nil, err
 		}
 		a := hookglass.Attempted{Via: "target", To: t.Name, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt, SameAs: f.SameAs}
+		if !t.PausedAt.IsZero() {
+			a.Paused = t.PauseReason
+		}
 		if n := len(f.Attempts); n > 0 {
 			last := f.Attempts[n-1]
 			a.At, a.StatusCode, a.Failure = last.At, last.StatusCode, last.Failure

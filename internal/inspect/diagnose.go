@@ -199,6 +199,12 @@ func (d *diagnosis) delivery(a hookglass.Attempted) {
 	case a.State == string(hookglass.ForwardSkipped) && a.SameAs != "":
 		d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "duplicate", fmt.Sprintf("It was not sent to the %s: the same webhook was delivered with the request %s.", to, a.SameAs),
 			"If it should have been sent, correct the target's dedupe_by, and replay the request to its URL.")
+	case a.State == string(hookglass.ForwardPending) && a.Paused != "":
+		why := "by people"
+		if a.Paused == hookglass.PauseFailing {
+			why = "because it failed for a long time"
+		}
+		d.add(hookglass.AreaDelivery, hookglass.SeverityWarning, "paused", fmt.Sprintf("It waits before the %s, which was paused %s: %s so far%s.", to, why, tried, outcome(a)), "Resume the target; what waits for it is sent then.")
 	case a.State == string(hookglass.ForwardPending) && a.SameAs != "":
 		d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "waits_for_first", fmt.Sprintf("It waits before the %s: the same webhook is on its way with the request %s, and this one is sent if that fails.", to, a.SameAs), "Look again when that is over.")
 	case a.State == string(hookglass.ForwardSkipped):

@@ -66,6 +66,10 @@ func TestADiagnosisNamesWhatFailedAndWhatToDo(t *testing.T) {
 			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "pending", StatusCode: 503, Attempts: 1}}},
 			hookglass.SeverityInfo, "pending", "next attempt",
 		},
+		"a target that is paused": {
+			inspect.Case{Event: event(nil), Signature: verified, Deliveries: []hookglass.Attempted{{Via: "target", To: "orders", State: "pending", Paused: hookglass.PauseFailing}}},
+			hookglass.SeverityWarning, "paused", "Resume the target",
+		},
 		"an answer that the sender takes for a failure": {
 			inspect.Case{Event: event(func(e *hookglass.Event) {
 				e.Reply = &hookglass.Reply{Status: 500, Source: hookglass.SourceCustom}

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,16 @@ func TestAnEventIsExplainedAndComparedWithAnother(t *testing.T) {
 			return f.Code == "not_meant" && strings.Contains(f.Message, "Reads") && strings.Contains(f.Message, "method:GET")
 		}) {
 			t.Errorf("an event that a target's condition does not mean: %+v", d.Data.Findings)
+		}
+		var target api.One[api.ForwardingTarget]
+		s.want(201, "POST", at+"/forwarding_targets", `{"forwarding_target":{"name":"Writes","url":"https://b.example.com/"}}`, &target)
+		s.want(200, "PATCH", fmt.Sprintf("%s/forwarding_targets/%d", at, target.Data.ID), `{"forwarding_target":{"paused":true}}`, nil)
+		fourth := send(`{"method":"PUT","path":"/x","body":"{}"}`)
+		s.want(200, "GET", at+"/requests/"+fourth+"/diagnosis", "", &d)
+		if !slices.ContainsFunc(d.Data.Findings, func(f api.DiagnosisFinding) bool {
+			return f.Code == "paused" && strings.Contains(f.Message, "Writes") && strings.Contains(f.Message, "by people")
+		}) {
+			t.Errorf("an event that waits for a target that is paused: %+v", d.Data.Findings)
 		}
 		var c api.One[api.Comparison]
 		s.want(200, "GET", at+"/requests/"+one+"/comparison?other_request_id="+other, "", &c)
