@@ -171,7 +171,7 @@ func (d *caseDir) file(name string) *caseFile {
 	if err := dec.Decode(f); errors.Is(err, io.EOF) {
 		f.fault = fmt.Errorf("%s is empty", f.path)
 	} else if err != nil {
-		f.fault = fmt.Errorf("%s: %w", f.path, err)
+		f.fault = fmt.Errorf("%s: %s", f.path, yamlFault(err))
 	} else if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		f.fault = fmt.Errorf("%s holds more than one document", f.path)
 	}

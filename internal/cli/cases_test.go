@@ -310,7 +310,8 @@ func TestACaseFileMustAssertSomething(t *testing.T) {
 		"status: 2000\n":          "x.yaml: status must be from 100 to 599",
 		"status: [2xx]\n":         "x.yaml: status is a class such as 2xx, or a number",
 		"json_subset: '[1]'\n":    "x.yaml: json_subset is no JSON object",
-		"status: 2xx\nextra: 1\n": "x.yaml: yaml:",
+		"status: 2xx\nextra: 1\n": `x.yaml: line 5: there is no key "extra" here`,
+		"lock_version: two\n":     "x.yaml: line 4: a number belongs here, not a text",
 	} {
 		d.write("x.yaml", "name: x\nsource_id: "+d.event+"\ntarget_url: "+d.target+"\n"+what+"request: {method: POST, body_file: b.body}\n")
 		says(t, d.local(), 3, "blocked", want, "1 of 1 case did not pass")
@@ -387,7 +388,7 @@ func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
 	d.write("d.yaml", "id: rcase_00000000000000000000000000\nname: d\n"+head)
 	d.write("e.yaml", "name: e\n"+head)
 	r := d.run("push")
-	says(t, r, 1, "a.yaml: version 1", "b.yaml: ", "source_id", "c.yaml: yaml:", "d.yaml: the endpoint has no case", "e.yaml: version 1", "3 of 5 case files were not saved")
+	says(t, r, 1, "a.yaml: version 1", "b.yaml: ", "source_id", "c.yaml: line 1: ", "d.yaml: the endpoint has no case", "e.yaml: version 1", "3 of 5 case files were not saved")
 	if strings.Contains(r.out, "b.yaml") {
 		t.Errorf("a fault is on standard output: %+v", r)
 	}

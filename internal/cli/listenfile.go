@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -53,11 +52,6 @@ type upstream struct {
 	URL string `yaml:"url"` // or a port
 }
 
-var (
-	unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
-	wrongType  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)")
-)
-
 // readListenFile parses a file and reports where it is wrong.
 func readListenFile(path string) (*listenFile, error) {
 	text, err := readFile(path, maxListenFile)
@@ -68,13 +62,7 @@ func readListenFile(path string) (*listenFile, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(f); err != nil && !errors.Is(err, io.EOF) {
-		said := unknownKey.ReplaceAllString(err.Error(), `there is no key "$1" here`)
-		said = wrongType.ReplaceAllStringFunc(said, func(s string) string {
-			m := wrongType.FindStringSubmatch(s)
-			return "a " + yamlKind(m[2]) + " belongs here, not a " + yamlKind(m[1])
-		})
-		said = strings.TrimPrefix(strings.TrimPrefix(said, "yaml: "), "unmarshal errors:\n  ")
-		return nil, fmt.Errorf("%s: %s", path, said)
+		return nil, fmt.Errorf("%s: %s", path, yamlFault(err))
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		return nil, fmt.Errorf("%s holds more than one document", path)
@@ -83,21 +71,6 @@ func readListenFile(path string) (*listenFile, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
-}
-
-// yamlKind names a kind of value for people.
-func yamlKind(s string) string {
-	switch {
-	case s == "seq" || strings.HasPrefix(s, "[]"):
-		return "list"
-	case s == "map" || strings.HasPrefix(s, "map[") || strings.HasPrefix(s, "cli."):
-		return "mapping"
-	case s == "bool":
-		return "true or false"
-	case s == "int":
-		return "number"
-	}
-	return "text"
 }
 
 func (f *listenFile) check() error {
