@@ -3,11 +3,9 @@ package provider
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
-	"strings"
 )
 
 // Plaid sends a compact JWS (RFC 7515) with ES256, whose claims are the digest of the body and the time. Its keys are
@@ -19,20 +17,15 @@ import (
 var plaidHosts = map[string]string{"": "production.plaid.com", "production": "production.plaid.com", "sandbox": "sandbox.plaid.com"}
 
 func (s *scheme) verifyPlaid(in *input, token, secret string, tolerance, at int64) reason {
-	signed, signature, ok := cutSignature(token)
-	head, claims, ok2 := strings.Cut(signed, ".")
-	digest, err := base64.RawURLEncoding.DecodeString(signature)
-	header, err2 := base64.RawURLEncoding.DecodeString(head)
-	body, err3 := base64.RawURLEncoding.DecodeString(claims)
-	if !ok || !ok2 || err != nil || err2 != nil || err3 != nil {
+	t, ok := readJWS(token)
+	if !ok {
 		return malformedSignature
 	}
-	// The algorithm is fixed: the token's own header is only compared, never followed.
-	if parseJSON(header).child("alg").text() != "ES256" {
+	if t.header.child("alg").text() != "ES256" {
 		return noSupportedScheme
 	}
-	kid := parseJSON(header).child("kid").text()
-	issued, err := strconv.ParseInt(parseJSON(body).child("iat").text(), 10, 64)
+	kid := t.header.child("kid").text()
+	issued, err := strconv.ParseInt(t.claims.child("iat").text(), 10, 64)
 	if err != nil || !isWord(kid, 1, 128) {
 		return malformedSignature
 	}
@@ -49,12 +42,12 @@ func (s *scheme) verifyPlaid(in *input, token, secret string, tolerance, at int6
 		key, usable = readJWK(answer)
 	}
 	pub, _ := key.public()
-	sum := sha256.Sum256([]byte(signed))
-	if !usable || key.Kid != "" && key.Kid != kid || key.ExpiredAt != nil && *key.ExpiredAt <= issued || !verifyES256(pub, sum[:], digest) {
+	sum := sha256.Sum256([]byte(t.signed))
+	if !usable || key.Kid != "" && key.Kid != kid || key.ExpiredAt != nil && *key.ExpiredAt <= issued || !verifyES256(pub, sum[:], t.signature) {
 		return signatureMismatch
 	}
 	sum = sha256.Sum256(in.Body)
-	claimed, _ := hex.DecodeString(parseJSON(body).child("request_body_sha256").text())
+	claimed, _ := hex.DecodeString(t.claims.child("request_body_sha256").text())
 	if !hmac.Equal(claimed, sum[:]) {
 		return bodyHashMismatch
 	}
