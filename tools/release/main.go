@@ -48,28 +48,8 @@ func main() {
 }
 
 func run(root, only string) error {
-	root, err := filepath.Abs(root)
+	r, err := begin(root)
 	if err != nil {
-		return err
-	}
-	r := &release{root: root, dist: filepath.Join(root, "dist")}
-	if r.version, err = r.output(nil, "git", "describe", "--tags", "--always", "--dirty"); err != nil {
-		return err
-	}
-	seconds, err := r.output(nil, "git", "log", "-1", "--format=%ct")
-	if err != nil {
-		return err
-	}
-	unix, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return err
-	}
-	r.time = time.Unix(unix, 0).UTC()
-	if err := os.RemoveAll(r.dist); err != nil {
-		return err
-	}
-	r.work = filepath.Join(r.dist, "work")
-	if err := os.MkdirAll(r.work, 0o755); err != nil {
 		return err
 	}
 	var made []platform
@@ -110,6 +90,32 @@ func run(root, only string) error {
 		return err
 	}
 	return r.checksums()
+}
+
+// begin returns the release of what is checked out, with an empty directory for its files.
+func begin(root string) (*release, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	r := &release{root: root, dist: filepath.Join(root, "dist")}
+	if r.version, err = r.output(nil, "git", "describe", "--tags", "--always", "--dirty"); err != nil {
+		return nil, err
+	}
+	seconds, err := r.output(nil, "git", "log", "-1", "--format=%ct")
+	if err != nil {
+		return nil, err
+	}
+	unix, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	r.time = time.Unix(unix, 0).UTC()
+	if err := os.RemoveAll(r.dist); err != nil {
+		return nil, err
+	}
+	r.work = filepath.Join(r.dist, "work")
+	return r, os.MkdirAll(r.work, 0o755)
 }
 
 // output runs a command at the root and returns what it prints.
