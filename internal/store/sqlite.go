@@ -52,15 +52,15 @@ func (db *DB) openSQLite(ctx context.Context, path string, keepReserve bool) err
 	if err := createSQLite(ctx, path); err != nil {
 		return fmt.Errorf("store: create %s: %w", path, err)
 	}
-	path, err = filepath.EvalSymlinks(path) // the log is next to the actual file
+	file, err := filepath.EvalSymlinks(path) // the log is next to the actual file
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
 	var kept *reserve
 	if keepReserve {
-		kept = newReserve(path, db.log)
+		kept = newReserve(file, db.log)
 	}
-	for err = db.openFile(ctx, path, kept); kept.yield(err); err = db.openFile(ctx, path, kept) {
+	for err = db.openFile(ctx, file, kept); kept.yield(err); err = db.openFile(ctx, file, kept) {
 	}
 	return err
 }
@@ -73,62 +73,19 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) (err err
 	}
 	log := logFile{path: path + "-wal", of: path, is: is, sync: syncData}
 	crashed := log.left()
-	dsn := func(cacheKiB int, pragmas ...string) string {
-		v := url.Values{"_pragma": append(pragmas, fmt.Sprintf("cache_size(-%d)", cacheKiB), "busy_timeout(5000)", "foreign_keys(1)", "temp_store(memory)")}
-		return sqliteName(path) + "?" + v.Encode()
-	}
-	reads := dsn(16<<10, "query_only(1)")
-	// The log is synced by seal and checkpointed by copier.
-	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
-	var opened []*sql.DB
-	defer func() {
-		if err != nil {
-			for _, pool := range slices.Backward(opened) {
-				pool.Close()
-			}
-		}
-	}()
-	open := func(dsn, begin string, most int) (*sql.DB, error) {
-		pool, err := openKeeping(dsn, begin)
-		if err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		opened = append(opened, pool)
-		pool.SetMaxOpenConns(most)
-		return pool, nil
-	}
-	write, err := open(dsn(32<<10, writes...), "begin immediate", 1)
+	p, err := openPools(ctx, path)
 	if err != nil {
 		return err
 	}
-	if err := write.PingContext(ctx); err != nil {
-		return fmt.Errorf("store: open %s: %w", path, err)
+	if db.queue, err = sqliteQueue(p.write, db.hub); err != nil {
+		return errors.Join(err, p.close())
 	}
-	if err := keepsLog(ctx, write); err != nil {
-		return fmt.Errorf("store: open %s: %w", path, err)
-	}
-	read, err := open(reads, "begin", max(4, runtime.NumCPU()))
-	if err != nil {
-		return err
-	}
-	read.SetMaxIdleConns(4)
-	ahead, err := open(reads, "begin", aheadConns)
-	if err != nil {
-		return err
-	}
-	copies, err := open(dsn(256, writes...), "begin", 1) // checkpoints need no cache
-	if err != nil {
-		return err
-	}
-	db.dialect, db.read, db.write, db.ahead = sqliteDialect, read, write, ahead
-	if db.queue, err = sqliteQueue(write, db.hub); err != nil {
-		return err
-	}
+	db.dialect, db.read, db.write, db.ahead = sqliteDialect, p.read, p.write, p.ahead
 	e := &sqliteEngine{
 		db: db, ops: make(chan *op, queueLen), along: make(chan *op, queueLen), groups: make(chan written, sealQueue),
-		synced: make(chan struct{}, 1), stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: write}, log: log, skip: crashed, reserve: kept,
+		synced: make(chan struct{}, 1), stop: make(chan struct{}), sealed: make(chan struct{}), insert: &captureStatements{db: p.write}, log: log, skip: crashed, reserve: kept,
 	}
-	e.copier = newCopier(copies, db.log, &e.holed, kept)
+	e.copier = newCopier(p.copies, db.log, &e.holed, kept)
 	db.engine = e
 	go e.run()
 	go e.seal()
@@ -137,6 +94,60 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) (err err
 		go e.keepReserve()
 	}
 	return nil
+}
+
+// sqlitePools are the connections to one file, by what they are for.
+type sqlitePools struct{ write, read, ahead, copies *sql.DB }
+
+func openPools(ctx context.Context, path string) (p sqlitePools, err error) {
+	dsn := func(cacheKiB int, pragmas ...string) string {
+		v := url.Values{"_pragma": append(pragmas, fmt.Sprintf("cache_size(-%d)", cacheKiB), "busy_timeout(5000)", "foreign_keys(1)", "temp_store(memory)")}
+		return sqliteName(path) + "?" + v.Encode()
+	}
+	reads := dsn(16<<10, "query_only(1)")
+	// The log is synced by seal and checkpointed by copier.
+	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	open := func(dsn, begin string, most int) (*sql.DB, error) {
+		pool, err := openKeeping(dsn, begin)
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		pool.SetMaxOpenConns(most)
+		return pool, nil
+	}
+	if p.write, err = open(dsn(32<<10, writes...), "begin immediate", 1); err != nil {
+		return p, err
+	}
+	if err := p.write.PingContext(ctx); err != nil {
+		return p, fmt.Errorf("store: open %s: %w", path, err)
+	}
+	if err := keepsLog(ctx, p.write); err != nil {
+		return p, fmt.Errorf("store: open %s: %w", path, err)
+	}
+	if p.read, err = open(reads, "begin", max(4, runtime.NumCPU())); err != nil {
+		return p, err
+	}
+	p.read.SetMaxIdleConns(4)
+	if p.ahead, err = open(reads, "begin", aheadConns); err != nil {
+		return p, err
+	}
+	p.copies, err = open(dsn(256, writes...), "begin", 1) // checkpoints need no cache
+	return p, err
+}
+
+// close closes the connections that were opened, the writer last.
+func (p sqlitePools) close() (err error) {
+	for _, pool := range []*sql.DB{p.copies, p.ahead, p.read, p.write} {
+		if pool != nil {
+			err = errors.Join(err, pool.Close())
+		}
+	}
+	return err
 }
 
 // pageSize fits several events: most take 1 to 3 KB, and a page with room for one and a half would waste a third of
