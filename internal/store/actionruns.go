@@ -270,3 +270,8 @@ func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error)
 		"(SELECT 1 FROM event_tasks t WHERE t.kind = 'actions' AND t.endpoint = r.endpoint AND t.event = r.event) END ORDER BY r.due_at LIMIT $2",
 		since.Microseconds(), limit)
 }
+
+// EventActionRuns lists the runs of actions on an event, newest first.
+func (v *View) EventActionRuns(eventSeq int64, limit int) ([]hookglass.ActionRun, error) {
+	return queryAll(v, scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE r.event = $1 ORDER BY r.num DESC LIMIT $2", eventSeq, limit)
+}

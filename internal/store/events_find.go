@@ -61,8 +61,3 @@ func (v *View) EndpointOfEvent(eventID string) (hookglass.Endpoint, error) {
 	}
 	return e, err
 }
-
-// EventActionRuns lists the runs of actions on an event, newest first.
-func (v *View) EventActionRuns(eventSeq int64, limit int) ([]hookglass.ActionRun, error) {
-	return queryAll(v, scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE r.event = $1 ORDER BY r.num DESC LIMIT $2", eventSeq, limit)
-}
