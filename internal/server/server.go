@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,9 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -38,7 +35,6 @@ import (
 	"hookglass/internal/release"
 	"hookglass/internal/replay"
 	"hookglass/internal/retries"
-	"hookglass/internal/seal"
 	"hookglass/internal/share"
 	"hookglass/internal/smtpd"
 	"hookglass/internal/store"
@@ -341,87 +337,6 @@ func (s *Server) drain() {
 	draining.Wait()
 }
 
-// open opens the database, waiting for PostgreSQL to answer, and then admits requests.
-func (s *Server) open(ctx context.Context, background func(string, func(context.Context) error)) error {
-	keys, err := s.openDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	out := s.outbound()
-	s.build(keys, out)
-	if err := s.work(background, out); err != nil {
-		return err
-	}
-	s.certificates.open.Store(&certificateStore{s.db, keys})
-	if s.cfg.EndpointsFile != "" {
-		file := &declaration{path: s.cfg.EndpointsFile, db: s.db, service: s.declares, ok: s.metrics.applied, hangup: s.hangup, log: s.log.With("part", "endpoints file")}
-		if err := file.start(ctx); err != nil {
-			return err
-		}
-		background("endpoints file", file.run)
-	}
-	s.gate.open(s.handler(), s.captures)
-	s.log.Info("ready")
-	background("watchdog", s.watchdog)
-	notify("READY=1\nSTATUS=Serving " + s.URL())
-	return nil
-}
-
-// openDatabase opens the database once it answers.
-func (s *Server) openDatabase(ctx context.Context) (*seal.Keys, error) {
-	cfg := store.Config{
-		Path: filepath.Join(s.cfg.Data, databaseFile), URL: s.cfg.DatabaseURL,
-		Log: s.log.With("part", "store"), OnCapture: s.metrics.captureGroup, Reserve: true,
-	}
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		db, keys, err := s.openReady(ctx, cfg)
-		if err == nil {
-			s.db = db
-			return keys, nil
-		}
-		passes := hookglass.Is(err, hookglass.CodeUnavailable) || errors.As(err, new(*store.NotWritable))
-		if !passes || store.Damaged(err) { // a damaged database does not mend itself
-			return nil, err
-		}
-		s.log.Warn("waiting for the database", "error", remedied(err), "retry_in", wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-// openReady opens a database that takes writes, migrates its schema, requeues the work that a dead process held, and
-// opens the keyset. Each of these steps may need another connection, which PostgreSQL may refuse.
-func (s *Server) openReady(ctx context.Context, cfg store.Config) (db *store.DB, keys *seal.Keys, err error) {
-	if db, err = openWritable(ctx, cfg); err != nil {
-		return nil, nil, err
-	}
-	for _, step := range []func(context.Context) error{
-		db.Migrate, func(ctx context.Context) error { return filled(ctx, db) }, db.EndLeases,
-		func(ctx context.Context) (err error) { keys, err = s.cfg.openKeys(ctx, db); return err },
-	} {
-		if err := step(ctx); err != nil {
-			return nil, nil, errors.Join(err, db.Close())
-		}
-	}
-	return db, keys, nil
-}
-
-// openWritable waits until the database takes writes: a standby after its promotion, a read-only setting once it is
-// changed for new sessions.
-func openWritable(ctx context.Context, cfg store.Config) (*store.DB, error) {
-	db, err := store.Open(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Writable(ctx); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
-}
-
 // root serves what must answer without a database, and everything else through the gate. It is not an http.ServeMux,
 // which would redirect an unclean path before the API or the web app could answer it.
 func (s *Server) root() http.Handler {
@@ -454,32 +369,6 @@ func fromLoopback(r *http.Request) bool {
 		!slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", delivery.HeaderOriginal, outbound.HopHeader}, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) { s.readiness(r.Context()).write(w) }
-
-// readiness checks whether this node accepts work: it has started, is not stopping, and its storage takes writes, in
-// particular captures: a small test row may fit on a disk that has no room for those.
-func (s *Server) readiness(ctx context.Context) readiness {
-	ready := readiness{Status: "starting"}
-	if s.gate.ready.Load() {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		facts, err := s.db.Health(ctx)
-		err = cmp.Or(err, s.captures.Room())
-		ready.Storage, ready.Status = facts, "ready"
-		if err != nil {
-			s.log.Warn("not ready", "error", err)
-			ready.Status = "unavailable"
-		}
-	} else if s.draining != nil {
-		select {
-		case <-s.draining:
-			ready.Status = "stopping"
-		default:
-		}
-	}
-	return ready
-}
-
 // reachable turns a listener's address into one that can be opened.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
@@ -490,20 +379,4 @@ func reachable(addr net.Addr) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// newLogger logs to w in the configured form until it is closed. Values never contain secrets: types that do have no
-// text of them. A missing reader does not end the process, as it otherwise would when standard error is closed (package
-// os/signal, "SIGPIPE").
-func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, closeLog func()) {
-	signal.Ignore(syscall.SIGPIPE)
-	form := func(w io.Writer) *slog.Logger {
-		options := &slog.HandlerOptions{Level: level}
-		if strings.EqualFold(format, "json") {
-			return slog.New(slog.NewJSONHandler(w, options))
-		}
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-	lines := newLogWriter(w, func(lost int64) { form(w).Warn("lines of the log were lost: its reader stood still", "lost", lost) })
-	return form(lines), lines.close
 }
