@@ -120,7 +120,16 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	if !c.answers() {
 		return change, nil
 	}
-	answer := api.Response{}
+	answer, err := c.answer(t, there)
+	if err != nil {
+		return change, err
+	}
+	change.Response = api.Some(answer)
+	return change, nil
+}
+
+// answer returns the endpoint's custom answer with what the flags set in it.
+func (c *EndpointsUpdateCmd) answer(t *server.Terminal, there api.Endpoint) (answer api.Response, err error) {
 	if there.Response != nil {
 		answer = *there.Response
 		answer.Headers = maps.Clone(answer.Headers)
@@ -133,7 +142,7 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	}
 	fields, err := headerFlags(c.Header)
 	if err != nil {
-		return change, err
+		return answer, err
 	}
 	for _, f := range fields {
 		maps.DeleteFunc(answer.Headers, func(name, _ string) bool { return strings.EqualFold(name, f.Name) })
@@ -145,15 +154,14 @@ func (c *EndpointsUpdateCmd) change(ctx context.Context, t *server.Terminal, at 
 	if c.Body != nil {
 		text, err := readInput(t, *c.Body, maxOverride)
 		if err != nil {
-			return change, err
+			return answer, err
 		}
 		if !utf8.Valid(text) {
-			return change, fmt.Errorf("%s is no text in UTF-8, which an answer must be", *c.Body)
+			return answer, fmt.Errorf("%s is no text in UTF-8, which an answer must be", *c.Body)
 		}
 		answer.Body = string(text)
 	}
-	change.Response = api.Some(answer)
-	return change, nil
+	return answer, nil
 }
 
 // maxRules bounds a file of rules: the server accepts no longer body.
