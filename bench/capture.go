@@ -63,25 +63,9 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 		systems = append(systems, &system{name: peer.name, url: peer.url})
 	}
 	for _, conns := range p.conns {
-		rounds := make([][]outcome, len(systems))
-		for round := range p.rounds {
-			for i, s := range systems {
-				if err := p.disk.await(ctx, dir); err != nil {
-					return err
-				}
-				o, err := p.capture(ctx, dir, s.url, conns)
-				if err != nil {
-					return fmt.Errorf("%s: %w", s.name, err)
-				}
-				p.log("capture: round %d of %d, %3d connections, %-22s %8.0f/s  p50 %v  p99 %v", round+1, p.rounds, conns, s.name, o.perSecond, o.p50, o.p99)
-				if o.failed > 0 {
-					p.log("capture: %s: %d requests failed: %s", s.name, o.failed, o.firstFail)
-				}
-				rounds[i] = append(rounds[i], o)
-				s.seen.acked += o.acked
-				s.seen.unsure += o.unsure
-				s.seen.failed += o.failed
-			}
+		rounds, err := p.captureRounds(ctx, dir, systems, conns)
+		if err != nil {
+			return err
 		}
 		for i, s := range systems {
 			r.captures = append(r.captures, captureMedians(s.name, conns, rounds[i], rounds[0]))
@@ -97,6 +81,31 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 		r.checked = append(r.checked, fmt.Sprintf("%s: acknowledged %s events and holds them all", s.name, thousands(s.seen.acked)))
 	}
 	return nil
+}
+
+// captureRounds loads each system once in each round, and returns the outcomes of each.
+func (p *plan) captureRounds(ctx context.Context, dir string, systems []*system, conns int) ([][]outcome, error) {
+	rounds := make([][]outcome, len(systems))
+	for round := range p.rounds {
+		for i, s := range systems {
+			if err := p.disk.await(ctx, dir); err != nil {
+				return nil, err
+			}
+			o, err := p.capture(ctx, dir, s.url, conns)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			p.log("capture: round %d of %d, %3d connections, %-22s %8.0f/s  p50 %v  p99 %v", round+1, p.rounds, conns, s.name, o.perSecond, o.p50, o.p99)
+			if o.failed > 0 {
+				p.log("capture: %s: %d requests failed: %s", s.name, o.failed, o.firstFail)
+			}
+			rounds[i] = append(rounds[i], o)
+			s.seen.acked += o.acked
+			s.seen.unsure += o.unsure
+			s.seen.failed += o.failed
+		}
+	}
+	return rounds, nil
 }
 
 // captureMedians sums up the rounds of one system next to those of the ceiling.
