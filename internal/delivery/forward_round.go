@@ -241,28 +241,14 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 	if len(seqs) == 0 {
 		return
 	}
-	events, err := f.load(sends, seqs, fair.SmallBody)
-	var sealed map[int64][]byte
-	if len(headed) > 0 && err == nil {
-		err = f.db.Glance(sends, hookglass.System, func(v *store.View) (err error) {
-			sealed, err = v.SealedHeaders(headed)
-			return err
-		})
-	}
-	var duplicates map[int64]hookglass.Duplicate
-	if len(once) > 0 && err == nil {
-		err = f.db.Glance(sends, hookglass.System, func(v *store.View) (err error) {
-			duplicates, err = v.Duplicates(once)
-			return err
-		})
-	}
+	l, err := f.loadRound(sends, seqs, headed, once)
 	for i := range due {
-		headers, there := sealed[due[i].TargetID]
+		headers, there := l.sealed[due[i].TargetID]
 		due[i].Target.Sealed = headers
 		gone := err == nil && due[i].HasHeaders && !there // the target was deleted, and the next round skips what waits for it
 		for _, c := range claimed[due[i].TargetID] {
-			s := &settled{queue: due[i], ClaimedForward: c, event: events[c.EventSeq], placed: true, turn: turnAt}
-			duplicate, repeats := duplicates[c.Num]
+			s := &settled{queue: due[i], ClaimedForward: c, event: l.events[c.EventSeq], placed: true, turn: turnAt}
+			duplicate, repeats := l.duplicates[c.Num]
 			switch {
 			case err != nil || gone:
 				f.later(s, handBack)
@@ -281,4 +267,32 @@ func (f *Forwarder) start(sends context.Context, due []store.ForwardQueue, place
 			f.hand(s)
 		}
 	}
+}
+
+// loaded is what a round reads of what it claimed.
+type loaded struct {
+	events     map[int64]*hookglass.Event    // by seq
+	sealed     map[int64][]byte              // headers of targets, by target
+	duplicates map[int64]hookglass.Duplicate // by delivery
+}
+
+// loadRound loads the events with these seqs, the headers of these targets, and which of these deliveries repeat
+// another.
+func (f *Forwarder) loadRound(ctx context.Context, seqs, targets, deliveries []int64) (l loaded, err error) {
+	if l.events, err = f.load(ctx, seqs, fair.SmallBody); err != nil {
+		return l, err
+	}
+	if len(targets) > 0 {
+		err = f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+			l.sealed, err = v.SealedHeaders(targets)
+			return err
+		})
+	}
+	if len(deliveries) > 0 && err == nil {
+		err = f.db.Glance(ctx, hookglass.System, func(v *store.View) (err error) {
+			l.duplicates, err = v.Duplicates(deliveries)
+			return err
+		})
+	}
+	return l, err
 }
