@@ -44,7 +44,10 @@ func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.Ta
 		})
 		switch {
 		case err == nil && r != nil:
-			return responseOf(r)
+			if r.StatusCode < 200 {
+				return nil // no answer came, or none that ends a request
+			}
+			return responseOf(r.StatusCode, r.Evidence)
 		case err == nil && !(connected && kept):
 			return nil
 		}
@@ -59,12 +62,10 @@ func (s *Service) Answer(ctx context.Context, ev *hookglass.Event) *hookglass.Ta
 	}
 }
 
-func responseOf(r *hookglass.DeliveryReport) *hookglass.TargetResponse {
-	if r.StatusCode < 200 {
-		return nil // no answer came, or none that ends a request
-	}
-	out := &hookglass.TargetResponse{Status: r.StatusCode}
-	if e := r.Evidence; e != nil {
+// responseOf returns the local target's answer; e may be nil.
+func responseOf(status int, e *hookglass.DeliveryEvidence) *hookglass.TargetResponse {
+	out := &hookglass.TargetResponse{Status: status}
+	if e != nil {
 		out.Headers, out.Body, out.Truncated = withType(e), e.Body, !e.Complete
 	}
 	return out

@@ -150,10 +150,7 @@ func outcome(r *hookglass.TunnelResult, took time.Duration) hookglass.TunnelOutc
 		out.Duration = r.ResponseTime
 	}
 	if r.StatusCode != 0 {
-		out.Response = &hookglass.TargetResponse{Status: r.StatusCode}
-		if e := r.Evidence; e != nil {
-			out.Response.Headers, out.Response.Body, out.Response.Truncated = withType(e), e.Body, !e.Complete
-		}
+		out.Response = responseOf(r.StatusCode, r.Evidence)
 		return out
 	}
 	out.Failure = &hookglass.Failure{Code: "connection_failed", Message: "The local machine gave no answer."}

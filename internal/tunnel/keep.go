@@ -46,12 +46,7 @@ const gapRest = 7 * 24 * time.Hour
 func (s *Service) renew(ctx context.Context) error {
 	var held bool
 	received, stored := make(map[int64]int64), make(map[*subscription]int64)
-	s.mu.Lock()
-	had := make([]*Session, 0, len(s.sessions))
-	for x := range s.sessions {
-		had = append(had, x)
-	}
-	s.mu.Unlock()
+	had := s.all()
 	for _, x := range had {
 		x.mu.Lock()
 		for _, sub := range x.subs {

@@ -47,10 +47,9 @@ func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.De
 			return nil, err
 		}
 	}
-	stored := r
-	err := s.db.Update(ctx, who, func(tx *store.Tx) error {
+	var stored *hookglass.DeliveryReport
+	err := s.db.Update(ctx, who, func(tx *store.Tx) (err error) {
 		copied := *r // the update may run twice
-		var err error
 		stored, err = tx.RecordReport(ref, in.WebhookRequestID, &copied)
 		return err
 	})
