@@ -160,7 +160,7 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 				return err
 			}
 			if ev = events[t.EventSeq]; ev == nil {
-				return hookglass.NotFound("event")
+				return hookglass.NotFound("request")
 			}
 		}
 		if e, err = v.Endpoint(string(ev.EndpointID)); err != nil {
