@@ -1060,10 +1060,15 @@ var (
 	tooPale = `(() => {
 		const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 		canvas.canvas.width = canvas.canvas.height = 1;
+		const painted = new Map(); // a page has few colours, and painting takes long
 		const over = (color, below) => {
-			canvas.fillStyle = "rgb(" + below.join(",") + ")"; canvas.fillRect(0, 0, 1, 1);
-			canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
-			return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+			const both = color + " over " + below;
+			if (!painted.has(both)) {
+				canvas.fillStyle = "rgb(" + below.join(",") + ")"; canvas.fillRect(0, 0, 1, 1);
+				canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+				painted.set(both, [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3));
+			}
+			return painted.get(both);
 		};
 		const behind = (e) => e === null ? [255, 255, 255] : over(getComputedStyle(e).backgroundColor, behind(e.parentElement));
 		const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
