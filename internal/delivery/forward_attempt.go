@@ -54,28 +54,30 @@ func (o own) overrides() (v Overrides) {
 // secrets returns the values to redact in what is kept of an attempt, because a target may echo them. Short values,
 // such as "true", are left alone unless the name says that they are a credential. A credential is redacted without its
 // scheme too, and so are the values of its parameters or cookies, and for Basic the password alone.
-func (o own) secrets() (all []string) {
+func (o own) secrets() (all []redact.Mask) {
+	add := func(secret string) { all = append(all, redact.Mask{Value: secret}) }
 	for name, value := range o {
 		if !redact.Credential(name) {
 			if len(value) >= minCredential {
-				all = append(all, value)
+				all = append(all, redact.Mask{Value: value, Whole: true})
 			}
 			continue
 		}
-		all = append(all, value)
+		add(value)
 		rest := value
 		if i := strings.IndexAny(value, " \t"); i >= 0 {
 			rest = strings.TrimSpace(value[i:])
-			all = append(all, rest)
+			add(rest)
 			plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(rest, "="))
 			if err == nil && strings.EqualFold(value[:i], "Basic") {
 				_, password, _ := strings.Cut(string(plain), ":")
-				all = append(all, string(plain), password)
+				add(string(plain))
+				add(password)
 			}
 		}
 		for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ';' }) {
 			if _, parameter, named := strings.Cut(part, "="); named {
-				all = append(all, strings.Trim(parameter, ` "`))
+				add(strings.Trim(parameter, ` "`))
 			}
 		}
 	}
@@ -124,7 +126,7 @@ func (f *Forwarder) attempt(ctx context.Context, s *settled, r Request) (a hookg
 	}
 	a.StatusCode = out.Response.Status
 	text, longer := said(out.Response, readBody)
-	a.Body, a.Truncated = beginning([]byte(RedactText(string(text), secrets)))
+	a.Body, a.Truncated = beginning([]byte(secrets.Cut(string(text))))
 	a.Truncated = a.Truncated || longer
 	return a, e, outbound.RetryAfter(out.Response.Headers, f.Now(), hookglass.MaxForwardWait)
 }
@@ -137,7 +139,7 @@ const readBody = 64 << 10
 const keptBody = 8 << 10
 
 // evidenceOf returns what is kept of an attempt. A body that equals the event's is not kept a second time.
-func evidenceOf(ev *hookglass.Event, r Request, out Outcome, secrets []string) *hookglass.ForwardEvidence {
+func evidenceOf(ev *hookglass.Event, r Request, out Outcome, secrets *redact.Redactor) *hookglass.ForwardEvidence {
 	sent := r.SentRequest
 	e := &hookglass.ForwardEvidence{Request: sent}
 	if e.Request.Headers = RedactHeaders(out.Headers, secrets); len(r.own) > 0 {

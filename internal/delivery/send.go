@@ -1,16 +1,12 @@
 package delivery
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"hookglass"
@@ -110,73 +106,47 @@ func Readable(r *hookglass.TargetResponse) *hookglass.TargetResponse {
 	return &plain
 }
 
-// Secrets returns the texts to redact in what is kept of a delivery, longest first: the secrets of the configs, and the
-// credentials in the request, which a target may echo.
-func Secrets(configs []provider.Config, sent hookglass.Headers) (all []string) {
-	var known []string
+// Secrets returns the redactor of what is kept of a delivery: it knows the secrets of the configs, and the credentials
+// in the request, which a target may echo.
+func Secrets(configs []provider.Config, sent hookglass.Headers) *redact.Redactor {
+	var known []redact.Mask
 	for _, c := range configs {
-		known = append(known, c.Secrets...)
+		for _, secret := range c.Secrets {
+			known = append(known, redact.Mask{Value: secret})
+		}
 	}
 	return secretsIn(known, sent)
 }
 
 // secretsIn is like Secrets, given the texts that are known to be secrets.
-func secretsIn(known []string, sent hookglass.Headers) (all []string) {
+func secretsIn(known []redact.Mask, sent hookglass.Headers) *redact.Redactor {
+	var all []redact.Mask
 	most := math.MaxInt
-	add := func(secret string, least int) {
-		if len(secret) < least || len(all) >= most {
-			return
-		}
-		all = append(all, secret)
-		for _, quoted := range inJSON(secret) {
-			if !slices.Contains(all, quoted) {
-				all = append(all, quoted)
-			}
+	add := func(m redact.Mask, least int) {
+		if len(m.Value) >= least && len(all) < most && !slices.ContainsFunc(all, func(o redact.Mask) bool { return o.Value == m.Value }) {
+			all = append(all, m)
 		}
 	}
-	for _, secret := range known {
-		add(secret, minSecret)
+	for _, m := range known {
+		add(m, minSecret)
 	}
 	most = len(all) + maxSecrets
 	for _, f := range sent {
 		if !redact.Credential(f.Name) {
 			continue
 		}
-		add(f.Value, minCredential)
+		// Whole: its parts may be any words, such as the names of cookies.
+		add(redact.Mask{Value: f.Value, Whole: true}, minCredential)
 		if strings.EqualFold(f.Name, "Cookie") {
 			for pair := range strings.SplitSeq(f.Value, ";") {
 				_, value, _ := strings.Cut(pair, "=")
-				add(value, minCredential)
+				add(redact.Mask{Value: value, Whole: true}, minCredential)
 			}
 		} else if _, rest, found := strings.Cut(f.Value, " "); found { // the credentials after the scheme
-			add(rest, minCredential)
+			add(redact.Mask{Value: rest, Whole: true}, minCredential)
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return all
-}
-
-// inJSON returns the spellings of a text in JSON: with the required escapes only, with those of HTML as well, and in
-// ASCII.
-func inJSON(text string) []string {
-	var plain bytes.Buffer
-	enc := json.NewEncoder(&plain)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // a string can always be written
-	quoted := plain.String()[1 : plain.Len()-2]
-	var html bytes.Buffer
-	json.HTMLEscape(&html, []byte(quoted))
-	var ascii strings.Builder
-	for _, r := range quoted {
-		if r < utf8.RuneSelf {
-			ascii.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&ascii, `\u%04x`, unit)
-		}
-	}
-	return []string{quoted, html.String(), ascii.String()}
+	return redact.New(all...)
 }
 
 // Bounds of the secrets that are looked for. A shorter one would redact unrelated text, all the more a credential,
@@ -188,87 +158,35 @@ const (
 )
 
 // RedactHeaders returns a copy of headers in which fields that carry credentials by their name, and all secrets, are
-// redacted. When there can be none it returns h itself.
-func RedactHeaders(h hookglass.Headers, secrets []string) hookglass.Headers {
-	if len(secrets) == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return redact.Credential(f.Name) }) {
+// redacted. Signatures stay: they are what a delivery is judged by. When there can be none it returns h itself.
+func RedactHeaders(h hookglass.Headers, secrets *redact.Redactor) hookglass.Headers {
+	if secrets.Size() == 0 && !slices.ContainsFunc(h, func(f hookglass.Header) bool { return redact.Credential(f.Name) }) {
 		return h
 	}
 	out := make(hookglass.Headers, len(h))
 	for i, f := range h {
-		out[i] = hookglass.Header{Name: f.Name, Value: RedactSecrets(f.Value, secrets)}
-		if redact.Credential(f.Name) {
-			out[i].Value = hookglass.Redacted
+		out[i] = hookglass.Header{Name: f.Name, Value: hookglass.Redacted}
+		if !redact.Credential(f.Name) {
+			out[i].Value = secrets.Secrets(f.Value)
 		}
 	}
 	return out
 }
 
-// RedactSecrets redacts every occurrence of a secret.
-func RedactSecrets(s string, secrets []string) string {
-	for _, secret := range secrets {
-		s = strings.ReplaceAll(s, secret, hookglass.Redacted)
-	}
-	return s
-}
-
 // maxPlain is how much of a compressed body is searched for secrets.
 const maxPlain = 1 << 20
 
-// RedactText is RedactSecrets for a text that may have been cut: the beginning of a secret at its end goes too.
-func RedactText(s string, secrets []string) string {
-	s = RedactSecrets(s, secrets)
-	cut := 0
-	for _, secret := range secrets {
-		cut = max(cut, overlap(s, secret))
-	}
-	if cut < minCredential {
-		return s
-	}
-	return s[:len(s)-cut] + hookglass.Redacted
-}
-
-// overlap returns the length of the longest end of s that is a beginning of secret, but not all of it. Its time is
-// linear in secret (Knuth, Morris and Pratt), because strangers may have written both.
-func overlap(s, secret string) (n int) {
-	if len(secret) <= minCredential {
-		return 0
-	}
-	if s = s[max(0, len(s)-len(secret)+1):]; !strings.Contains(s, secret[:minCredential]) { // as most
-		return 0
-	}
-	border := make([]int, len(secret)) // of each beginning of secret: its longest end that is a shorter beginning
-	for i := 1; i < len(secret); i++ {
-		for n > 0 && secret[i] != secret[n] {
-			n = border[n-1]
-		}
-		if secret[i] == secret[n] {
-			n++
-		}
-		border[i] = n
-	}
-	n = 0
-	for i := range len(s) {
-		for n > 0 && s[i] != secret[n] {
-			n = border[n-1]
-		}
-		if s[i] == secret[n] {
-			n++
-		}
-	}
-	return n
-}
-
 // RedactBody redacts secrets in a body, also one that was cut within a secret. A compressed body that holds any is kept
 // decoded.
-func RedactBody(body []byte, h hookglass.Headers, secrets []string) []byte {
-	if len(secrets) == 0 { // as most
+func RedactBody(body []byte, h hookglass.Headers, secrets *redact.Redactor) []byte {
+	if secrets.Size() == 0 { // as most
 		return body
 	}
 	if coding.Of(h) != "" {
 		plain := string(coding.Plain(body, h, maxPlain))
-		if blotted := RedactText(plain, secrets); blotted != plain {
+		if blotted := secrets.Cut(plain); blotted != plain {
 			return []byte(blotted)
 		}
 	}
-	return []byte(RedactText(string(body), secrets))
+	return []byte(secrets.Cut(string(body)))
 }

@@ -58,11 +58,8 @@ func TestTheBeginningOfATextIsAText(t *testing.T) {
 func TestASecretIsFoundInEveryFormOfJSON(t *testing.T) {
 	secrets := delivery.Secrets([]provider.Config{{Secrets: []string{`p"<&>é😀\\`}}}, nil)
 	for _, text := range []string{`p"<&>é😀\\`, `{"s":"p\"<&>é😀\\\\"}`, `{"s":"p\"\u003c\u0026\u003eé😀\\\\"}`, `{"s":"p\"<&>\u00e9\ud83d\ude00\\\\"}`} {
-		if got := delivery.RedactSecrets(text, secrets); strings.Contains(got, "p") || !strings.Contains(got, "[redacted]") {
+		if got := secrets.Secrets(text); strings.Contains(got, "p") || !strings.Contains(got, "[redacted]") {
 			t.Errorf("%s: %s", text, got)
 		}
-	}
-	if plain := delivery.Secrets([]provider.Config{{Secrets: []string{"plain-secret"}}}, nil); len(plain) != 1 {
-		t.Errorf("%q", plain)
 	}
 }

@@ -13,8 +13,12 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
-// Mask is a value that must not be seen, and what to show for it; empty: [hookglass.Redacted].
-type Mask struct{ Value, Shown string }
+// Mask is a value that must not be seen.
+type Mask struct {
+	Value string
+	Shown string // what to show for it; empty: [hookglass.Redacted]
+	Whole bool   // it may be no secret at all, so that parts of it are not looked for
+}
 
 // Redactor redacts secrets from what a run records and answers: the values themselves, their usual encodings, longer
 // parts of them, and what stands under a name that tells of a credential. It is safe for concurrent use.
@@ -43,6 +47,9 @@ const (
 	// maxForms bounds the bytes of derived spellings that are looked for. Values beyond it are found only as they are
 	// and as JSON writes them.
 	maxForms = 4 << 20
+	// longWhole is the length up to which a value that may be no secret is looked for in all spellings: tokens are no
+	// longer, and strangers choose how long such a value is.
+	longWhole = 2 << 10
 	// maxWork bounds the comparisons for one text: its sender may have chosen values that nearly match at every place.
 	// headSize is how much of a form is compared first.
 	maxWork  = 64 << 20
@@ -94,7 +101,7 @@ func hide(masks []Mask, often bool) *hiddenValues {
 			h.words = append(h.words, m)
 		default:
 			forms, coded := []string{m.Value, inJSON(m.Value)}, (*codings)(nil)
-			if h.size < maxForms {
+			if h.size < maxForms && !(m.Whole && len(m.Value) > longWhole) {
 				coded = codingsOf(m.Value)
 				forms = formsOf(m.Value, coded)
 			}
@@ -105,10 +112,12 @@ func hide(masks []Mask, often bool) *hiddenValues {
 				if known != nil {
 					known[form] = true
 				}
-				h.forms = append(h.forms, Mask{form, m.Shown})
+				h.forms = append(h.forms, Mask{Value: form, Shown: m.Shown})
 				h.size += len(form)
 			}
-			h.fragments.add(m.Value, coded)
+			if !m.Whole {
+				h.fragments.add(m.Value, coded)
+			}
 		}
 	}
 	slices.SortStableFunc(h.forms, func(a, b Mask) int { return len(b.Value) - len(a.Value) })
@@ -170,6 +179,52 @@ func (r *Redactor) Secrets(s string) string {
 		s = h.fragments.hide(s)
 	}
 	return s
+}
+
+// Cut is Secrets for a text that may have been cut off: the beginning of a value at its end goes too.
+func (r *Redactor) Cut(s string) string {
+	s = r.Secrets(s)
+	cut := 0
+	for _, h := range r.sets {
+		for _, form := range h.forms {
+			cut = max(cut, overlap(s, form.Value))
+		}
+	}
+	if cut < window {
+		return s
+	}
+	return s[:len(s)-cut] + hookglass.Redacted
+}
+
+// overlap returns the length of the longest end of s that is a beginning of form, but not all of it. Its time is
+// linear in form (Knuth, Morris and Pratt), because strangers may have written both.
+func overlap(s, form string) (n int) {
+	if len(form) <= window {
+		return 0
+	}
+	if s = s[max(0, len(s)-len(form)+1):]; !strings.Contains(s, form[:window]) { // as most
+		return 0
+	}
+	border := make([]int, len(form)) // of each beginning of form: its longest end that is a shorter beginning
+	for i := 1; i < len(form); i++ {
+		for n > 0 && form[i] != form[n] {
+			n = border[n-1]
+		}
+		if form[i] == form[n] {
+			n++
+		}
+		border[i] = n
+	}
+	n = 0
+	for i := range len(s) {
+		for n > 0 && s[i] != form[n] {
+			n = border[n-1]
+		}
+		if s[i] == form[n] {
+			n++
+		}
+	}
+	return n
 }
 
 // whole replaces the forms, the longest of those that begin at one place. A text whose search takes more than maxWork

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -336,4 +337,54 @@ func FuzzRedactor(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A text that was cut ends with the beginning of a secret, of which nothing stays; it is found as by trying each length.
+func TestTheBeginningOfASecretAtTheEndGoes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "ab"[random.IntN(2)]
+		}
+		return string(b)
+	}
+	found := 0
+	for range 50_000 {
+		secret, text := word(9+random.IntN(6)), word(random.IntN(30))
+		want := strings.ReplaceAll(text, secret, "[redacted]")
+		for n := len(secret) - 1; n >= 8; n-- {
+			if strings.HasSuffix(want, secret[:n]) {
+				want = want[:len(want)-n] + "[redacted]"
+				found++
+				break
+			}
+		}
+		if got := redact.New(redact.Mask{Value: secret}).Cut(text); got != want {
+			t.Fatalf("%s without %s is %s, want %s", text, secret, got, want)
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d texts end so", found)
+	}
+	if got := redact.New(redact.Mask{Value: "12345678"}).Cut("1234567"); got != "1234567" {
+		t.Errorf("fewer than 8 bytes became %s", got)
+	}
+}
+
+// Parts are looked for in what is a secret, not in what may be one.
+func TestWhatMayBeNoSecretIsRedactedWhole(t *testing.T) {
+	for whole, want := range map[bool]string{false: "in [redacted]", true: "in staging-environ"} {
+		r := redact.New(redact.Mask{Value: "staging-environment-of-europe", Whole: whole})
+		if got := r.Secrets("in staging-environ"); got != want {
+			t.Errorf("whole: %v: %s", whole, got)
+		}
+		if got := r.Secrets("staging-environment-of-europe"); got != "[redacted]" {
+			t.Errorf("whole: %v: %s", whole, got)
+		}
+	}
+	long := strings.Repeat("a=\"é\"; ", 5000)
+	if n := redact.New(redact.Mask{Value: long, Whole: true}).Size(); n > 3*len(long) {
+		t.Errorf("%d bytes are looked for in the place of %d", n, len(long))
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"hookglass/internal/delivery"
 	"hookglass/internal/fair"
 	"hookglass/internal/provider"
+	"hookglass/internal/redact"
 	"hookglass/internal/store"
 	"hookglass/internal/timeshift"
 )
@@ -319,13 +320,13 @@ func shown(h hookglass.Headers, configs []provider.Config) hookglass.Headers {
 	all := make(hookglass.Headers, len(h))
 	secrets := delivery.Secrets(configs, nil)
 	for i, f := range h {
-		all[i] = hookglass.Header{Name: f.Name, Value: delivery.RedactSecrets(f.Value, secrets)}
+		all[i] = hookglass.Header{Name: f.Name, Value: secrets.Secrets(f.Value)}
 	}
 	return all
 }
 
 // keepRequest returns a request as it is recorded.
-func keepRequest(r hookglass.SentRequest, secrets []string) hookglass.SentRequest {
+func keepRequest(r hookglass.SentRequest, secrets *redact.Redactor) hookglass.SentRequest {
 	r.Headers = delivery.RedactHeaders(r.Headers, secrets)
 	if len(r.Body) > maxKept {
 		r.Body, r.Truncated = delivery.Beginning(r.Body, maxKept), true
@@ -334,7 +335,7 @@ func keepRequest(r hookglass.SentRequest, secrets []string) hookglass.SentReques
 }
 
 // keepResponse returns a response as it is recorded.
-func keepResponse(r *hookglass.TargetResponse, secrets []string) *hookglass.TargetResponse {
+func keepResponse(r *hookglass.TargetResponse, secrets *redact.Redactor) *hookglass.TargetResponse {
 	if r == nil {
 		return nil
 	}

@@ -154,7 +154,7 @@ func (q *queuedRun) settle(r *hookglass.ReplayCaseRun, got delivery.Outcome, blo
 		r.State = hookglass.RunAssertionFailed
 	}
 	for i, a := range r.Assertions {
-		if delivery.RedactSecrets(string(a.Actual), secrets) != string(a.Actual) {
+		if secrets.Secrets(string(a.Actual)) != string(a.Actual) {
 			r.Assertions[i].Actual = []byte(`"` + hookglass.Redacted + `"`)
 		}
 	}
