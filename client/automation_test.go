@@ -24,6 +24,39 @@ func TestTagsOverTheClient(t *testing.T) {
 	})
 }
 
+func TestAlertsOverTheClient(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ctx := t.Context()
+		e := must[api.Endpoint](t)(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("a")}))
+		one := must[api.Alert](t)
+		made := one(s.CreateAlert(ctx, e.ID, api.NewAlert{
+			Name: api.Some("quiet"), Kind: api.Some("missing_webhook"), Config: api.Some(api.AlertSettings{WindowMinutes: api.Some[int64](5)}),
+		}))
+		if now := one(s.UpdateAlert(ctx, e.ID, made.ID, api.AlertChange{Enabled: api.Some(false)})); now.Enabled || now.Name != "quiet" {
+			t.Errorf("changed to %+v", now)
+		}
+		if now := one(s.Alert(ctx, e.ID, made.ID)); now.Enabled || now.ID != made.ID {
+			t.Errorf("read %+v", now)
+		}
+	})
+}
+
+func TestActionsAreTriedOverTheClient(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ctx := t.Context()
+		e := must[api.Endpoint](t)(s.CreateEndpoint(ctx, api.NewEndpoint{Name: api.Some("a")}))
+		made := must[api.Action](t)(s.CreateAction(ctx, e.ID, api.NewAction{
+			Name: api.Some("mark"), Steps: api.Some([]api.NewStep{{StepType: "tag", Config: api.JSONObject(`{"tag":"seen"}`)}}),
+		}))
+		s.arrive(e.ID, "/1")
+		s.arrive(e.ID, "/2")
+		got := must[api.ActionBacktest](t)(s.BacktestAction(ctx, e.ID, made.ID, api.BacktestAction{Query: api.Some("path:/2")}))
+		if got.Evaluated != 1 || got.Matched != 1 || !got.Complete {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func TestFiguresOverTheClient(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		ctx := t.Context()

@@ -20,6 +20,8 @@ import (
 	"hookglass/api"
 	"hookglass/client"
 	"hookglass/internal/account"
+	"hookglass/internal/action"
+	"hookglass/internal/alert"
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
@@ -49,7 +51,8 @@ func open(t *testing.T, db *store.DB) *site {
 	endpoints := endpoint.New(db, nil) // nothing here seals a secret
 	s := &site{t: t, captures: capture.New(db, capture.Config{Verifiers: endpoints}, log)}
 	handler := rest.New(rest.Deps{
-		DB: db, Accounts: accounts, Endpoints: endpoints, Captures: s.captures, Shares: share.New(db, endpoints, s.captures), TemporaryEndpoints: true, Draining: make(chan struct{}),
+		DB: db, Accounts: accounts, Endpoints: endpoints, Captures: s.captures, Shares: share.New(db, endpoints, s.captures),
+		Alerts: alert.New(db, alert.Config{Log: log}), Actions: action.New(db, action.Config{Hold: s.captures.Hold, Log: log}), TemporaryEndpoints: true, Draining: make(chan struct{}),
 		Addresses: api.Addresses{PublicURL: "https://hooks.example.com", MailDomain: "mail.example.com"},
 	})
 	s.server = httptest.NewServer(httpd.New(httpd.Config{Log: log}).Wrap(handler))
@@ -78,13 +81,18 @@ func (s *site) as(token string) *client.Client {
 	return c
 }
 
-func (s *site) arrive(ref, path string) {
+func (s *site) arrive(ref, path string) { s.bring(ref, path, "", "\xff!") }
+
+// bring captures a request with a body of a type.
+func (s *site) bring(ref, path, contentType, body string) {
 	s.t.Helper()
 	target, err := s.captures.Admit(s.t.Context(), ref)
 	if err == nil {
-		_, err = s.captures.Capture(s.t.Context(), target, &capture.Arrival{
-			Method: "POST", Path: path, Proto: "HTTP/1.1", Host: "h", Scheme: "http", Client: netip.MustParseAddr("203.0.113.7"), At: time.Now(), Body: []byte("\xff!"),
-		})
+		a := &capture.Arrival{Method: "POST", Path: path, Proto: "HTTP/1.1", Host: "h", Scheme: "http", Client: netip.MustParseAddr("203.0.113.7"), At: time.Now(), Body: []byte(body)}
+		if contentType != "" {
+			a.Headers = hookglass.Headers{{Name: "Content-Type", Value: contentType}}
+		}
+		_, err = s.captures.Capture(s.t.Context(), target, a)
 	}
 	if err != nil {
 		s.t.Error(err)
@@ -177,6 +185,18 @@ func TestTheClientSpeaksOfRequests(t *testing.T) {
 		var body, file bytes.Buffer
 		if err := s.RequestBody(ctx, e.ID, id, &body); err != nil || body.String() != "\xff!" {
 			t.Errorf("the body is %q, %v", &body, err)
+		}
+		if got := must[api.Signature](t)(s.Signature(ctx, e.ID, id)); got.Status != "unchecked" || got.Now.Status != "unchecked" {
+			t.Errorf("the signature is %+v", got)
+		}
+		s.bring(e.ID, "/form", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nfirst\r\n--b--\r\n")
+		form := list(s.Requests(ctx, e.ID, client.Filter{Query: "path:/form"}, client.Page{})).Data[0].ID
+		var part bytes.Buffer
+		if err := s.Part(ctx, e.ID, form, 0, &part); err != nil || part.String() != "first" {
+			t.Errorf("the part is %q, %v", &part, err)
+		}
+		if gone := must[api.Deleted](t)(s.DeleteRequest(ctx, e.ID, form)); gone.ID != form {
+			t.Errorf("deleted %+v", gone)
 		}
 		if err := s.Export(ctx, e.ID, "ndjson", client.Filter{Query: "path:/2"}, &file); err != nil || strings.Count(file.String(), "\n") != 1 || !strings.Contains(file.String(), id) {
 			t.Errorf("the export is %q, %v", &file, err)

@@ -90,7 +90,7 @@ func (c *Client) Part(ctx context.Context, endpoint, id string, index int, to io
 	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "parts", strconv.Itoa(index)), nil, to)
 }
 
-// Export writes the events that a filter selects, oldest first, as ndjson, har or csv.
+// Export writes the events that a filter selects, oldest first, as ndjson, har, csv or mbox.
 func (c *Client) Export(ctx context.Context, endpoint, format string, filter Filter, to io.Writer) error {
 	query := filter.values()
 	query.Set("format", format)
