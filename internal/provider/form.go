@@ -123,51 +123,19 @@ func sortedParams(pairs []pair) string {
 	return b.String()
 }
 
-// writeParams writes what sortedParams makes of the form. A form may be longer than what is searched for hints:
-// Mandrill puts received mail with its attachments into one.
-func (in *input) writeParams(w io.Writer) {
-	if in.isForm() && len(in.Body) > hintBytes && coding.Of(in.Headers) == "" && bytes.Count(in.Body, []byte("&")) < maxLongPairs {
-		writeLongParams(w, in.Body)
-		return
+// signedParams is sortedParams of the form. It is read once, though there may be many URLs and secrets to try. A form may
+// be longer than what is searched for hints: Mandrill puts received mail with its attachments into one.
+func (in *input) signedParams() []byte {
+	if !in.didSigned {
+		in.didSigned = true
+		pairs := in.params()
+		if in.isForm() && len(in.Body) > hintBytes && coding.Of(in.Headers) == "" && bytes.Count(in.Body, []byte("&")) < maxLongPairs {
+			pairs = parseForm(string(in.Body))
+		}
+		in.signed = []byte(sortedParams(pairs))
 	}
-	io.WriteString(w, sortedParams(in.params()))
+	return in.signed
 }
 
 // maxLongPairs bounds the pairs of a long form. A sender of so many would not put them into a form.
 const maxLongPairs = 1 << 14
-
-// writeLongParams is sortedParams without a copy of the values, which may be long.
-func writeLongParams(w io.Writer, body []byte) {
-	type longPair struct {
-		name  string
-		value []byte // not decoded
-	}
-	var pairs []longPair
-	for part := range bytes.SplitSeq(body, []byte("&")) {
-		if len(part) > 0 {
-			name, value, _ := bytes.Cut(part, []byte("="))
-			pairs = append(pairs, longPair{unescapeForm(string(name)), value})
-		}
-	}
-	compare := func(a, b longPair) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return strings.Compare(unescapeForm(string(a.value)), unescapeForm(string(b.value)))
-	}
-	slices.SortFunc(pairs, compare)
-	pairs = slices.CompactFunc(pairs, func(a, b longPair) bool { return compare(a, b) == 0 })
-	for _, p := range pairs {
-		io.WriteString(w, p.name)
-		const piece = 32 << 10
-		for value := p.value; len(value) > 0; {
-			n := min(len(value), piece)
-			// An escape is not cut in two.
-			if i := bytes.LastIndexByte(value[:n], '%'); n < len(value) && i >= n-2 && i > 0 {
-				n = i
-			}
-			io.WriteString(w, unescapeForm(string(value[:n])))
-			value = value[n:]
-		}
-	}
-}

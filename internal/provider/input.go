@@ -17,10 +17,11 @@ type input struct {
 	*Request
 	needs                      *KeyRef // the first key that was needed and is not known
 	didJSON, didForm, didQuery bool
-	didParts                   bool
+	didParts, didSigned        bool
 	json                       value
 	top                        *fields // nil until the body is read
 	form, query, parts         []pair
+	signed                     []byte // see signedParams
 }
 
 // fields are the first members of a JSON object at the top of a body, scanned once. Rules on the shape of a body see

@@ -57,7 +57,7 @@ func (f *filling) write(w io.Writer) {
 				io.WriteString(w, f.in.Headers.Get(name))
 			}
 		case "params":
-			f.in.writeParams(w)
+			w.Write(f.in.signedParams())
 		default:
 			text, _ := formValue(f.in.params(), strings.TrimPrefix(p.source, "form:"))
 			io.WriteString(w, text)

@@ -168,7 +168,7 @@ func (in *input) twilioDigest(algorithm, secret, url string, params bool) []byte
 	h := hmac.New(newHash(algorithm), []byte(secret))
 	h.Write([]byte(url))
 	if params {
-		in.writeParams(h)
+		h.Write(in.signedParams())
 	}
 	return h.Sum(nil)
 }

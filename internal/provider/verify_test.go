@@ -20,6 +20,8 @@ import (
 	"hash"
 	"mime/multipart"
 	"net/url"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -561,6 +563,27 @@ func TestLongForm(t *testing.T) {
 		Headers: fields("Content-Type: application/x-www-form-urlencoded\nX-Mandrill-Signature: " + b64(mac(sha1.New, []byte(secret), signed)))}
 	if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "mandrill", Secrets: []string{secret}}}); got.Status != hookglass.SignatureVerified {
 		t.Errorf("%+v", got)
+	}
+}
+
+// However many secrets and URLs there are to try, a long form is decoded and sorted once.
+func TestALongFormIsReadOnce(t *testing.T) {
+	body := "a=" + strings.Repeat("%25", 700_000)
+	read := func(secrets int) uint64 {
+		r := &provider.Request{Method: "POST", URL: target + "?n=o'b", Body: []byte(body), ReceivedAt: received,
+			Headers: fields("Content-Type: application/x-www-form-urlencoded\nX-Twilio-Signature: " + b64(make([]byte, 20)))}
+		c := provider.Config{Provider: "twilio", Secrets: slices.Repeat([]string{secret}, secrets)}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := provider.Verify(r, provider.Detect(r), []provider.Config{c})
+		runtime.ReadMemStats(&after)
+		if got.Reason != "signature_mismatch" {
+			t.Errorf("%+v", got)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if one, ten := read(1), read(10); ten > one+uint64(len(body)) {
+		t.Errorf("one secret takes %d bytes, ten take %d", one, ten)
 	}
 }
 
