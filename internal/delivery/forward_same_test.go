@@ -132,11 +132,7 @@ func TestAWebhookIsTheSameWithinTheWindow(t *testing.T) {
 // If the first fails, the sender's next try is sent. A third one waits for that.
 func TestADuplicateIsTheSecondChanceOfOneThatFails(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
-		asked, answer := make(chan struct{}), make(chan int)
-		to := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			asked <- struct{}{}
-			w.WriteHeader(<-answer)
-		})
+		to, asked, answer := heldSink(t)
 		target := y.once(y.ep, to.URL, time.Hour, 0)
 		y.start(y.db)
 		now := time.Now()
@@ -182,15 +178,34 @@ func TestADuplicateIsTheSecondChanceOfOneThatFails(t *testing.T) {
 	})
 }
 
+// heldSink is a target that says when it is asked, and answers with the status that it is given then.
+func heldSink(t *testing.T) (to *sink, asked chan struct{}, answer chan int) {
+	asked, answer = make(chan struct{}), make(chan int)
+	to = newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		w.WriteHeader(<-answer)
+	})
+	return to, asked, answer
+}
+
+// allWaitFor waits until all other deliveries of a target wait for another, and are looked at again in half a minute at
+// the earliest.
+func (y *yard) allWaitFor(target hookglass.ForwardingTarget, first *hookglass.Event) {
+	until(y.t, "waiting for the first", func() bool {
+		for _, f := range y.deliveries(target) {
+			if f.EventID != first.ID && (f.SameAs == "" || !f.NextAt.After(y.clock.now().Add(30*time.Second))) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // When the first arrives, all that wait for it are skipped promptly, however long they have waited: each that is
 // skipped wakes the next. Those that fail wake one that is sent, and the others go on to wait for that.
 func TestDuplicatesDoNotWaitForLongOnceTheFirstHasArrived(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
-		asked, answer := make(chan struct{}), make(chan int)
-		to := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			asked <- struct{}{}
-			w.WriteHeader(<-answer)
-		})
+		to, asked, answer := heldSink(t)
 		target := y.once(y.ep, to.URL, time.Hour, 0)
 		y.start(y.db)
 		now := time.Now()
@@ -202,14 +217,12 @@ func TestDuplicatesDoNotWaitForLongOnceTheFirstHasArrived(t *testing.T) {
 		for range 40 {
 			same = append(same, y.keyed(y.db, target, "a", now))
 		}
-		until(t, "waiting for the first", func() bool {
-			for _, f := range y.deliveries(target) {
-				if f.EventID != first.ID && (f.SameAs != first.ID || !f.NextAt.After(y.clock.now().Add(30*time.Second))) {
-					return false
-				}
+		y.allWaitFor(target, first)
+		for _, f := range y.deliveries(target) {
+			if f.EventID != first.ID && f.SameAs != first.ID {
+				t.Errorf("%s waits for %s", f.EventID, f.SameAs)
 			}
-			return true
-		})
+		}
 		began := time.Now()
 		answer <- 400
 		<-asked
@@ -232,11 +245,7 @@ func TestDuplicatesDoNotWaitForLongOnceTheFirstHasArrived(t *testing.T) {
 // are woken in that order, too: otherwise one would be woken that waits for another.
 func TestDuplicatesAreWokenInTheOrderInWhichTheyWereStored(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
-		asked, answer := make(chan struct{}), make(chan int)
-		to := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			asked <- struct{}{}
-			w.WriteHeader(<-answer)
-		})
+		to, asked, answer := heldSink(t)
 		target := y.once(y.ep, to.URL, time.Hour, 0)
 		y.start(y.db)
 		now := time.Now()
@@ -247,14 +256,7 @@ func TestDuplicatesAreWokenInTheOrderInWhichTheyWereStored(t *testing.T) {
 		for i := range 20 {
 			same = append(same, y.keyed(y.db, target, "a", now.Add(-time.Duration(i+1)*time.Second)))
 		}
-		until(t, "waiting for the first", func() bool {
-			for _, f := range y.deliveries(target) {
-				if f.EventID != first.ID && (f.SameAs == "" || !f.NextAt.After(y.clock.now().Add(30*time.Second))) {
-					return false
-				}
-			}
-			return true
-		})
+		y.allWaitFor(target, first)
 		began := time.Now()
 		answer <- 400
 		<-asked // by the one that was stored next
