@@ -43,12 +43,15 @@ func (f *Forwarder) resume(tx *store.Tx, batch []*settled) error {
 		return nil
 	}
 	underway, err := tx.Underway(firsts)
+	if err != nil {
+		return err
+	}
 	for _, s := range batch {
-		if err == nil && s.Duplicate != nil && !s.Duplicate.Skipped() && !slices.Contains(underway, s.Duplicate.Num) {
+		if s.Duplicate != nil && !s.Duplicate.Skipped() && !slices.Contains(underway, s.Duplicate.Num) {
 			s.NextAt = f.Now()
 		}
 	}
-	return err
+	return nil
 }
 
 // wake makes duplicates due: the next of those that wait for each delivery which has now ended, and the next of those
