@@ -123,8 +123,8 @@ func sortedParams(pairs []pair) string {
 	return b.String()
 }
 
-// signedParams is sortedParams of the form. It is read once, though there may be many URLs and secrets to try. A form may
-// be longer than what is searched for hints: Mandrill puts received mail with its attachments into one.
+// signedParams is sortedParams of the form. It is read once, though there may be many URLs and secrets to try. A form
+// may be longer than what is searched for hints: Mandrill puts received mail with its attachments into one.
 func (in *input) signedParams() []byte {
 	if !in.didSigned {
 		in.didSigned = true
