@@ -89,6 +89,7 @@ func (s *service) actions(t *table) {
 	}, s.listEndpointActionRuns)
 	handle(t, operation{
 		id: "get-action-run", method: http.MethodGet, path: in + "/action_runs/{action_run_id}", tag: tag, summary: "Read a run of an action", access: read,
+		text: "What became of one event: whether each condition of the trigger held, and the status, timing and summary of each step. Secrets are redacted. A run is kept as long as its event, also when its action is deleted.",
 	}, s.getActionRun)
 }
 

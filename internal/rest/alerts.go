@@ -47,6 +47,7 @@ func (s *service) alerts(t *table) {
 	}, s.createAlert)
 	handle(t, operation{
 		id: "get-alert", method: http.MethodGet, path: base + "/{alert_id}", tag: tag, summary: "Read an alert", access: read,
+		text: "With its state, ok or triggered, and when that changed. One that is disabled watches nothing.",
 	}, s.getAlert)
 	handleBody(t, operation{
 		id: "update-alert", method: http.MethodPatch, path: base + "/{alert_id}", tag: tag, summary: "Change an alert", access: write,

@@ -32,6 +32,7 @@ func (s *service) channels(t *table) {
 	}, s.createChannel)
 	handle(t, operation{
 		id: "get-notification-channel", method: http.MethodGet, path: base + "/{channel_id}", tag: tag, summary: "Read a notification channel", access: read,
+		text: "With its state: when something last arrived, the last error, and whether the service disabled it. Credentials are never shown.",
 	}, s.getChannel)
 	handleBody(t, operation{
 		id: "update-notification-channel", method: http.MethodPatch, path: base + "/{channel_id}", tag: tag, summary: "Change a notification channel", access: write,

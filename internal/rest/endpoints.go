@@ -32,10 +32,12 @@ func (s *service) endpoints(t *table) {
 	}, s.listEndpoints)
 	handleBody(t, operation{
 		id: "create-endpoint", method: http.MethodPost, path: "/endpoints", tag: tag, summary: "Create an endpoint",
+		text:   "A webhook endpoint, or with kind email a mailbox. Its webhook_url or email_address is in the answer and takes events at once. 422 where a custom_id or a local part is taken, in any workspace of the installation.",
 		access: access{scope: hookglass.ScopeWrite}, status: http.StatusCreated,
 	}, s.createEndpoint)
 	handle(t, operation{
 		id: "get-endpoint", method: http.MethodGet, path: "/endpoints/{id}", tag: tag, summary: "Read an endpoint",
+		text:   "By its id or its custom id, with how many events it has and when the last came. 404 also for an endpoint of another account or workspace. The secrets of its signature configs are never shown.",
 		access: access{scope: hookglass.ScopeRead, key: true},
 	}, s.getEndpoint)
 	handleBody(t, operation{

@@ -53,6 +53,7 @@ func (s *service) flows(t *table) {
 	}, s.createFlow)
 	handle(t, operation{
 		id: "get-flow", method: http.MethodGet, path: base + "/{flow_id}", tag: tag, summary: "Read a flow", access: read,
+		text: "Its state and each step: what it waits for, how often that came and with which events. It answers at once; to wait for what comes, use wait.",
 	}, s.getFlow)
 	handle(t, operation{
 		id: "wait-for-flow", method: http.MethodGet, path: base + "/{flow_id}/wait", tag: tag, summary: "Wait for a flow", access: read,

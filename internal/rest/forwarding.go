@@ -58,6 +58,7 @@ func (s *service) forwarding(t *table) {
 	}, s.createForwardingTarget)
 	handle(t, operation{
 		id: "get-forwarding-target", method: http.MethodGet, path: base + "/{target_id}", tag: tag, summary: "Read a forwarding target", access: read,
+		text: "With how many deliveries wait for it, how many failed in a row, and whether it is paused. The values of its headers are never shown.",
 	}, s.getForwardingTarget)
 	handleBody(t, operation{
 		id: "update-forwarding-target", method: http.MethodPatch, path: base + "/{target_id}", tag: tag, summary: "Change a forwarding target", access: write,

@@ -27,9 +27,9 @@ type document struct {
 }
 
 type described struct {
-	OperationID, Summary string
-	Tags                 []string
-	Parameters           []struct {
+	OperationID, Summary, Description string
+	Tags                              []string
+	Parameters                        []struct {
 		Name, In, Description string
 		Required              bool
 		Schema                map[string]any
@@ -227,8 +227,8 @@ func TestTheDescriptionIsComplete(t *testing.T) {
 
 	d.each(func(method, path string, op described) {
 		at := fmt.Sprintf("%s %s (%s)", method, path, op.OperationID)
-		if op.OperationID == "" || op.Summary == "" || len(op.Tags) != 1 {
-			t.Errorf("%s has no id, summary or tag", at)
+		if op.OperationID == "" || op.Summary == "" || op.Description == "" || len(op.Tags) != 1 {
+			t.Errorf("%s has no id, summary, description or tag", at)
 		}
 		var named []string
 		for _, p := range op.Parameters {

@@ -46,6 +46,7 @@ func (s *service) replayCases(t *table) {
 	}, s.createCase)
 	handle(t, operation{
 		id: "get-replay-case", method: http.MethodGet, path: base + "/{case_id}", tag: tag, summary: "Read a replay case", access: read,
+		text: "With its target, options and assertions, its last run, and the lock_version that a change must name. source_available tells whether the event that it was made from is still stored; it runs without it too.",
 	}, s.getCase)
 	handleBody(t, operation{
 		id: "update-replay-case", method: http.MethodPatch, path: base + "/{case_id}", tag: tag, summary: "Change a replay case", access: write,
@@ -65,6 +66,7 @@ func (s *service) replayCases(t *table) {
 	}, s.listRuns)
 	handle(t, operation{
 		id: "get-replay-case-run", method: http.MethodGet, path: runs + "/{run_id}", tag: tag, summary: "Read a run of a replay case", access: read,
+		text: "Its state, what was sent, the answer and the result of each assertion; credentials are redacted. queued and running go on; each other state is final.",
 	}, s.getRun)
 }
 

@@ -65,6 +65,7 @@ func (s *service) replays(t *table) {
 	}, s.listBatches)
 	handle(t, operation{
 		id: "get-replay-batch", method: http.MethodGet, path: batches + "/{batch_id}", tag: tag, summary: "Read a bulk replay", access: read,
+		text: "How far it is: how many events it is about, how many were answered with 2xx, failed or wait. It goes on until its state is completed, stopped or canceled.",
 	}, s.getBatch)
 	handle(t, operation{
 		id: "list-replay-batch-results", method: http.MethodGet, path: batches + "/{batch_id}/results", tag: tag, summary: "List the results of a bulk replay", access: read,

@@ -172,6 +172,7 @@ func (s *service) requests(t *table) {
 	}, []string{"*/*"}, s.getPart)
 	handle(t, operation{
 		id: "delete-request", method: http.MethodDelete, path: base + "/{id}", tag: tag, summary: "Delete a captured event", access: remove,
+		text: "For good, with its replays, deliveries and runs of actions. Replay cases made from it stay and can run. 404 where it is gone already.",
 	}, s.deleteRequest)
 	handle(t, operation{
 		id: "delete-requests", method: http.MethodDelete, path: base + "/destroy_all", tag: tag, summary: "Delete captured events", access: remove,
@@ -184,6 +185,7 @@ func (s *service) requests(t *table) {
 	}, s.tagRequest)
 	handle(t, operation{
 		id: "untag-request", method: http.MethodDelete, path: base + "/{id}/tags/{tag}", tag: tag, summary: "Take a tag off a captured event", access: write,
+		text: "The answer is the tags that it still has. The tag itself stays in the workspace. A tag that the event does not have is no error.",
 	}, s.untagRequest)
 	handleBody(t, operation{
 		id: "note-request", method: http.MethodPut, path: base + "/{id}/note", tag: tag, summary: "Write a note on a captured event", access: write,
@@ -195,6 +197,7 @@ func (s *service) requests(t *table) {
 	}, s.ignoreRequest)
 	handle(t, operation{
 		id: "unignore-request", method: http.MethodDelete, path: base + "/{id}/ignore", tag: tag, summary: "Stop ignoring a captured event", access: write,
+		text: "It is in the default list again, and counts in figures and alerts from then on. The answer is the event; of one that is not ignored, as it is.",
 	}, s.unignoreRequest)
 }
 

@@ -50,6 +50,7 @@ func (s *service) signatures(t *table) {
 	}, s.createSignatureConfig)
 	handle(t, operation{
 		id: "get-signature-config", method: http.MethodGet, path: base + "/{config_id}", tag: tag, summary: "Read a signature config", access: read,
+		text: "Its provider, whether it is enabled, and the options of a generic_hmac. The secret is never shown.",
 	}, s.getSignatureConfig)
 	handleBody(t, operation{
 		id: "update-signature-config", method: http.MethodPatch, path: base + "/{config_id}", tag: tag, summary: "Change a signature config", access: write,
@@ -57,6 +58,7 @@ func (s *service) signatures(t *table) {
 	}, s.updateSignatureConfig)
 	handle(t, operation{
 		id: "delete-signature-config", method: http.MethodDelete, path: base + "/{config_id}", tag: tag, summary: "Delete a signature config", access: write,
+		text: "With its secret. Events keep the verdict that they have; those that come later are judged without it.",
 	}, s.deleteSignatureConfig)
 	handle(t, operation{
 		id: "verify-signature-config", method: http.MethodPost, path: base + "/{config_id}/verify", tag: tag, summary: "Judge captured events again", access: write,

@@ -36,6 +36,7 @@ func (s *service) tags(t *table) {
 	}, s.createTag)
 	handle(t, operation{
 		id: "get-tag", method: http.MethodGet, path: base + "/{tag_id}", tag: tag, summary: "Read a tag", access: read,
+		text: "Its name and color. Tags belong to a workspace; one of another workspace is 404.",
 	}, s.getTag)
 	handleBody(t, operation{
 		id: "update-tag", method: http.MethodPatch, path: base + "/{tag_id}", tag: tag, summary: "Change a tag", access: write, errors: []int{409},
