@@ -71,6 +71,12 @@ func Parse(text []byte, b Bounds) (Value, error) {
 // Unmarked is a text without the byte order mark that it may begin with.
 func Unmarked(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
+// HasOneReading reports whether a text is one JSON value in which no object names a member twice: parsers differ in
+// which of the two they take.
+func HasOneReading(text []byte) bool {
+	return jsontext.Value(Unmarked(text)).IsValid(jsontext.AllowInvalidUTF8(true))
+}
+
 // parser makes values out of tokens. Members wait on its stacks until their container ends, so that each is made with
 // the room that it needs.
 type parser struct {

@@ -46,8 +46,11 @@ func (s *scheme) verifyAdyen(in *input, secret string) reason {
 		}
 		return why == verified // every item must be genuine
 	})
-	if count == 0 {
+	switch {
+	case count == 0:
 		return missingSignature
+	case why == verified && !in.hasOneReading():
+		return bodyHashMismatch
 	}
 	return why
 }

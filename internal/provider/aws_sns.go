@@ -82,8 +82,11 @@ func (s *scheme) verifySNS(in *input, secret string) reason {
 		s := sha256.Sum256(message.Bytes())
 		sum = s[:]
 	}
-	if !verifyRSA(pub, id, sum, signature) {
+	switch {
+	case !verifyRSA(pub, id, sum, signature):
 		return signatureMismatch
+	case !in.hasOneReading():
+		return bodyHashMismatch
 	}
 	return verified
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hookglass/internal/coding"
+	"hookglass/internal/jsondoc"
 )
 
 const (
@@ -54,6 +55,13 @@ func (in *input) boundary() string {
 func (in *input) hint() []byte {
 	body := decode(in.Body, coding.Of(in.Headers))
 	return body[:min(len(body), hintBytes)]
+}
+
+// hasOneReading reports whether everybody reads in the body what is read here. A signature within the body covers some
+// members alone: another of the same name could stand beside one of them, or behind what is read.
+func (in *input) hasOneReading() bool {
+	body := in.hint()
+	return len(body) < hintBytes && jsondoc.HasOneReading(body)
 }
 
 // decode decompresses at most hintBytes of a body; what it cannot decode it returns unchanged.

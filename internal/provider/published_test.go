@@ -194,6 +194,46 @@ func check(t *testing.T, got provider.Verdict, want string) {
 	}
 }
 
+// A signature within a body covers some of its members. Nothing else may be taken for what it covers: parsers differ in
+// which of two members with one name they take, and a body may go on behind what is read here.
+func TestASignatureWithinABodyNeedsOneReading(t *testing.T) {
+	k := newSenderKeys(t)
+	key, err := hex.DecodeString(hex64)
+	must(t, err)
+	item := func(psp, success, more string) string {
+		return `{"NotificationRequestItem":{"additionalData":{"hmacSignature":"` + b64(mac(sha256.New, key, psp+"::::1130:EUR:AUTHORISATION:true")) + `"},"pspReference":"` + psp +
+			`","amount":{"value":1130,"currency":"EUR"},"eventCode":"AUTHORISATION","success":"` + success + `"` + more + `}}`
+	}
+	adyen := func(items, more string) string {
+		return `{"live":"false","notificationItems":[` + items + `]` + more + `}`
+	}
+	sns, good := k.sns(t, "2", nil), item("1", "true", "")
+	added := func(members string) string { return strings.TrimSuffix(sns, "}") + "," + members + "}" }
+	for _, c := range []struct{ name, id, body, want string }{
+		{"sns", "aws_sns", sns, ""},
+		{"sns with white space", "aws_sns", "\xef\xbb\xbf\n" + sns + "\r\n", ""},
+		{"sns with more", "aws_sns", added(`"UnsubscribeURL":"https://x"`), ""},
+		{"sns with another message behind", "aws_sns", added(`"Message":"forged"`), "body_hash_mismatch"},
+		{"sns with another message behind, escaped", "aws_sns", added(`"Mess\u0061ge":"forged"`), "body_hash_mismatch"},
+		{"sns with another message before", "aws_sns", `{"Message":"forged",` + sns[1:], "signature_mismatch"},
+		{"sns with a second body", "aws_sns", sns + `{"Message":"forged"}`, "body_hash_mismatch"},
+		{"sns with another message far behind", "aws_sns", added(`"x":"` + strings.Repeat("x", 1<<20) + `","Message":"forged"`), "body_hash_mismatch"},
+		{"adyen", "adyen", adyen(good+","+item("2", "true", ""), ""), ""},
+		{"adyen with a forged item", "adyen", adyen(good+","+item("2", "false", ""), ""), "signature_mismatch"},
+		{"adyen with other items behind", "adyen", adyen(good, `,"notificationItems":[`+item("2", "false", "")+`]`), "body_hash_mismatch"},
+		{"adyen with another success", "adyen", adyen(item("1", "true", `,"success":"false"`), ""), "body_hash_mismatch"},
+		{"adyen with another amount", "adyen", adyen(item("1", "true", `,"amount":{"value":1,"currency":"EUR"}`), ""), "body_hash_mismatch"},
+		{"adyen with other items far behind", "adyen", adyen(good, `,"x":"`+strings.Repeat("x", 1<<20)+`","notificationItems":[`+item("2", "false", "")+`]`), "body_hash_mismatch"},
+	} {
+		secrets := map[string]string{"aws_sns": k.cert, "adyen": hex64}
+		r := &provider.Request{Method: "POST", URL: target, Body: []byte(c.body), ReceivedAt: received}
+		got := provider.Verify(r, provider.Detection{Provider: c.id}, []provider.Config{{Provider: c.id, Secrets: []string{secrets[c.id]}}})
+		if got.Reason != c.want || (c.want == "") != (got.Status == hookglass.SignatureVerified) {
+			t.Errorf("%s: %+v, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // What a delivery names is fetched from the sender's own hosts and from nowhere else, however it is spelled.
 func TestKeyAddresses(t *testing.T) {
 	k := newSenderKeys(t)
