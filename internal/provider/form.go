@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"mime/multipart"
 	"slices"
@@ -103,13 +104,7 @@ func formValue(pairs []pair, name string) (string, bool) {
 // sortedParams joins names and values without separators as Twilio and its imitators sign them: names in byte order,
 // the distinct values of a name in byte order, empty ones included (providers.md section 3, 6).
 func sortedParams(pairs []pair) string {
-	sorted := slices.Clone(pairs)
-	slices.SortFunc(sorted, func(a, b pair) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return strings.Compare(a.value, b.value)
-	})
+	sorted := inOrder(pairs)
 	size := 0
 	for _, p := range sorted {
 		size += len(p.name) + len(p.value)
@@ -121,6 +116,13 @@ func sortedParams(pairs []pair) string {
 		b.WriteString(p.value)
 	}
 	return b.String()
+}
+
+// inOrder returns pairs by name and value, in byte order.
+func inOrder(pairs []pair) []pair {
+	return slices.SortedFunc(slices.Values(pairs), func(a, b pair) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
+	})
 }
 
 // signedParams is sortedParams of the form. It is read once, though there may be many URLs and secrets to try. A form

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -129,11 +128,10 @@ func sortedURL(url string, params []pair) string {
 }
 
 // orderedURL is sortedURL as other Plivo libraries implement it: the path is not decoded, the values of a repeated name
-// are sorted, too, and no dot is dropped.
+// are sorted, too, equal ones are all signed, and no dot is dropped.
 func orderedURL(url string, params []pair) string {
 	base, rawQuery, _ := strings.Cut(url, "?")
-	query := parseForm(rawQuery)
-	slices.SortFunc(query, func(a, b pair) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value)) })
+	query := inOrder(parseForm(rawQuery))
 	var b strings.Builder
 	b.WriteString(base)
 	for i, p := range query {
@@ -147,6 +145,8 @@ func orderedURL(url string, params []pair) string {
 	default:
 		b.WriteByte('.')
 	}
-	b.WriteString(sortedParams(params))
+	for _, p := range inOrder(params) {
+		b.WriteString(p.name + p.value)
+	}
 	return b.String()
 }

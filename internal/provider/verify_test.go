@@ -596,6 +596,7 @@ func TestURLsAsTheLibrariesReadThem(t *testing.T) {
 		{"contentful", "/a%20b?x=1", "POST\n/hooks/ep_1/a%20b?x=1\n" + names, ""},
 		{"plivo", "/caf%C3%A9?b=2&a=2&a=1+.", "https://in.example.test/hooks/ep_1/caf%C3%A9?a=1 .&a=2&b=2.CallUUIDu.n", "CallUUID=u"},
 		{"plivo", "/caf%C3%A9?b=2&a=2&a=1+.", "https://in.example.test/hooks/ep_1/café?a=2&a=1 .&b=2.CallUUIDu.n", "CallUUID=u"},
+		{"plivo", "", "https://in.example.test/hooks/ep_1?b1b1b2.n", "b=2&b=1&b=1"},
 		{"plivo", "/%20?b=2.", "https://in.example.test/hooks/ep_1/%20?b=2..n", ""},
 		{"plivo", "/%20", "https://in.example.test/hooks/ep_1/%20?CallUUIDu.n", "CallUUID=u"},
 	} {
