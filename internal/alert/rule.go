@@ -19,6 +19,7 @@ type Draft struct {
 	Enabled    *bool
 	ChannelIDs *[]string
 	Config     *Settings
+	Faults     []hookglass.FieldError // of what was typed and no field can hold: they are told with all others
 }
 
 // Settings are the configuration of an alert as a caller sends it. A nil field changes nothing.
@@ -42,7 +43,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 		if err != nil {
 			return err
 		}
-		var faults []hookglass.FieldError
+		faults := d.Faults
 		for _, required := range []struct {
 			field string
 			given bool
@@ -51,12 +52,16 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 				faults = append(faults, alertFault(required.field, "is required"))
 			}
 		}
-		if len(faults) > 0 {
-			return hookglass.InvalidFields(faults)
+		switch {
+		case d.Kind == nil:
+			d.Config = nil // what it may set depends on the kind
+		case !slices.Contains(hookglass.AlertKinds, *d.Kind):
+			faults = append(faults, alertFault("kind", "must be missing_webhook, error_response, keyword_match, volume_spike or schema_drift"))
+			d.Config = nil
+		default:
+			a.Kind = *d.Kind
 		}
-		if a.Kind = *d.Kind; !slices.Contains(hookglass.AlertKinds, a.Kind) {
-			return hookglass.Invalid("alert.kind", "must be missing_webhook, error_response, keyword_match, volume_spike or schema_drift")
-		}
+		d.Faults = faults
 		if n, err := tx.CountAlerts(e.Num); err != nil {
 			return err
 		} else if n >= hookglass.MaxAlerts {
@@ -122,7 +127,7 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, ref, id s
 
 // apply applies the fields that the draft sets. It returns the channels to notify, or nil when the draft names none.
 func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (channels []int64, err error) {
-	var faults []hookglass.FieldError
+	faults := slices.Clone(d.Faults)
 	if d.Name != nil {
 		if a.Name = strings.TrimSpace(*d.Name); !validName(a.Name) {
 			faults = append(faults, alertFault("name", fmt.Sprintf("must have 1 to %d characters, none of them a control character", maxName)))
@@ -132,7 +137,11 @@ func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (ch
 		a.Enabled = *d.Enabled
 	}
 	if d.Config != nil {
-		faults = append(faults, d.Config.apply(a.Kind, &a.Config)...)
+		for _, f := range d.Config.apply(a.Kind, &a.Config) {
+			if !slices.ContainsFunc(d.Faults, func(known hookglass.FieldError) bool { return known.Field == f.Field }) {
+				faults = append(faults, f)
+			}
+		}
 	}
 	if d.ChannelIDs != nil {
 		var wrong []hookglass.FieldError

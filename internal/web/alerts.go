@@ -74,10 +74,7 @@ func (a *app) createAlert(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := alerts.Model{Form: alerts.ReadForm(r.PostForm, hookglass.AlertKind(r.PostFormValue("kind")))}
-	d, faults := m.Form.Draft()
-	if err = hookglass.InvalidFields(faults); len(faults) == 0 {
-		_, err = a.Alerts.Create(r.Context(), v.who, string(e.ID), d)
-	}
+	_, err = a.Alerts.Create(r.Context(), v.who, string(e.ID), m.Form.Draft())
 	if refuseAlert(&m.Form, err) {
 		return a.renderAlerts(w, r, statusOf(err), v, e, m)
 	}
@@ -189,10 +186,7 @@ func (a *app) saveAlert(w http.ResponseWriter, r *http.Request) error {
 		m.Form.Seen, m.Stale = now, true
 		return a.renderAlert(w, r, http.StatusConflict, v, e, m)
 	}
-	d, faults := m.Form.Draft()
-	if err = hookglass.InvalidFields(faults); len(faults) == 0 {
-		_, err = a.Alerts.Update(r.Context(), v.who, string(e.ID), found.ID, d)
-	}
+	_, err = a.Alerts.Update(r.Context(), v.who, string(e.ID), found.ID, m.Form.Draft())
 	if refuseAlert(&m.Form, err) {
 		return a.renderAlert(w, r, statusOf(err), v, e, m)
 	}

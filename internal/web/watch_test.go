@@ -250,6 +250,9 @@ func TestAnAlertIsMadeTriggeredDisabledAndDeleted(t *testing.T) {
 		b.want(200, "GET", base, nil).holds(t, kind.form.Get("name"), kind.says)
 	}
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"missing_webhook"}, "window_minutes": {"soon"}}).holds(t, "The window must be a whole number.", `value="soon"`)
+	all := b.want(422, "POST", base, url.Values{"name": {""}, "kind": {"volume_spike"}, "window_minutes": {"soon"}, "factor": {"much"}, "min_count": {"0"}, "channels": {"chan_nothing"}})
+	all.holds(t, "The name must have 1 to 200", "The window must be a whole number.", "The factor must be a number.", "The minimum must be 1 to", "is no notification channel")
+	all.lacks(t, "The window must be 1 to")
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"missing_webhook"}, "window_minutes": {"1441"}}).holds(t, "The window must be 1 to 1440.")
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"volume_spike"}, "window_minutes": {"5"}, "factor": {"1"}, "min_count": {"1"}}).holds(t, "The factor must be 1.01 to 1000000")
 	b.want(422, "POST", base, url.Values{"name": {"x"}, "kind": {"keyword_match"}, "keyword": {"x"}, "channels": {"chan_nothing"}}).holds(t, "is no notification channel")

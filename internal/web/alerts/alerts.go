@@ -97,17 +97,17 @@ func ReadForm(v url.Values, kind hookglass.AlertKind) Form {
 	}
 }
 
-// Draft returns what the form sets. Texts that are not numbers are faults.
-func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
+// Draft returns what the form sets. Texts that are not numbers are its faults.
+func (f Form) Draft() alert.Draft {
+	ids := append([]string{}, f.ChannelIDs...)
+	d := alert.Draft{Name: &f.Name, Kind: &f.Kind, Enabled: &f.Enabled, ChannelIDs: &ids, Config: &alert.Settings{}}
 	number := func(field, text string) *int64 {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			faults = append(faults, hookglass.FieldError{Field: "alert.config." + field, Message: "must be a whole number"})
+			d.Faults = append(d.Faults, hookglass.FieldError{Field: "alert.config." + field, Message: "must be a whole number"})
 		}
 		return &n
 	}
-	ids := append([]string{}, f.ChannelIDs...)
-	d = alert.Draft{Name: &f.Name, Kind: &f.Kind, Enabled: &f.Enabled, ChannelIDs: &ids, Config: &alert.Settings{}}
 	if f.Kind != hookglass.AlertKeywordMatch && f.Kind != hookglass.AlertSchemaDrift {
 		d.Config.WindowMinutes = number("window_minutes", f.Window)
 	}
@@ -124,11 +124,11 @@ func (f Form) Draft() (d alert.Draft, faults []hookglass.FieldError) {
 	case hookglass.AlertVolumeSpike:
 		factor, err := strconv.ParseFloat(f.Factor, 64)
 		if err != nil {
-			faults = append(faults, hookglass.FieldError{Field: "alert.config.factor", Message: "must be a number"})
+			d.Faults = append(d.Faults, hookglass.FieldError{Field: "alert.config.factor", Message: "must be a number"})
 		}
 		d.Config.Factor, d.Config.MinCount = &factor, number("min_count", f.MinCount)
 	}
-	return d, faults
+	return d
 }
 
 // fault returns what is wrong with a field.
