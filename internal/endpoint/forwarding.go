@@ -270,6 +270,12 @@ func mayForward(tx *store.Tx, e hookglass.Endpoint) error {
 	return account.Entitlements().MayForward()
 }
 
+// CheckTarget joins the faults that the caller found, of texts that no field of a draft can hold, with those of the
+// draft, so that a form shows all of them at once.
+func (s *Service) CheckTarget(d TargetDraft, faults []hookglass.FieldError) error {
+	return s.applyTarget(d, &hookglass.ForwardingTarget{}, faults)
+}
+
 // applyTarget sets the fields of the draft; faults are those already known.
 func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faults []hookglass.FieldError) error {
 	fault := func(field, format string, args ...any) {

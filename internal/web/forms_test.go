@@ -29,6 +29,10 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	again := b.want(422, "POST", target, typed)
 	again.holds(t, append(kept, `aria-describedby="target-`+id+`-url-fault"`)...)
 	again.lacks(t, `aria-describedby="forwarding-url-fault"`)
+	all := b.want(422, "POST", target, url.Values{"name": {""}, "url": {"ftp://x"}, "headers": {"no header"}, "timeout_seconds": {"soon"}, "retry_count": {"9"}, "rate_limit": {"many"}, "dedupe_by": {"id"}, "dedupe_seconds": {"long"}})
+	for _, field := range []string{"name", "url", "headers", "timeout", "retries", "rate", "window"} {
+		all.holds(t, `target-`+id+`-`+field+`-fault"`)
+	}
 	for _, limit := range []string{"0", "1001", "many"} {
 		b.want(422, "POST", target, url.Values{"rate_limit": {limit}, "rate_period": {"second"}}).holds(t, `aria-describedby="target-`+id+`-rate-fault"`)
 	}
@@ -43,8 +47,9 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	headed := b.want(200, "GET", s.page("/settings"), nil)
 	headed.holds(t, "Authorization: [redacted]\nX-Environment: [redacted]\n</textarea>", "<code>Authorization, X-Environment</code>")
 	headed.lacks(t, "hush")
-	bad := b.want(422, "POST", target, url.Values{"headers": {"Authorization: [redacted]\r\nX-Environment: hush-3\r\nhush-4\r\n"}})
-	bad.holds(t, "Authorization: [redacted]\nX-Environment: \n</textarea>", `aria-describedby="target-`+id+`-headers-fault"`)
+	bad := b.want(422, "POST", target, url.Values{"headers": {"Authorization: [redacted]\r\nX-Environment: staging\r\nX-Api-Key: hush-3\r\nhush-4\r\nX-Mark: hush-hush-hush-6\r\n"}})
+	bad.holds(t, "Authorization: [redacted]\nX-Environment: staging\nX-Api-Key: \nX-Mark: \n</textarea>", `aria-describedby="target-`+id+`-headers-again target-`+id+`-headers-fault"`,
+		"Type the value of X-Api-Key, X-Mark again: it may be a secret, so it is not shown.", "A line without a colon was left out")
 	bad.lacks(t, "hush")
 	b.want(422, "POST", target, url.Values{"headers": {"Authorization: [redacted]\r\nX-Environment:\r\n"}}).holds(t, "may not leave X-Environment empty")
 	bad = b.want(422, "POST", target, url.Values{"headers": {"Host: hush-5"}})

@@ -1,22 +1,40 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/redact"
 	"hookglass/internal/store"
 	"hookglass/internal/web/inspector"
 	"hookglass/internal/web/settings"
 )
 
-func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, err error) {
+// readTarget reads the form of a target. Its faults are texts that the draft cannot hold.
+func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, faults []hookglass.FieldError) {
 	t = settings.NewTarget{Name: r.PostFormValue("name"), URL: strings.TrimSpace(r.PostFormValue("url")), When: strings.TrimSpace(r.PostFormValue("when")), Timeout: r.PostFormValue("timeout_seconds"), Retries: r.PostFormValue("retry_count"),
 		RateLimit: strings.TrimSpace(r.PostFormValue("rate_limit")), RatePeriod: r.PostFormValue("rate_period"),
 		DedupeBy: strings.TrimSpace(r.PostFormValue("dedupe_by")), DedupeSeconds: strings.TrimSpace(r.PostFormValue("dedupe_seconds")), Seen: r.PostFormValue("seen")}
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, hookglass.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	number := func(field, text string, to **int64) {
+		if text == "" {
+			return
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			fault(field, "must be a number")
+			return
+		}
+		*to = &n
+	}
 	if r.PostForm.Has("name") {
 		d.Name = &t.Name
 	}
@@ -28,12 +46,12 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 	}
 	if r.PostForm.Has("headers") {
 		text := r.PostFormValue("headers")
-		t.Headers = untold(text)
-		headers, err := headerLines(text)
-		if err != nil {
-			return t, d, err
+		t.Headers, t.Withheld = shownAgain(text)
+		if headers, err := headerLines(text); err != nil {
+			faults = append(faults, faultsOf(err)...)
+		} else {
+			d.Headers = &headers
 		}
-		d.Headers = &headers
 	}
 	if r.PostForm.Has("enabled") {
 		enabled := r.PostFormValue("enabled") == "true"
@@ -43,71 +61,73 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 		paused := r.PostFormValue("paused") == "true"
 		d.Paused = &paused
 	}
-	if err := readNumbers(&d, t); err != nil {
-		return t, d, err
-	}
+	number("timeout_seconds", t.Timeout, &d.TimeoutSeconds)
+	number("retry_count", t.Retries, &d.RetryCount)
+	number("rate_limit", t.RateLimit, &d.RateLimit)
 	switch {
 	case !r.PostForm.Has("rate_limit"):
 	case t.RateLimit == "":
 		d.RateLimit = new(int64) // none
+	case d.RateLimit == nil: // no number
 	case *d.RateLimit == 0:
-		return t, d, hookglass.Invalid("rate_limit", "must be 1 to %d, or empty for no limit", hookglass.MaxRateLimit)
+		fault("rate_limit", "must be 1 to %d, or empty for no limit", hookglass.MaxRateLimit)
+		d.RateLimit = nil
 	case t.RatePeriod != "":
 		d.RatePeriod = &t.RatePeriod
 	}
 	if r.PostForm.Has("dedupe_by") {
-		if d.DedupeBy = &t.DedupeBy; t.DedupeBy == "" {
-			d.DedupeSeconds = nil // of nothing
-		} else if d.DedupeSeconds == nil {
+		if d.DedupeBy = &t.DedupeBy; t.DedupeBy != "" { // else the window is one of nothing
 			seconds := int64(hookglass.DefaultDedupeWindow / time.Second)
 			d.DedupeSeconds = &seconds
+			number("dedupe_seconds", t.DedupeSeconds, &d.DedupeSeconds)
 		}
 	}
-	return t, d, nil
+	return t, d, faults
 }
 
-// readNumbers sets the numbers that were typed, as far as there are any.
-func readNumbers(d *endpoint.TargetDraft, t settings.NewTarget) error {
-	for _, f := range []struct {
-		name, text string
-		to         **int64
-	}{{"timeout_seconds", t.Timeout, &d.TimeoutSeconds}, {"retry_count", t.Retries, &d.RetryCount}, {"rate_limit", t.RateLimit, &d.RateLimit}, {"dedupe_seconds", t.DedupeSeconds, &d.DedupeSeconds}} {
-		if f.text == "" {
-			continue
-		}
-		n, err := strconv.ParseInt(f.text, 10, 64)
-		if err != nil {
-			return hookglass.Invalid(f.name, "must be a number")
-		}
-		*f.to = &n
-	}
-	return nil
-}
-
-// untold returns header lines for a form that is shown again, without the values that were typed: they may be secrets,
-// and no page may hold one. A line that is not a header is left out for the same reason.
-func untold(text string) string {
+// shownAgain returns header lines for a form that is shown again, as they were typed but for the values that may be
+// secrets, which no page may hold: it returns the names of these. Of a line that is no header nothing can be told, so
+// it is left out and counts as a name that is empty.
+func shownAgain(text string) (lines string, withheld []string) {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok {
+		line = strings.TrimSpace(line)
+		name, value, ok := strings.Cut(line, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case line == "":
 			continue
+		case !ok:
+			withheld = append(withheld, "")
+			continue
+		case value != hookglass.Redacted && mayBeSecret(name, value):
+			withheld = append(withheld, name)
+			value = ""
 		}
-		if b.WriteString(name + ": "); strings.TrimSpace(value) == hookglass.Redacted {
-			b.WriteString(hookglass.Redacted)
-		}
-		b.WriteByte('\n')
+		b.WriteString(name + ": " + value + "\n")
 	}
-	return b.String()
+	return b.String(), withheld
 }
+
+// mayBeSecret reports whether the value of a header that was typed may be a secret: its name says so, or it is as long
+// as keys are.
+func mayBeSecret(name, value string) bool {
+	known := func(word string) bool { return strings.Contains(strings.ToLower(name), word) }
+	return len(value) >= shortestKey || redact.SensitiveHeader(name) || slices.ContainsFunc([]string{"key", "secret", "token", "pass", "auth", "cred", "sign", "session"}, known)
+}
+
+// shortestKey is the length from which on a value may be a key.
+const shortestKey = 16
 
 func (a *app) createTarget(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.ownForm(w, r)
 	if err != nil {
 		return err
 	}
-	typed, d, err := readTarget(r)
-	if err == nil {
+	typed, d, faults := readTarget(r)
+	if len(faults) > 0 {
+		err = a.Endpoints.CheckTarget(d, faults)
+	} else {
 		_, err = a.Endpoints.CreateForwardingTarget(r.Context(), v.who, string(e.ID), d)
 	}
 	return a.settle(w, r, err, "created", "forwarding", func(m *settings.Model) { m.Target = typed })
@@ -122,8 +142,10 @@ func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	typed, d, err := readTarget(r)
-	if err == nil {
+	typed, d, faults := readTarget(r)
+	if len(faults) > 0 {
+		err = a.Endpoints.CheckTarget(d, faults)
+	} else {
 		var stored hookglass.ForwardingTarget
 		if err := a.DB.View(r.Context(), v.who, func(view *store.View) (err error) {
 			stored, err = view.ForwardingTarget(string(e.ID), id)

@@ -160,7 +160,8 @@ func (t Target) resendable(d hookglass.Forward) bool {
 // NewTarget is the form of a forwarding target, as typed.
 type NewTarget struct {
 	Name, URL, When       string
-	Headers               string // one a line; a value that is not shown stands as [hookglass.Redacted]
+	Headers               string   // one a line; a value that is not shown stands as [hookglass.Redacted]
+	Withheld              []string // names of the headers whose typed values do not come back; empty: a line that is no header
 	Timeout, Retries      string
 	RateLimit, RatePeriod string
 	DedupeBy              string
@@ -203,6 +204,26 @@ func (m Model) typed(t Target) NewTarget {
 		return m.Target
 	}
 	return TargetOf(t.ForwardingTarget)
+}
+
+// again says which of the typed headers have to be typed again.
+func (t NewTarget) again() (text string) {
+	names := slices.DeleteFunc(slices.Clone(t.Withheld), func(name string) bool { return name == "" })
+	if len(names) > 0 {
+		text = "Type the value of " + strings.Join(names, ", ") + " again: it may be a secret, so it is not shown. "
+	}
+	if len(names) < len(t.Withheld) {
+		text += "A line without a colon was left out, because it may be one."
+	}
+	return strings.TrimSpace(text)
+}
+
+// hints returns the ids of what describes the field of headers.
+func (t NewTarget) hints(form string) []string {
+	if t.again() == "" {
+		return nil
+	}
+	return []string{form + "-headers-again"}
 }
 
 // Signer guesses the provider of the next secret: the endpoint's own provider, else the one of the newest request, if
