@@ -51,9 +51,26 @@ func (r *run) turn(ctx context.Context) (turn *outbound.Turn, ok bool) {
 	return turn, ok
 }
 
+// deadline is when the run has taken as long as it may.
+func (r *run) deadline() time.Time { return r.held.StartedAt.Add(r.s.deadline) }
+
 // left cuts a timeout to what remains until the run's deadline, but not below a second.
 func (r *run) left(most time.Duration) time.Duration {
-	return max(time.Second, min(most, r.held.StartedAt.Add(hookglass.ActionDeadline).Sub(r.s.db.Now())))
+	return max(time.Second, min(most, r.deadline().Sub(r.s.db.Now())))
+}
+
+// tooLong is the failure of a step that the deadline of its run ended.
+func tooLong() *hookglass.Failure {
+	return &hookglass.Failure{Code: hookglass.FailureDeadline, Message: "The action took longer than 10 minutes."}
+}
+
+// blame returns the failure of a step whose request failed. Where the request had less than its step's timeout, and no
+// answer came in time, the run's deadline is why.
+func blame(f *hookglass.Failure, timeout, most time.Duration) *hookglass.Failure {
+	if f.Code == string(outbound.CodeTimeout) && timeout < most {
+		return tooLong()
+	}
+	return f
 }
 
 // tag marks the event. A tag that it has already changes nothing.
@@ -193,7 +210,8 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 		return outcome{wait: again}
 	}
 	defer turn.End()
-	timeout := r.left(time.Duration(st.forward.TimeoutSeconds) * time.Second)
+	most := time.Duration(st.forward.TimeoutSeconds) * time.Second
+	timeout := r.left(most)
 	if r.stored {
 		if err := r.save(ctx, timeout+holdSlack); err != nil {
 			return outcome{err: err}
@@ -212,7 +230,7 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	}
 	r.tries = append(r.tries, a)
 	state, wait := delivery.JudgeForward(a, len(r.tries), st.forward.RetryCount, retryAfter, r.s.Delay)
-	retry := state == hookglass.ForwardPending && r.s.db.Now().Add(wait).Before(r.held.StartedAt.Add(hookglass.ActionDeadline))
+	retry := state == hookglass.ForwardPending && r.s.db.Now().Add(wait).Before(r.deadline())
 	if state == hookglass.ForwardPending && !retry {
 		state = hookglass.ForwardFailed
 	}
@@ -227,7 +245,7 @@ func (r *run) forward(ctx context.Context, st *step) outcome {
 	case a.Failure == nil:
 		return r.givenUp(st, failed(hookglass.FailureHTTPStatus, fmt.Sprintf("The target answered %d.", a.StatusCode)))
 	}
-	return r.givenUp(st, outcome{status: hookglass.StepFailed, failure: a.Failure})
+	return r.givenUp(st, outcome{status: hookglass.StepFailed, failure: blame(a.Failure, timeout, most)})
 }
 
 // givenUp completes the outcome of a step that failed: if it is a forward step with attempts behind it, also one that
@@ -353,7 +371,8 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 		return outcome{wait: again}
 	}
 	defer message.Turn.End()
-	timeout := r.left(time.Duration(st.request.TimeoutSeconds) * time.Second)
+	most := time.Duration(st.request.TimeoutSeconds) * time.Second
+	timeout := r.left(most)
 	r.sent = true
 	if err := r.save(ctx, timeout+holdSlack); err != nil {
 		return outcome{err: err}
@@ -370,7 +389,7 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 		}
 		message, _ := r.redactor().Text(f.Message)
 		o := completed(s)
-		o.status, o.failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: message}
+		o.status, o.failure = hookglass.StepFailed, blame(&hookglass.Failure{Code: f.Code, Message: message}, timeout, most)
 		return o
 	}
 	answer := got.Response

@@ -22,6 +22,9 @@ func (s *Service) SetBacktestTimes(search, rehearse time.Duration) {
 	s.backtestSearch, s.backtestTime = search, rehearse
 }
 
+// SetDeadline sets how long a run may take.
+func (s *Service) SetDeadline(d time.Duration) { s.deadline = d }
+
 // Abandon ends a run as the sweep does with one that it found lost.
 func (s *Service) Abandon(ctx context.Context, h store.HeldRun) error {
 	return s.abandon(ctx, h, hookglass.FailureOutcomeUnknown, "Lost.")

@@ -304,8 +304,8 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 			out = failed(hookglass.FailureInternal, "The step failed inside the service.")
 		}
 	}()
-	if r.s.db.Now().After(r.held.StartedAt.Add(hookglass.ActionDeadline)) {
-		return r.givenUp(st, failed(hookglass.FailureDeadline, "The action took longer than 10 minutes."))
+	if r.s.db.Now().After(r.deadline()) {
+		return r.givenUp(st, outcome{status: hookglass.StepFailed, failure: tooLong()})
 	}
 	if len(r.tries) == 0 && !r.sent { // otherwise the conditions were evaluated already
 		matched, failure := st.guard.Evaluate(r.doc)

@@ -384,6 +384,29 @@ func TestAForwardFailsRatherThanAskTooEarly(t *testing.T) {
 	})
 }
 
+// A step that the deadline of the action cuts says so, as the steps say that come after it; a step that had its own
+// time says that the target did not answer.
+func TestAStepThatTheDeadlineCutSaysSo(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {
+			return nil, &outbound.Failure{Code: outbound.CodeTimeout, Message: "The target did not answer in the time allowed.", Sent: outbound.MaybeSent}
+		}
+		forward := b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":0}`), step("tag", "Mark", `{"tag":"late"}`)))
+		wantOutcome(t, b.ran(forward, body), "failed on=failed(timeout) mark=completed")
+		must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), forward.ID))
+		b.actions.SetDeadline(5 * time.Second)
+		forward = b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":0}`), step("tag", "Mark", `{"tag":"late"}`)))
+		run := b.ran(forward, body)
+		wantOutcome(t, run, "stopped on=failed(deadline_exceeded) mark=stopped")
+		if attempts, _ := json.Marshal(summaryOf(t, run, 0)["attempts"]); !strings.Contains(string(attempts), `"code":"timeout"`) {
+			t.Errorf("the attempt says %s", attempts)
+		}
+		must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), forward.ID))
+		request := b.create(draft("Ask", step("http_request", "Ask", `{"method":"GET","url":"https://app.example.com/x"}`)))
+		wantOutcome(t, b.ran(request, body), "failed ask=failed(deadline_exceeded)")
+	})
+}
+
 // What a forward step sends of a mail says whether it is from whom it claims to be. A person does not wait for that,
 // and nothing waits for a verdict that does not come.
 func TestTheActionsOfAMailWaitForItsVerdict(t *testing.T) {

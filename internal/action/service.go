@@ -45,6 +45,7 @@ type Service struct {
 
 	backtestSearch time.Duration // how long a backtest searches for events; 0: as any search. Set in tests.
 	backtestTime   time.Duration // backtestFor; set in tests
+	deadline       time.Duration // hookglass.ActionDeadline; set in tests
 
 	orphans int64 // the sweep has checked the runs up to here
 
@@ -63,7 +64,7 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 	return &Service{
 		Config: cfg, db: db, plans: newPlans(db, cfg.Log), vaults: newVaults(db, cfg.Sealer, cfg.Log), saver: newSaver(db), bodies: fair.NewBodies(largeBytes),
-		reruns: fair.NewWorkers(rerunsAtOnce, rerunsOfTenant), backtestTime: backtestFor,
+		reruns: fair.NewWorkers(rerunsAtOnce, rerunsOfTenant), backtestTime: backtestFor, deadline: hookglass.ActionDeadline,
 	}
 }
 
