@@ -69,6 +69,24 @@ func (s *suite) add(name, file string, state hookglass.RunState, detail string, 
 	return code
 }
 
+// canReport refuses a path that no report can be written to. A run costs time and sends something, so this is asked
+// before it.
+func canReport(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := mayWrite(path); err != nil {
+		return outcome{exitUsage, "--junit: " + err.Error()}
+	}
+	return nil
+}
+
+// unreported is the outcome of a run whose report could not be written after all. Its code is not that of a case
+// that did not pass.
+func unreported(code int, err error) error {
+	return outcome{max(code, exitUsage), "--junit: " + err.Error()}
+}
+
 func (s suite) write(path string) error {
 	text, err := xml.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -150,6 +168,10 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	if err != nil {
 		return err
 	}
+	if err := canReport(r.JUnit); err != nil {
+		return err
+	}
+	var unwritten error
 	report := suite{Name: suiteName}
 	worst, failed := exitDone, 0
 	out, results := c.progress(t), make([]caseResult, len(files))
@@ -167,10 +189,10 @@ func (r *CasesRunCmd) local(ctx context.Context, t *server.Terminal, c *CasesCmd
 	}
 	if r.JUnit != "" {
 		if err := report.write(r.JUnit); err != nil {
-			return err
+			unwritten = unreported(worst, err)
 		}
 	}
-	if err := c.tell(t, results, out); err != nil {
+	if err := cmp.Or(c.tell(t, results, out), unwritten); err != nil {
 		return err
 	}
 	if worst != exitDone {

@@ -92,7 +92,7 @@ func (r *CasesRunCmd) Help() string {
 
   0  all passed
   1  an assertion failed
-  2  the target could not be reached
+  2  the target could not be reached, or the file of --junit not written
   3  a case was blocked (its file cannot be run, and nothing was sent),
      or it is unknown whether the target received it
 
@@ -117,6 +117,9 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	if err != nil {
 		return err
 	}
+	if err := canReport(r.JUnit); err != nil {
+		return err
+	}
 	run, err := r.ended(ctx, to, c.Endpoint)
 	if err != nil {
 		return err
@@ -129,7 +132,9 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 		return nil
 	})
 	if err == nil && r.JUnit != "" {
-		err = reportRun(run, r.JUnit)
+		if err := reportRun(run, r.JUnit); err != nil {
+			return unreported(exitDone, err)
+		}
 	}
 	if err == nil && run.State != string(hookglass.RunPassed) {
 		err = fmt.Errorf("the case did not pass: %s", run.State)

@@ -477,6 +477,26 @@ func TestCaseFilesThatAreNotThere(t *testing.T) {
 	}
 }
 
+// A report that cannot be written is no failed assertion, and is refused before anything is sent.
+func TestAReportThatCannotBeWrittenIsRefusedBefore(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("plain")
+	id := strings.Fields(strings.SplitAfter(d.read("plain.yaml"), "id: ")[1])[0]
+	for _, path := range []string{filepath.Join(t.TempDir(), "nowhere", "out.xml"), t.TempDir()} {
+		d.got = nil
+		says(t, d.local("--junit", path), 2, "--junit: ", path+" cannot be written: ")
+		says(t, d.run("run", id, "--junit", path), 2, "--junit: ", path+" cannot be written: ")
+		if d.got != nil {
+			t.Errorf("something was sent, though %s cannot be written", path)
+		}
+	}
+	report := filepath.Join(t.TempDir(), "out.xml")
+	says(t, d.local("--junit", report), 0, "passed")
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(report), ".*")); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
 func TestNoCaseFileIsPassedOver(t *testing.T) {
 	d := newCaseDir(t)
 	one := "name: one\nsource_id: " + d.event + "\ntarget_url: " + d.target + "\nstatus: 2xx\nrequest: {method: POST}\n"

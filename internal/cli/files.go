@@ -68,6 +68,38 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return err
 }
 
+// mayWrite reports why [writeFile] could not write a file, so that a command which has much to do first can say so
+// before it begins. It changes no file. Whether a device or a pipe takes anything shows only when it is written.
+func mayWrite(path string) error {
+	there, err := os.Stat(path)
+	switch {
+	case err == nil && there.IsDir():
+		return fmt.Errorf("%s cannot be written: it is a directory", path)
+	case err == nil && !there.Mode().IsRegular():
+		return nil
+	case err == nil:
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+		old, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return old.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(path), ".hookglass-")
+	if err != nil {
+		var fault syscall.Errno
+		if errors.As(err, &fault) { // use the user's name for the file, not the temporary one
+			return fmt.Errorf("%s cannot be written: %w", path, fault)
+		}
+		return err
+	}
+	return errors.Join(beside.Close(), os.Remove(beside.Name()))
+}
+
 // replaceFile atomically replaces a file in a directory. It writes directly to a device or a pipe, and to a file in a
 // directory that is not writable.
 func replaceFile(dir *os.Root, name string, write func(io.Writer) error) error {

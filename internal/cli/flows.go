@@ -65,6 +65,9 @@ func (r *FlowRunCmd) run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	if err != nil {
 		return err
 	}
+	if err := canReport(r.JUnit); err != nil {
+		return err
+	}
 	to, _, err := c.connect()
 	if err != nil {
 		return err
