@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,30 +24,30 @@ type ApplyCmd struct {
 
 // Run implements the command.
 func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
-	file, err := c.read(t)
-	if err != nil {
-		return err
+	file, wrong := c.read(t)
+	if file == nil {
+		return wrong
 	}
 	if file.Account != "" {
-		return file.Fault("account", "is for a server's own file; here the token says whose the endpoints are")
+		return errors.Join(wrong, file.Fault("account", "is for a server's own file; here the token says whose the endpoints are"))
 	}
 	to, _, err := c.connect()
 	if err != nil {
-		return err
+		return cmp.Or(wrong, err)
 	}
 	if c.Prune {
 		file.Declaration.Prune = api.Some(true)
 	}
-	declared, err := to.Declare(ctx, file.Declaration, c.DryRun)
+	declared, err := to.Declare(ctx, file.Declaration, c.DryRun || wrong != nil) // of a file with faults, to find them all
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Status == 422 && len(refused.Details) > 0 {
 		details := make([]hookglass.FieldError, len(refused.Details))
 		for i, d := range refused.Details {
 			details[i] = hookglass.FieldError{Field: d.Field, Message: d.Message}
 		}
-		return file.Locate(details)
+		return errors.Join(wrong, file.Locate(details))
 	}
-	if err != nil {
+	if err := cmp.Or(wrong, err); err != nil {
 		return err
 	}
 	return c.print(t, api.One[api.Declared]{Data: declared}, func(w io.Writer) error { return printDeclared(w, declared) })

@@ -100,6 +100,12 @@ func TestAFileThatIsNotValidIsToldWithItsLines(t *testing.T) {
 		write(t, file, text)
 		fails(t, 1, want, "apply", "-f", file)
 	}
+	write(t, file, "endpoints:\n- custom_id: aa\n- custom_id: bb\n  response: {status: 99}\n  signature_configs:\n  - {provider: stripe, secret: hush}\n")
+	for _, want := range []string{"e.yaml:4: endpoints.1.response.status must be 200 to 599", "e.yaml:6: endpoints.1.signature_configs.0.secret is never written down"} {
+		fails(t, 1, want, "apply", "-f", file)
+	}
+	write(t, file, "endpoints:\n- custom_id: aa\n  signature_configs:\n  - {provider: stripe, secret: hush}\n")
+	fails(t, 1, "is never written down", "apply", "-f", file) // and nothing of it is done
 	fails(t, 1, "no such endpoint", "endpoints", "get", "aa")
 	fails(t, 2, "--file", "apply")
 }

@@ -43,7 +43,8 @@ type File struct {
 	Declaration api.Declaration
 
 	name  string
-	lines map[string]int // of each value, by its path such as endpoints.0.name
+	lines map[string]int  // of each value, by its path such as endpoints.0.name
+	wrong map[string]bool // paths of the faults that were told; nothing stands there
 }
 
 // document is the form of a file: a declaration, and whose it is.
@@ -75,7 +76,9 @@ func (f Fault) Error() string {
 }
 
 // Parse reads a file whole and strictly: an unknown or repeated key, a value of another type and a secret that is
-// written down are refused. name stands before each fault. The error is a [Fault], or several joined.
+// written down are refused. name stands before each fault. The error is a [Fault], or several joined. Where the faults
+// leave something that can be judged, the file comes with the error: its declaration is without what is faulty, and is
+// only for a dry run that finds the other faults.
 func Parse(name string, text []byte, secrets Secrets) (*File, error) {
 	if len(text) > MaxBytes {
 		return nil, Fault{File: name, Message: fmt.Sprintf("has more than %d bytes", MaxBytes)}
@@ -95,19 +98,34 @@ func Parse(name string, text []byte, secrets Secrets) (*File, error) {
 		}
 		return nil, Fault{File: name, Message: "holds several documents; one is read"}
 	}
-	r := &reader{file: name, secrets: secrets, lines: make(map[string]int)}
+	r := &reader{file: name, secrets: secrets, lines: make(map[string]int), wrong: make(map[string]bool)}
 	r.value("", root.Content[0], 0)
-	if len(r.faults) > 0 {
-		return nil, errors.Join(r.faults...)
+	f := &File{name: name, lines: r.lines, wrong: r.wrong}
+	faults := r.faults
+	for {
+		var doc document
+		err := jsonv2.Unmarshal(r.json.Bytes(), &doc, jsonv2.RejectUnknownMembers(true))
+		if err == nil {
+			f.Account, f.Declaration = doc.Account.Value, doc.Declaration
+			return f, errors.Join(faults...)
+		}
+		fault := f.shape(err)
+		if len(faults) >= mostFaults || fault.Path == "" || f.wrong[fault.Path] { // nothing can be left out any more
+			if len(faults) < mostFaults && !f.wrong[fault.Path] {
+				faults = append(faults, fault)
+			}
+			return nil, errors.Join(faults...)
+		}
+		faults = append(faults, fault)
+		f.wrong[fault.Path] = true
+		// Once more without it: the decoder tells the first fault alone.
+		r = &reader{file: name, secrets: secrets, lines: make(map[string]int), without: f.wrong, wrong: make(map[string]bool)}
+		r.value("", root.Content[0], 0)
 	}
-	f := &File{name: name, lines: r.lines}
-	var doc document
-	if err := jsonv2.Unmarshal(r.json.Bytes(), &doc, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return nil, f.shape(err)
-	}
-	f.Account, f.Declaration = doc.Account.Value, doc.Declaration
-	return f, nil
 }
+
+// mostFaults bounds what is told of one file.
+const mostFaults = 20
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
@@ -122,13 +140,16 @@ func syntax(name string, err error) error {
 	return Fault{File: name, Line: line, Message: "is not YAML: " + text}
 }
 
+// fromPointer makes the path of a file of a JSON Pointer (RFC 6901).
+var fromPointer = strings.NewReplacer("/", ".", "~1", "/", "~0", "~")
+
 // shape says where a value does not fit.
-func (f *File) shape(err error) error {
+func (f *File) shape(err error) Fault {
 	var shape *jsonv2.SemanticError
 	if !errors.As(err, &shape) {
 		return Fault{File: f.name, Message: "cannot be read"}
 	}
-	path := strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", ".")
+	path := fromPointer.Replace(strings.TrimPrefix(string(shape.JSONPointer), "/"))
 	if errors.Is(shape.Err, jsonv2.ErrUnknownName) {
 		return f.Fault(path, "is not a known key")
 	}
@@ -153,10 +174,13 @@ type reader struct {
 	lines   map[string]int
 	spent   int
 	faults  []error
+	wrong   map[string]bool // the paths of the faults
+	without map[string]bool // paths to leave out
 }
 
 func (r *reader) fault(path string, n *yaml.Node, format string, args ...any) {
-	if len(r.faults) < 20 {
+	r.wrong[path] = true
+	if len(r.faults) < mostFaults {
 		r.faults = append(r.faults, Fault{r.file, n.Line, path, fmt.Sprintf(format, args...)})
 	}
 	r.json.WriteString("null")
@@ -176,6 +200,8 @@ func (r *reader) value(path string, n *yaml.Node, depth int) {
 	}
 	r.lines[path] = n.Line
 	switch {
+	case r.without[path]:
+		r.json.WriteString("null")
 	case secretPath.MatchString(path):
 		r.secret(path, n)
 	case headerPath.MatchString(path) && (n.Kind == yaml.MappingNode || redact.Credential(path[len(headerPath.FindString(path)):])):
@@ -209,11 +235,14 @@ func (r *reader) mapping(path string, n *yaml.Node, depth int) {
 	written := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
+		name := key.Value
+		if r.without[join(path, name)] {
+			continue
+		}
 		if written {
 			r.json.WriteByte(',')
 		}
 		written = true
-		name := key.Value
 		if r.spent += len(name); r.spent > maxSpent {
 			r.fault(path[:min(len(path), 100)], key, "is more than a file may hold")
 			break
@@ -322,11 +351,25 @@ func (r *reader) secret(path string, n *yaml.Node) {
 	r.text(value)
 }
 
-// Locate says in which lines stands what a declaration was refused for.
+// Locate says in which lines stands what a declaration was refused for, but not what misses only because [Parse] found
+// a fault there.
 func (f *File) Locate(details []hookglass.FieldError) error {
-	faults := make([]error, len(details))
-	for i, d := range details {
-		faults[i] = f.Fault(d.Field, d.Message)
+	var faults []error
+	for _, d := range details {
+		if fault := f.Fault(d.Field, d.Message); !f.told(fault.Path) {
+			faults = append(faults, fault)
+		}
 	}
 	return errors.Join(faults...)
+}
+
+// told reports whether a fault of a path, or of what it is a part of, was told before.
+func (f *File) told(path string) bool {
+	for path != "" {
+		if f.wrong[path] {
+			return true
+		}
+		path = path[:max(0, strings.LastIndexByte(path, '.'))]
+	}
+	return false
 }

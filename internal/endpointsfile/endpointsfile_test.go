@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"reflect"
@@ -117,6 +118,43 @@ func TestWhatIsWrongIsToldWithItsLine(t *testing.T) {
 				t.Errorf("the secret shows: %v", err)
 			}
 		})
+	}
+}
+
+// All faults are told at once, of the form and of what it says.
+func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
+	text := `endpoints:
+- custom_id: aa
+  colour: red
+  signature_configs:
+  - {provider: stripe, secret: whsec_hush, a/b: 1}
+  forwarding_targets:
+  - {name: 5, url: "https://app.example.com/", retry_count: many}
+- custom_id: bb
+  enabled: "yes"
+`
+	f, err := endpointsfile.Parse("f", []byte(text), secrets)
+	for _, want := range []string{
+		"f:3: endpoints.0.colour is not a known key", "f:5: endpoints.0.signature_configs.0.secret is never written down", "f:5: endpoints.0.signature_configs.0.a/b is not a known key",
+		"f:7: endpoints.0.forwarding_targets.0.name is of another type", "f:7: endpoints.0.forwarding_targets.0.retry_count is of another type", "f:9: endpoints.1.enabled is of another type",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+	if f == nil || len(f.Declaration.Endpoints) != 2 {
+		t.Fatalf("what is left is %+v", f)
+	}
+	located := f.Locate([]hookglass.FieldError{{Field: "declaration.endpoints.0.signature_configs.0.secret", Message: "is required"}, {Field: "declaration.endpoints.1.custom_id", Message: "must be longer"}})
+	if located.Error() != "f:8: endpoints.1.custom_id must be longer" {
+		t.Errorf("got %v", located)
+	}
+	many := "endpoints:\n- custom_id: aa\n"
+	for i := range 100 {
+		many += fmt.Sprintf("  k%d: 1\n", i)
+	}
+	if _, err := endpointsfile.Parse("f", []byte(many), secrets); strings.Count(err.Error(), "\n") != 19 {
+		t.Errorf("%d faults", 1+strings.Count(err.Error(), "\n"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -180,18 +181,21 @@ func (d *declaration) apply(ctx context.Context) (err error) {
 
 // declare applies the file; a dry run rolls back, and finds the same errors.
 func (d *declaration) declare(ctx context.Context, dryRun bool) ([]hookglass.DeclaredChange, error) {
-	file, err := ReadEndpointsFile(d.path)
-	if err != nil {
-		return nil, err
+	file, wrong := ReadEndpointsFile(d.path)
+	if file == nil {
+		return nil, wrong
 	}
 	who, err := d.owner(ctx, file)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(wrong, err)
 	}
-	changes, err := d.service.Apply(ctx, who, file.Declaration, dryRun)
+	changes, err := d.service.Apply(ctx, who, file.Declaration, dryRun || wrong != nil) // of a file with faults, to find them all
 	var coded *hookglass.Error
 	if errors.As(err, &coded) && len(coded.Details) > 0 {
-		return nil, file.Locate(coded.Details)
+		return nil, errors.Join(wrong, file.Locate(coded.Details))
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	if err != nil {
 		return nil, fmt.Errorf("endpoints file: %w", err)
