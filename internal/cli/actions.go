@@ -69,13 +69,16 @@ func stepTypes(steps []api.ActionStep) (all string) {
 
 // ActionsGetCmd is `hookglass actions get`.
 type ActionsGetCmd struct {
-	Action string `arg:"" help:"Its id."`
+	Action string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *ActionsGetCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Action, err = actionNamed(ctx, from, c.Endpoint, r.Action); err != nil {
 		return err
 	}
 	a, err := from.Action(ctx, c.Endpoint, r.Action)
@@ -143,7 +146,7 @@ func (r *ActionsCreateCmd) read(t *server.Terminal) (a api.NewAction, err error)
 
 // ActionsPreviewCmd is `hookglass actions preview`.
 type ActionsPreviewCmd struct {
-	Action string `arg:"" help:"Its id."`
+	Action string `arg:"" help:"Its id or name."`
 	Event  string `arg:"" help:"The captured event's id, latest, or latest and an event type."`
 }
 
@@ -151,6 +154,9 @@ type ActionsPreviewCmd struct {
 func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Action, err = actionNamed(ctx, from, c.Endpoint, r.Action); err != nil {
 		return err
 	}
 	if r.Event, err = eventNamed(ctx, from, c.Endpoint, r.Event); err != nil {
@@ -165,7 +171,7 @@ func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *Acti
 
 // ActionsRunCmd is `hookglass actions run`.
 type ActionsRunCmd struct {
-	Action string `arg:"" help:"Its id."`
+	Action string `arg:"" help:"Its id or name."`
 	Event  string `arg:"" help:"The captured event's id, latest, or latest and an event type."`
 }
 
@@ -173,6 +179,9 @@ type ActionsRunCmd struct {
 func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Action, err = actionNamed(ctx, to, c.Endpoint, r.Action); err != nil {
 		return err
 	}
 	if r.Event, err = eventNamed(ctx, to, c.Endpoint, r.Event); err != nil {
@@ -190,7 +199,7 @@ func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsC
 
 // ActionsRunsCmd is `hookglass actions runs`.
 type ActionsRunsCmd struct {
-	Action string  `arg:"" optional:"" help:"Of this action alone."`
+	Action string  `arg:"" optional:"" help:"Of this action alone, by its id or name."`
 	Limit  howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
@@ -199,6 +208,11 @@ func (r *ActionsRunsCmd) Run(ctx context.Context, t *server.Terminal, c *Actions
 	from, _, err := c.connect()
 	if err != nil {
 		return err
+	}
+	if r.Action != "" {
+		if r.Action, err = actionNamed(ctx, from, c.Endpoint, r.Action); err != nil {
+			return err
+		}
 	}
 	list, err := from.ActionRuns(ctx, c.Endpoint, r.Action, client.Page{Limit: int(r.Limit)})
 	if err != nil {
@@ -223,7 +237,7 @@ func trouble(run api.ActionRun) string {
 
 // ActionsEnableCmd is `hookglass actions enable`.
 type ActionsEnableCmd struct {
-	Action string `arg:"" help:"Its id."`
+	Action string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
@@ -233,7 +247,7 @@ func (r *ActionsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 
 // ActionsDisableCmd is `hookglass actions disable`.
 type ActionsDisableCmd struct {
-	Action string `arg:"" help:"Its id."`
+	Action string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
@@ -244,6 +258,9 @@ func (r *ActionsDisableCmd) Run(ctx context.Context, t *server.Terminal, c *Acti
 func (c *ActionsCmd) enable(ctx context.Context, t *server.Terminal, id string, enabled bool) error {
 	at, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if id, err = actionNamed(ctx, at, c.Endpoint, id); err != nil {
 		return err
 	}
 	now, err := at.UpdateAction(ctx, c.Endpoint, id, api.ActionChange{Enabled: api.Some(enabled)})
@@ -258,13 +275,16 @@ func (c *ActionsCmd) enable(ctx context.Context, t *server.Terminal, id string, 
 
 // ActionsDeleteCmd is `hookglass actions delete`.
 type ActionsDeleteCmd struct {
-	Action string `arg:"" help:"Its id."`
+	Action string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *ActionsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	at, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Action, err = actionNamed(ctx, at, c.Endpoint, r.Action); err != nil {
 		return err
 	}
 	if err := at.DeleteAction(ctx, c.Endpoint, r.Action); err != nil {

@@ -100,13 +100,16 @@ func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 
 // AlertsDeleteCmd is `hookglass alerts delete`.
 type AlertsDeleteCmd struct {
-	Alert string `arg:"" help:"Its id."`
+	Alert string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *AlertsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
 	at, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Alert, err = alertNamed(ctx, at, c.Endpoint, r.Alert); err != nil {
 		return err
 	}
 	if err := at.DeleteAlert(ctx, c.Endpoint, r.Alert); err != nil {
@@ -117,7 +120,7 @@ func (r *AlertsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 
 // AlertsIncidentsCmd is `hookglass alerts incidents`.
 type AlertsIncidentsCmd struct {
-	Alert string  `arg:"" help:"Its id."`
+	Alert string  `arg:"" help:"Its id or name."`
 	Limit howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
@@ -125,6 +128,9 @@ type AlertsIncidentsCmd struct {
 func (r *AlertsIncidentsCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
+		return err
+	}
+	if r.Alert, err = alertNamed(ctx, from, c.Endpoint, r.Alert); err != nil {
 		return err
 	}
 	list, err := from.Incidents(ctx, c.Endpoint, r.Alert, client.Page{Limit: int(r.Limit)})

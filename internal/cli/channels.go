@@ -8,9 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"hookglass"
 	"hookglass/api"
-	"hookglass/client"
 	"hookglass/internal/server"
 )
 
@@ -114,30 +112,6 @@ func (r *ChannelsCreateCmd) config(stdin io.Reader) (s api.ChannelSettings, err 
 		s.Events = api.Some(r.Event)
 	}
 	return s, nil
-}
-
-// channelNamed returns the id of a channel given by its id or name, as in steps of actions.
-func channelNamed(ctx context.Context, from *client.Client, word string) (string, error) {
-	if strings.HasPrefix(word, hookglass.PrefixChannel+"_") {
-		return word, nil
-	}
-	all, err := from.NotificationChannels(ctx)
-	if err != nil {
-		return "", err
-	}
-	var ids []string
-	for _, one := range all {
-		if one.Name == word {
-			ids = append(ids, one.ID)
-		}
-	}
-	switch len(ids) {
-	case 0:
-		return word, nil // let the server refuse it
-	case 1:
-		return ids[0], nil
-	}
-	return "", outcome{exitFailed, fmt.Sprintf("channels of several workspaces are called %s; name one by its id: %s", word, strings.Join(ids, ", "))}
 }
 
 // ChannelsTestCmd is `hookglass channels test`.

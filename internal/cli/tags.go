@@ -68,7 +68,7 @@ func (c *TagsCmd) printTag(t *server.Terminal, done string, tag api.Tag) error {
 
 // TagsRenameCmd is `hookglass tags rename`.
 type TagsRenameCmd struct {
-	Tag  int64  `arg:"" help:"Its id."`
+	Tag  string `arg:"" help:"Its id or name."`
 	Name string `arg:"" help:"The new name."`
 }
 
@@ -78,7 +78,11 @@ func (r *TagsRenameCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd)
 	if err != nil {
 		return err
 	}
-	now, err := at.UpdateTag(ctx, r.Tag, api.TagChange{Name: api.Some(r.Name)})
+	id, err := tagNamed(ctx, at, r.Tag)
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateTag(ctx, id, api.TagChange{Name: api.Some(r.Name)})
 	if err != nil {
 		return err
 	}
@@ -87,7 +91,7 @@ func (r *TagsRenameCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd)
 
 // TagsDeleteCmd is `hookglass tags delete`.
 type TagsDeleteCmd struct {
-	Tag int64 `arg:"" help:"Its id."`
+	Tag string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
@@ -96,11 +100,15 @@ func (r *TagsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd)
 	if err != nil {
 		return err
 	}
-	if err := at.DeleteTag(ctx, r.Tag); err != nil {
+	id, err := tagNamed(ctx, at, r.Tag)
+	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: r.Tag, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted tag %d.\n", r.Tag)
+	if err := at.DeleteTag(ctx, id); err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: id, Deleted: true}}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Deleted tag %d.\n", id)
 		return err
 	})
 }

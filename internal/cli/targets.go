@@ -11,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/client"
 	"hookglass/internal/server"
 )
 
@@ -179,7 +180,7 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 
 // TargetsGetCmd is `hookglass targets get`.
 type TargetsGetCmd struct {
-	Target int64 `arg:"" help:"Its id."`
+	Target string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
@@ -188,7 +189,11 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 	if err != nil {
 		return err
 	}
-	one, err := from.ForwardingTarget(ctx, c.Endpoint, r.Target)
+	id, err := targetNamed(ctx, from, c.Endpoint, r.Target)
+	if err != nil {
+		return err
+	}
+	one, err := from.ForwardingTarget(ctx, c.Endpoint, id)
 	if err != nil {
 		return err
 	}
@@ -203,7 +208,7 @@ func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsC
 
 // TargetsUpdateCmd is `hookglass targets update`.
 type TargetsUpdateCmd struct {
-	Target  int64          `arg:"" help:"Its id."`
+	Target  string         `arg:"" help:"Its id or name."`
 	Name    *string        `placeholder:"NAME" help:"A label for people."`
 	URL     *string        `placeholder:"URL" help:"Where events go."`
 	Timeout *int64         `placeholder:"SECONDS" help:"For one attempt, 1 to 300."`
@@ -233,12 +238,16 @@ func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if r.Enable || r.Disable {
 		change.Enabled = api.Some(r.Enable)
 	}
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	if err != nil {
+		return err
+	}
 	if len(r.Header) > 0 {
-		from, _, err := c.connect()
-		if err != nil {
-			return err
-		}
-		there, err := from.ForwardingTarget(ctx, c.Endpoint, r.Target)
+		there, err := at.ForwardingTarget(ctx, c.Endpoint, id)
 		if err != nil {
 			return err
 		}
@@ -246,17 +255,15 @@ func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 			return err
 		}
 	}
-	return c.change(ctx, t, r.Target, change, func(now api.ForwardingTarget) string {
+	return c.change(ctx, t, at, id, change, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Changed target %d, which is %s: %s", now.ID, targetState(now), visible(now.URL))
 	})
 }
 
 // change updates a target and reports the result.
-func (c *TargetsCmd) change(ctx context.Context, t *server.Terminal, id int64, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
+func (c *TargetsCmd) change(
+	ctx context.Context, t *server.Terminal, at *client.Client, id int64, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string,
+) error {
 	now, err := at.UpdateForwardingTarget(ctx, c.Endpoint, id, change)
 	if err != nil {
 		return err
@@ -269,7 +276,7 @@ func (c *TargetsCmd) change(ctx context.Context, t *server.Terminal, id int64, c
 
 // TargetsDeleteCmd is `hookglass targets delete`.
 type TargetsDeleteCmd struct {
-	Target int64 `arg:"" help:"Its id."`
+	Target string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
@@ -278,35 +285,55 @@ func (r *TargetsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if err != nil {
 		return err
 	}
-	if err := at.DeleteForwardingTarget(ctx, c.Endpoint, r.Target); err != nil {
+	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: r.Target, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted target %d.\n", r.Target)
+	if err := at.DeleteForwardingTarget(ctx, c.Endpoint, id); err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: id, Deleted: true}}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Deleted target %d.\n", id)
 		return err
 	})
 }
 
 // TargetsPauseCmd is `hookglass targets pause`.
 type TargetsPauseCmd struct {
-	Target int64 `arg:"" help:"Its id."`
+	Target string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *TargetsPauseCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	return c.change(ctx, t, r.Target, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, t, at, id, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Target %d is %s; what comes for it waits until \"hookglass targets resume\".", now.ID, targetState(now))
 	})
 }
 
 // TargetsResumeCmd is `hookglass targets resume`.
 type TargetsResumeCmd struct {
-	Target int64 `arg:"" help:"Its id."`
+	Target string `arg:"" help:"Its id or name."`
 }
 
 // Run implements the command.
 func (r *TargetsResumeCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	return c.change(ctx, t, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
+	at, _, err := c.connect()
+	if err != nil {
+		return err
+	}
+	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, t, at, id, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Target %d is %s; what waits for it is sent.", now.ID, targetState(now))
 	})
 }

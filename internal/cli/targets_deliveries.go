@@ -16,7 +16,7 @@ import (
 
 // TargetsDeliveriesCmd is `hookglass targets deliveries`.
 type TargetsDeliveriesCmd struct {
-	Target int64         `arg:"" help:"The target's id."`
+	Target string        `arg:"" help:"The target's id or name."`
 	Status string        `enum:"pending,sending,delivered,failed,skipped," default:"" placeholder:"STATUS" help:"Only those that are: pending, sending, delivered, failed or skipped."`
 	Since  time.Duration `placeholder:"TIME" help:"Only those of events that came in this time before, for example 2h."`
 	Limit  howMany       `default:"25" help:"How many at most, 1 to 1000."`
@@ -30,7 +30,7 @@ func (r *TargetsDeliveriesCmd) Help() string {
 It can be sent elsewhere, too:
 
   hookglass replays run -e ep_… --to https://app.example.com/webhooks \
-    $(hookglass targets deliveries 1 -e ep_… --status failed --since 2h --limit 1000 --ids)`
+    $(hookglass targets deliveries staging -e ep_… --status failed --since 2h --limit 1000 --ids)`
 }
 
 // deliveriesAtOnce is the page size of the API.
@@ -48,7 +48,11 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 	if err != nil {
 		return err
 	}
-	found, err := r.find(ctx, from, c.Endpoint)
+	id, err := targetNamed(ctx, from, c.Endpoint, r.Target)
+	if err != nil {
+		return err
+	}
+	found, err := r.find(ctx, from, c.Endpoint, id)
 	if err != nil {
 		return err
 	}
@@ -79,13 +83,13 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 }
 
 // find reads as many pages as needed.
-func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, endpoint string) (found []api.Delivery, err error) {
+func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, endpoint string, target int64) (found []api.Delivery, err error) {
 	list := from.TargetDeliveries
 	if r.Status == string(hookglass.ForwardFailed) {
 		list = from.FailedTargetDeliveries
 	}
 	for cursor := ""; ; {
-		page, err := list(ctx, endpoint, r.Target, client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
+		page, err := list(ctx, endpoint, target, client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}

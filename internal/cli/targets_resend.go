@@ -13,7 +13,7 @@ import (
 
 // TargetsResendCmd is `hookglass targets resend`.
 type TargetsResendCmd struct {
-	Target     int64    `arg:"" help:"Its id."`
+	Target     string   `arg:"" help:"Its id or name."`
 	Deliveries []string `arg:"" optional:"" help:"The deliveries, by their ids or those of their events; without any, all that failed."`
 	Since      string   `placeholder:"TIME" help:"Of all, only those that were made after this time: ISO 8601, or a duration as 2h that counts back from now."`
 	Until      string   `placeholder:"TIME" help:"Of all, only those that were made before this time."`
@@ -34,8 +34,12 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if err != nil {
 		return err
 	}
+	target, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	if err != nil {
+		return err
+	}
 	if len(r.Deliveries) == 0 {
-		put, err := at.ResendFailed(ctx, c.Endpoint, r.Target, r.Since, r.Until)
+		put, err := at.ResendFailed(ctx, c.Endpoint, target, r.Since, r.Until)
 		if err != nil {
 			return err
 		}
@@ -51,9 +55,9 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	put := make([]api.Delivery, len(r.Deliveries))
 	for i, id := range r.Deliveries {
 		if !strings.HasPrefix(id, "dlv_") {
-			id = api.DeliveryID(hookglass.EventID(id), r.Target)
+			id = api.DeliveryID(hookglass.EventID(id), target)
 		}
-		if put[i], err = at.ResendDelivery(ctx, c.Endpoint, r.Target, id); err != nil {
+		if put[i], err = at.ResendDelivery(ctx, c.Endpoint, target, id); err != nil {
 			return fmt.Errorf("%s: %w", visible(r.Deliveries[i]), err)
 		}
 	}

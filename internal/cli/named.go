@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"hookglass"
+	"hookglass/client"
+)
+
+// called says what a thing of a list is called by who types.
+type called struct{ id, name string }
+
+// idOf returns the id of the one thing that is called word, and "" when nothing is. Where several are, it names their
+// ids.
+func idOf(word, things string, all []called) (string, error) {
+	var ids []string
+	for _, one := range all {
+		if one.name == word {
+			ids = append(ids, one.id)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", nil
+	case 1:
+		return ids[0], nil
+	}
+	return "", outcome{exitFailed, fmt.Sprintf("%s are called %s; name one by its id: %s", things, visible(word), strings.Join(ids, ", "))}
+}
+
+// idNamed returns the id of what is given by an id with a prefix, or by its name. What nothing is called is returned as
+// it is: the server refuses it.
+func idNamed(prefix, word, things string, list func() ([]called, error)) (string, error) {
+	if strings.HasPrefix(word, prefix+"_") {
+		return word, nil
+	}
+	all, err := list()
+	if err != nil {
+		return "", err
+	}
+	id, err := idOf(word, things, all)
+	if id == "" && err == nil {
+		return word, nil
+	}
+	return id, err
+}
+
+// numberNamed returns the id of what is given by its number, or else by its name.
+func numberNamed(word, thing, things string, list func() ([]called, error)) (int64, error) {
+	if id, err := strconv.ParseInt(word, 10, 64); err == nil {
+		return id, nil
+	}
+	all, err := list()
+	if err != nil {
+		return 0, err
+	}
+	id, err := idOf(word, things, all)
+	if err != nil {
+		return 0, err
+	}
+	if id == "" {
+		return 0, outcome{exitFailed, fmt.Sprintf("there is no %s %s", thing, visible(word))}
+	}
+	return strconv.ParseInt(id, 10, 64)
+}
+
+// channelNamed returns the id of a channel given by its id or name, as in steps of actions.
+func channelNamed(ctx context.Context, from *client.Client, word string) (string, error) {
+	return idNamed(hookglass.PrefixChannel, word, "channels of several workspaces", func() (all []called, err error) {
+		channels, err := from.NotificationChannels(ctx)
+		for _, one := range channels {
+			all = append(all, called{one.ID, one.Name})
+		}
+		return all, err
+	})
+}
+
+// actionNamed returns the id of an action of an endpoint given by its id or name.
+func actionNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
+	return idNamed(hookglass.PrefixAction, word, "several actions", func() (all []called, err error) {
+		actions, err := from.Actions(ctx, endpoint)
+		for _, one := range actions {
+			all = append(all, called{one.ID, one.Name})
+		}
+		return all, err
+	})
+}
+
+// alertNamed returns the id of an alert of an endpoint given by its id or name.
+func alertNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
+	return idNamed(hookglass.PrefixAlert, word, "several alerts", func() (all []called, err error) {
+		alerts, err := from.Alerts(ctx, endpoint)
+		for _, one := range alerts {
+			all = append(all, called{one.ID, one.Name})
+		}
+		return all, err
+	})
+}
+
+// targetNamed returns the id of a forwarding target of an endpoint given by its id or name.
+func targetNamed(ctx context.Context, from *client.Client, endpoint, word string) (int64, error) {
+	return numberNamed(word, "forwarding target", "several forwarding targets", func() (all []called, err error) {
+		targets, err := from.ForwardingTargets(ctx, endpoint)
+		for _, one := range targets {
+			all = append(all, called{strconv.FormatInt(one.ID, 10), one.Name})
+		}
+		return all, err
+	})
+}
+
+// tagNamed returns the id of a tag given by its id or name.
+func tagNamed(ctx context.Context, from *client.Client, word string) (int64, error) {
+	return numberNamed(word, "tag", "tags of several workspaces", func() (all []called, err error) {
+		tags, err := from.Tags(ctx)
+		for _, one := range tags {
+			all = append(all, called{strconv.FormatInt(one.ID, 10), one.Name})
+		}
+		return all, err
+	})
+}
