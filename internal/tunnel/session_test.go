@@ -217,6 +217,46 @@ func TestRightsThatEndEndTheirSockets(t *testing.T) {
 	})
 }
 
+// Rights are checked over and over while a machine comes and goes: what it subscribes to meanwhile is its own.
+func TestACheckOfRightsSparesWhatIsNew(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		stop, stopped := context.WithCancel(t.Context())
+		var checks sync.WaitGroup
+		checks.Go(func() {
+			for stop.Err() == nil {
+				_ = b.dbs[0].Update(stop, hookglass.System, func(tx *store.Tx) error {
+					tx.Announce(store.TopicTokens)
+					return nil
+				})
+			}
+		})
+		defer checks.Wait()
+		defer stopped()
+		var ends []hookglass.Endpoint
+		for i := range 10 {
+			ends = append(ends, b.endpoint(fmt.Sprintf("Endpoint %d", i)))
+		}
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		for range 20 {
+			for _, e := range ends {
+				c.subscribe(e)
+			}
+			for _, e := range ends {
+				c.session.Unsubscribe(string(e.ID))
+			}
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, word := range c.words {
+			if !strings.HasPrefix(word, "confirm ") {
+				t.Fatalf("after %d answers it was told %q", len(c.words), word)
+			}
+		}
+	})
+}
+
 // Reliability, row 85: one that takes nothing costs no other anything, and loses nothing itself.
 func TestASocketThatStandsStillHoldsUpNobody(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -76,12 +77,14 @@ func (s *Service) checkRights(ctx context.Context) error {
 		return nil
 	}
 	var tokens, endpoints []int64
-	for _, x := range sessions {
+	checked := make([][]*subscription, len(sessions))
+	for i, x := range sessions {
 		if x.who.Token != 0 {
 			tokens = append(tokens, x.who.Token)
 		}
+		checked[i] = x.list()
 		endpoints = append(endpoints, x.home)
-		for _, sub := range x.list() {
+		for _, sub := range checked[i] {
 			endpoints = append(endpoints, sub.EndpointNum)
 		}
 	}
@@ -97,13 +100,15 @@ func (s *Service) checkRights(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range sessions {
-		x.checkRights(usable, kept)
+	for i, x := range sessions {
+		x.checkRights(checked[i], usable, kept)
 	}
 	return nil
 }
 
-func (x *Session) checkRights(usable map[int64]bool, kept map[int64]hookglass.Endpoint) {
+// checkRights ends what the session has no right to any more. Of its subscriptions it looks at the given ones: kept
+// says nothing about the endpoints of newer ones.
+func (x *Session) checkRights(subs []*subscription, usable map[int64]bool, kept map[int64]hookglass.Endpoint) {
 	if x.who.Token != 0 && !usable[x.who.Token] {
 		x.disconnect(ReasonUnauthorized, false)
 		return
@@ -112,7 +117,6 @@ func (x *Session) checkRights(usable map[int64]bool, kept map[int64]hookglass.En
 		x.disconnect(ReasonUnauthorized, false)
 		return
 	}
-	subs := x.list()
 	var lost []*subscription
 	for _, sub := range subs {
 		e, there := kept[sub.EndpointNum]
@@ -126,7 +130,7 @@ func (x *Session) checkRights(usable map[int64]bool, kept map[int64]hookglass.En
 	if len(lost) == 0 {
 		return
 	}
-	if len(lost) == len(subs) {
+	if !slices.ContainsFunc(x.list(), func(sub *subscription) bool { return !slices.Contains(lost, sub) }) {
 		x.disconnect(ReasonUnauthorized, false)
 		return
 	}
