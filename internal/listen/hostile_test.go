@@ -53,6 +53,12 @@ func TestWhatNoServerSendsIsPassedOver(t *testing.T) {
 	if r := told[listen.Replayed](l); len(r) > 0 {
 		t.Errorf("replayed: %+v", r)
 	}
+	s.throw("ep_a", `{"type":"welcome"}`)
+	s.arrive(api.TunnelRequest{ID: "req_welcome"})
+	eventually(t, "the event behind it", func() bool { return slices.Contains(h.ids(), "req_welcome") })
+	if n := get(s, func() int { return s.subscribed }); n != 1 {
+		t.Errorf("welcomed again, it subscribed again: %d times", n)
+	}
 	s.throw("ep_a", `{"type":`)
 	eventually(t, "a new connection", func() bool { return get(s, func() int { return s.connects }) >= 2 })
 }

@@ -139,8 +139,9 @@ type Listener struct {
 	ordered      int   // replays that wait or are under way
 	orderedBytes int64 // and their bytes
 
-	work  sync.WaitGroup // deliveries, replays and recoveries under way
-	ended chan struct{}  // closed when they are no longer waited for
+	work  sync.WaitGroup  // deliveries, replays and recoveries under way
+	life  context.Context // of deliveries and replays, which outlast connections
+	ended chan struct{}   // closed when they are no longer waited for
 }
 
 // New returns a listener. Its endpoints must be at least one.
@@ -177,11 +178,12 @@ func New(cfg Config) *Listener {
 func (l *Listener) Run(ctx context.Context) (Summary, error) {
 	ctx, l.enough = context.WithCancel(ctx)
 	defer l.enough()
-	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	var end context.CancelFunc
+	l.life, end = context.WithCancel(context.WithoutCancel(ctx))
 	var owned sync.WaitGroup
-	owned.Go(func() { l.reports.run(background) })
+	owned.Go(func() { l.reports.run(l.life) })
 	for _, lane := range l.lanes {
-		owned.Go(func() { lane.run(background) })
+		owned.Go(func() { lane.run(l.life) })
 	}
 	err := l.stay(ctx)
 	l.finish()

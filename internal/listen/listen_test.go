@@ -1028,6 +1028,31 @@ func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 	h.mu.Unlock()
 }
 
+// What a replay came to is told by REST, so it needs no socket.
+func TestAReplayOutlastsItsConnection(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-gate:
+			_, _ = io.WriteString(w, "done")
+		case <-r.Context().Done():
+		}
+	})
+	l := start(t, s, h.URL, nil)
+	s.set(func() {
+		s.push("ep_a", api.TunnelReplayCommand{Type: api.TunnelReplay, CommandID: "1", Method: "POST", URL: "/x", ResultToken: "token", TimeoutMS: patience.Milliseconds()})
+	})
+	eventually(t, "it is under way", func() bool { return len(h.ids()) == 1 })
+	s.cut()
+	eventually(t, "the next connection", func() bool { return len(told[listen.Connected](l)) == 2 })
+	close(gate)
+	eventually(t, "the result", func() bool { return get(s, func() bool { return len(s.results) == 1 }) })
+	if r := get(s, func() api.TunnelReplayResult { return s.results[0] }); r.StatusCode.Value != 200 || r.Body != "done" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestItEndsAfterSoManyEvents(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)

@@ -23,9 +23,10 @@ const (
 	replayBytes  = 256 << 20 // and their bytes, beyond the first
 )
 
-// order accepts a replay command and carries it out in the background. If there are too many it is dropped: the server
-// gets no result and reports that in the end.
-func (a *lane) order(ctx context.Context, text json.RawMessage) {
+// order accepts a replay command and carries it out in the background, even if the connection that it came on is lost:
+// the server waits for its result by REST. If there are too many it is dropped: the server gets no result and reports
+// that in the end.
+func (a *lane) order(text json.RawMessage) {
 	l := a.l
 	var c api.TunnelReplayCommand
 	if json.Unmarshal(text, &c) != nil || !nameable(c.CommandID) {
@@ -56,8 +57,8 @@ func (a *lane) order(ctx context.Context, text json.RawMessage) {
 		select {
 		case l.replays <- struct{}{}:
 			defer func() { <-l.replays }()
-			a.replay(ctx, c)
-		case <-ctx.Done():
+			a.replay(l.life, c)
+		case <-l.life.Done():
 		}
 	})
 }

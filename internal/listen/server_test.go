@@ -50,6 +50,8 @@ type server struct {
 	stalled  bool      // those are not answered
 	retained time.Time // what was captured before is deleted; zero: nothing is
 	closed   []websocket.StatusCode
+
+	subscribed int // times
 }
 
 type gap struct {
@@ -210,6 +212,7 @@ func (s *server) command(c *socket, command, identifier, data string) {
 	case "subscribe":
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.subscribed++
 		if s.deleted[sub.EndpointID] {
 			c.send(`{"identifier":` + string(name) + `,"type":"reject_subscription"}`)
 			return

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"hookglass/api"
@@ -99,7 +101,8 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 		case <-stop:
 			stop = nil
 			done()
-			l.work.Go(func() { s.leave(cut) })
+			subscribed := slices.Collect(maps.Values(s.identifiers))
+			l.work.Go(func() { s.leave(subscribed, cut) })
 		}
 	}
 }
@@ -220,6 +223,9 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 	l.mu.Unlock()
 	switch m.Type {
 	case "welcome":
+		if len(s.identifiers) > 0 { // others may be reading them by now
+			break
+		}
 		for _, e := range l.wanted() {
 			sub := api.TunnelSubscription{Channel: api.TunnelChannel, EndpointID: e.ID, ClientID: s.ticket.TunnelClientID, ClientMetadata: &l.cfg.Machine}
 			if e.Target != nil {
@@ -293,7 +299,7 @@ func (a *lane) message(ctx context.Context, text json.RawMessage) {
 		}
 		a.offer(ctx, r, false)
 	case api.TunnelReplay:
-		a.order(ctx, text)
+		a.order(text)
 	case api.TunnelReportAck:
 		var ack api.DeliveryReportAck
 		if json.Unmarshal(text, &ack) == nil {
@@ -316,11 +322,11 @@ func (s *session) sign(r *api.DeliveryReport) {
 	r.TunnelClientID, r.TunnelClientCredential = s.ticket.TunnelClientID, s.ticket.TunnelClientCredential
 }
 
-// leave ends a session in good order: it accepts nothing new, lets deliveries under way end and be reported, and closes
-// the socket.
-func (s *session) leave(cut context.CancelFunc) {
+// leave ends a session in good order: it ends its subscriptions, accepts nothing new, lets deliveries under way end and
+// be reported, and closes the socket.
+func (s *session) leave(subscribed []string, cut context.CancelFunc) {
 	defer cut()
-	for _, identifier := range s.identifiers {
+	for _, identifier := range subscribed {
 		_ = s.socket.Unsubscribe(identifier) // if the socket is gone, so are its subscriptions
 	}
 	s.l.reports.detach()
