@@ -119,6 +119,18 @@ func (r Reports) Keep(report api.DeliveryReport) {
 	r.keep(report)
 }
 
+// Acked has the server confirm a report.
+func (r Reports) Acked(attempt string) {
+	r.acked(api.DeliveryReportAck{DeliveryAttemptID: attempt, Status: "ok"})
+}
+
+// Listed is how many reports are remembered, with those that are confirmed.
+func (r Reports) Listed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.order)
+}
+
 // Kept is a report that is kept.
 func (r Reports) Kept(attempt string) (report api.DeliveryReport) {
 	r.mu.Lock()

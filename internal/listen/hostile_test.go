@@ -131,6 +131,50 @@ func TestReportsThatNobodyTakesAreKeptWithoutTheirBodies(t *testing.T) {
 	}
 }
 
+// One report that the server does not take is kept, however many it takes after it; of too many the oldest go.
+func TestReportsThatAreTakenPushOutNoOther(t *testing.T) {
+	const bound, large = 10_000, 1 << 20
+	r := listen.NewReports()
+	keep := func(attempt string, body string) {
+		r.Keep(api.DeliveryReport{DeliveryAttemptID: attempt, TunnelEvidence: api.TunnelEvidence{Body: body}})
+	}
+	keep("stuck", "answer")
+	for i := range 5 * bound {
+		keep(fmt.Sprint("taken ", i), "")
+		r.Acked(fmt.Sprint("taken ", i))
+	}
+	if r.Kept("stuck").Body != "answer" {
+		t.Error("the one that was not taken is gone")
+	}
+	if n := r.Listed(); n > 2*bound {
+		t.Errorf("%d are remembered", n)
+	}
+	for i := range bound {
+		keep(fmt.Sprint("kept ", i), "")
+	}
+	if r.Kept("stuck").DeliveryAttemptID != "" || r.Kept("kept 0").DeliveryAttemptID == "" {
+		t.Error("of more than are kept it is not the oldest that goes")
+	}
+	for i := range 100 { // those whose answers are gone are known after others went from between them, too
+		keep(fmt.Sprint("large ", i), strings.Repeat("x", large))
+	}
+	for i := range 5 * bound {
+		if keep(fmt.Sprint("later ", i), ""); i > 0 {
+			r.Acked(fmt.Sprint("later ", i))
+		}
+	}
+	for i := range 64 {
+		keep(fmt.Sprint("larger ", i), strings.Repeat("x", large))
+	}
+	bytes := 0
+	for i := range 100 {
+		bytes += len(r.Kept(fmt.Sprint("large ", i)).Body)
+	}
+	if bytes != 0 || r.Kept("larger 0").Body == "" {
+		t.Errorf("%d bytes of older answers are kept, of the newer ones %d", bytes, len(r.Kept("larger 0").Body))
+	}
+}
+
 // A server that says to come back in a hundred years is asked again before.
 func TestAServerIsWaitedForWithinBounds(t *testing.T) {
 	if wait := listen.Asked(time.Second, 100*365*24*time.Hour); wait != 5*time.Minute {

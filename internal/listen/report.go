@@ -27,7 +27,7 @@ type reporter struct {
 
 	mu    sync.Mutex
 	link  *session
-	order []string
+	order []string // attempts; those that are not in kept are reported
 	kept  map[string]*kept
 	bytes int // of the answers in the kept reports
 	bare  int // the first this many in order have lost their answers
@@ -116,12 +116,14 @@ func (r *reporter) keep(report api.DeliveryReport) *kept {
 	r.kept[report.DeliveryAttemptID] = k
 	r.order = append(r.order, report.DeliveryAttemptID)
 	r.bytes += len(report.Body)
-	for len(r.order) > maxReports {
-		if _, there := r.kept[r.order[0]]; there {
-			r.warn("more than 10000 results could not be reported; the oldest was dropped")
-			r.drop(r.order[0])
-		}
+	if len(r.kept) > maxReports {
+		r.trim()
+		r.warn("more than 10000 results could not be reported; the oldest was dropped")
+		r.drop(r.order[0])
 		r.shift()
+	}
+	if len(r.order) > 2*maxReports {
+		r.tidy()
 	}
 	for ; r.bytes > maxKept && r.bare < len(r.order)-1; r.bare++ {
 		if old := r.kept[r.order[r.bare]]; old != nil {
@@ -143,6 +145,28 @@ func (r *reporter) drop(attempt string) {
 // shift removes the first entry of order. The caller holds the lock.
 func (r *reporter) shift() {
 	r.order, r.bare = r.order[1:], max(r.bare-1, 0)
+}
+
+// trim removes reports that the server has from the beginning of order. The caller holds the lock.
+func (r *reporter) trim() {
+	for len(r.order) > 0 && r.kept[r.order[0]] == nil {
+		r.shift()
+	}
+}
+
+// tidy removes all reports that the server has from order. The caller holds the lock.
+func (r *reporter) tidy() {
+	var order []string
+	bare := 0
+	for i, id := range r.order {
+		if r.kept[id] == nil {
+			continue
+		}
+		if order = append(order, id); i < r.bare {
+			bare++
+		}
+	}
+	r.order, r.bare = order, bare
 }
 
 // withoutBody returns evidence without its body, to save memory.
@@ -223,9 +247,7 @@ func (r *reporter) run(ctx context.Context) {
 func (r *reporter) next() (api.DeliveryReport, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.order) > 0 && r.kept[r.order[0]] == nil {
-		r.shift()
-	}
+	r.trim()
 	for _, id := range r.order {
 		if k := r.kept[id]; k != nil && time.Since(k.sent) > ackLimit {
 			return k.report, true
