@@ -78,7 +78,7 @@ func (*CasesListCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 
 // CasesRunCmd is `hookglass cases run`.
 type CasesRunCmd struct {
-	Case   string        `arg:"" optional:"" help:"The case's id; with --target, a file's name without its ending. Without one, all files."`
+	Case   string        `arg:"" optional:"" help:"The case's id or name; with --target, a file's name without its ending. Without one, all files."`
 	Key    string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same run again."`
 	Wait   time.Duration `default:"2m" help:"How long to wait for the end of a run on the server."`
 	Target string        `placeholder:"URL" help:"Send the case files in --dir from here to this URL or port, whatever target they name."`
@@ -118,6 +118,16 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 		return err
 	}
 	if err := canReport(r.JUnit); err != nil {
+		return err
+	}
+	r.Case, err = idNamed(hookglass.PrefixReplayCase, r.Case, "several cases", func() (all []called, err error) {
+		cases, err := c.all(ctx, to)
+		for _, one := range cases {
+			all = append(all, called{one.ID, one.Name})
+		}
+		return all, err
+	})
+	if err != nil {
 		return err
 	}
 	run, err := r.ended(ctx, to, c.Endpoint)

@@ -117,7 +117,7 @@ func TestTheFilesOfDocumentsAreTaken(t *testing.T) {
 	}
 	files := map[string]string{
 		"checkout.yaml": block("flows.md"), "hookglass.yaml": block("listen.md"),
-		"hookglass-cases/paid.yaml": block("cases.md"), "hookglass-cases/an-order-is-paid.body": "{}",
+		"hookglass-cases/paid.yaml": block("cases.md"), "hookglass-cases/an-invoice-is-paid.body": "{}",
 	}
 	a := running(t)
 	t.Chdir(t.TempDir())
@@ -130,7 +130,7 @@ func TestTheFilesOfDocumentsAreTaken(t *testing.T) {
 		}
 	}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, `{"order": {"paid": true}}`)
+		io.WriteString(w, `{"invoice": {"paid": true}}`)
 	}))
 	defer target.Close()
 	at := []string{"--server", a.server, "--token", a.token}

@@ -21,7 +21,7 @@ func TestTheLatestEventNeedsNoID(t *testing.T) {
 	if got := member(t, object(t, "", "requests", "get", "latest push"), "data", "detected_provider"); got != "github" {
 		t.Errorf("the latest push is of %v", got)
 	}
-	fails(t, 1, "of the type ping", "requests", "get", "latest ping")
+	fails(t, 1, "nothing of the type ping; what comes from unknown senders has no type", "requests", "get", "latest ping")
 	fails(t, 1, "no such request", "requests", "get", "latestpush")
 	if got := object(t, "", "replay", "latest push", "--to", "https://app.example.com/", "--dry-run"); member(t, got, "data", "dry_run") != true {
 		t.Errorf("%v", got)

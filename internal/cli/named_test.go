@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 // What a person gave a name to answers to it, as long as only one thing has it.
 func TestThingsAnswerToTheirNames(t *testing.T) {
+	t.Setenv("HOOKGLASS_OUTBOUND_ALLOW", "127.0.0.1/32:1-65535")
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	t.Setenv("HOOKGLASS_TOKEN", a.token)
@@ -55,6 +57,13 @@ func TestThingsAnswerToTheirNames(t *testing.T) {
 	object(t, "", "alerts", "incidents", "It is quiet")
 	object(t, "", "alerts", "delete", "It is quiet")
 	fails(t, 1, "no such alert", "alerts", "delete", "It is quiet")
+
+	send(t, member(t, created, "data", "webhook_url").(string), "text/plain", "for a case")
+	made := object(t, "", "cases", "create", "latest", "An invoice is paid", "--to", handler(t, func(http.ResponseWriter, string) {}), "--status", "2xx")
+	if got := object(t, "", "cases", "run", "An invoice is paid"); member(t, got, "data", "replay_case_id") != member(t, made, "data", "id") {
+		t.Errorf("run %v of case %v", got, made)
+	}
+	fails(t, 1, "no such replay case", "cases", "run", "An invoice")
 
 	action := member(t, object(t, `{"name":"Tell the CRM","steps":[]}`, "actions", "create", "-"), "data", "id")
 	for _, args := range [][]string{{"get"}, {"preview", "latest"}, {"run", "latest"}, {"runs"}, {"disable"}, {"enable"}} {

@@ -155,10 +155,13 @@ func eventNamed(ctx context.Context, from *client.Client, endpoint, word string)
 	if err != nil {
 		return "", err
 	}
-	if len(page.Data) == 0 {
-		return "", outcome{exitFailed, strings.TrimSpace("nothing came to this endpoint yet, or nothing is left" + strings.Replace(eventType, " ", " of the type ", 1))}
+	switch {
+	case len(page.Data) > 0:
+		return page.Data[0].ID, nil
+	case eventType == "":
+		return "", outcome{exitFailed, "nothing came to this endpoint yet, or nothing is left"}
 	}
-	return page.Data[0].ID, nil
+	return "", outcome{exitFailed, "the endpoint has nothing of the type" + visible(eventType) + "; what comes from unknown senders has no type"}
 }
 
 // RequestsGetCmd is `hookglass requests get`.

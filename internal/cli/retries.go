@@ -96,7 +96,11 @@ func printProfile(w io.Writer, p api.RetryProfile) error {
 func printHabits(w io.Writer, p api.RetryProfile) error {
 	s := p.Summary
 	if g := s.GaveUpAfter; g != nil {
-		fmt.Fprintf(w, "Gave up after %s attempts.\n", between(g.Min, g.Max))
+		word := "attempts"
+		if g.Max == 1 {
+			word = "attempt"
+		}
+		fmt.Fprintf(w, "Gave up after %s %s.\n", between(g.Min, g.Max), word)
 	}
 	if r := s.RetryAfter; r.Given > 0 {
 		fmt.Fprintf(w, "Retry-After: told %s, honoured %d, came early %d, not retried %d.\n", plural(r.Given, "time", "times"), r.Honoured, r.Early, r.NotRetried)
