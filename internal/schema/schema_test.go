@@ -253,6 +253,39 @@ func TestMergingIsTheSameAsObservingBoth(t *testing.T) {
 	}
 }
 
+// A format is named only where a checker that goes by the letter of its RFC finds it. The texts that have none are as
+// senders write them: GitHub's templates of addresses, addresses in another script, hosts without a dot.
+func TestFormatsAreThoseOfTheirRFC(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		texts  []string
+	}{
+		{"uri", []string{"https://a.test", "http://user:pass@a.test:8080/p/%C3%A9;v=1?q=a&x", "https://[::1]:80/a?b=c/?#d/?", "postgres://a_b/c", "https://a.test/(x)!*'$,+~"}},
+		{"", []string{"https://api.github.com/users/o/events{/privacy}", "https://a.test/é", "https://a.test/a b", "https://a.test/?a[]=1", "https://a.test/%zz", "https://a.test/?%", "https://a.test/#a#b",
+			`https://a.test/\x`, "https://a.test/<id>", "https://a.test/a|b", "https:///x", "://a.test/x", "https://münchen.test/"}},
+		{"date-time", []string{"2026-11-20T10:15:30Z", "2026-11-20T10:15:30.123456789+01:00", "2024-02-29T23:59:59-23:59"}},
+		{"", []string{"2026-11-20T9:15:30Z", "2026-11-20T10:15:30,5Z", "2026-11-20T10:15:30+24:00", "2026-11-20 10:15:30Z", "2026-11-20T10:15:30", "2025-02-29T10:15:30Z", "2026-11-20T10:15:30+0100"}},
+		{"date", []string{"2026-11-20"}},
+		{"", []string{"2026-02-30", "2026-11-2"}},
+		{"email", []string{"a.b+c@example.com", "!#$%&'*/=?^_{|}~-`@a-b.c1.test"}},
+		{"", []string{"root@localhost", "jürgen@example.com", "a@münchen.test", `"a b"@example.com`, "a@[192.0.2.1]", "a@b..test", "a@-b.test", "@example.com", "a@b_c.test"}},
+	} {
+		for _, text := range c.texts {
+			body, err := json.Marshal(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"string"`
+			if c.format != "" {
+				want += `,"format":"` + c.format + `"`
+			}
+			if got := written(observe(t, schema.New(), string(body))); got != want+"}" {
+				t.Errorf("%s: %s, want the format %q", body, got, c.format)
+			}
+		}
+	}
+}
+
 func TestTypesOfALanguage(t *testing.T) {
 	s := observe(t, schema.New(),
 		`{"id":"evt_x","created_at":"2026-11-20T10:15:30Z","data":{"items":[{"price":1.5,"qty":2}],"meta":{"10000000000001":"x"}},"user-name":null,"ünï":1,"1st":true}`,

@@ -15,6 +15,8 @@ var (
 	wordPattern = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z][A-Za-z_.:/-]{0,%d}$`, MaxWord-1))
 	uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$`)
 	datePattern = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
+	timePattern = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+	mailPattern = regexp.MustCompile(`^[^\x00-\x20"@\x7f-\x{10ffff}]+@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 	hexPattern  = regexp.MustCompile(`^[0-9A-Fa-f]{12,}$`)
 )
 
@@ -72,7 +74,8 @@ func (n *Node) word(s, event string) {
 	n.Words[s].see(event)
 }
 
-// formatOf returns a string's JSON Schema format, or "" if it is not certain.
+// formatOf returns a string's JSON Schema format, or "" if it is not certain. Checkers of formats go by the letter: a
+// template such as https://api.example.com/users{/id} is no uri, nor an address without a dot in its domain an email.
 func formatOf(s string) string {
 	switch {
 	case len(s) < 5 || len(s) > 2048:
@@ -80,22 +83,51 @@ func formatOf(s string) string {
 	case uuidPattern.MatchString(s):
 		return "uuid"
 	case datePattern.MatchString(s):
-		if _, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		if _, err := time.Parse(time.RFC3339Nano, s); err == nil && timePattern.MatchString(s) {
 			return "date-time"
 		}
 		if _, err := time.Parse(time.DateOnly, s); err == nil {
 			return "date"
 		}
 	case strings.Contains(s, "://"):
-		if u, err := url.Parse(s); err == nil && u.Scheme != "" && u.Host != "" && !strings.ContainsAny(s, " \t\n") {
+		if isURI(s) {
 			return "uri"
 		}
 	case strings.Contains(s, "@") && len(s) <= 254:
-		if a, err := mail.ParseAddress(s); err == nil && a.Name == "" && a.Address == s {
+		if a, err := mail.ParseAddress(s); err == nil && a.Name == "" && a.Address == s && mailPattern.MatchString(s) {
 			return "email"
 		}
 	}
 	return ""
+}
+
+// isURI reports whether a text is a URI with a host. url.Parse takes more characters than RFC 3986 has.
+func isURI(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return false
+	}
+	brackets, fragments := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~:/?@!$&'()*+,;=", c) >= 0:
+		case c == '%':
+			if i+2 >= len(s) || !isHex(s[i+1]) || !isHex(s[i+2]) {
+				return false
+			}
+		case c == '#':
+			fragments++
+		case c == '[' || c == ']':
+			brackets++
+		default:
+			return false
+		}
+	}
+	return fragments <= 1 && (brackets == 0 || brackets == 2 && strings.HasPrefix(u.Host, "["))
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 // format returns the common format of all strings here, or "".
