@@ -15,10 +15,11 @@ const noop = "net/http, no-op"
 // choosyAction has a task written with each event, and worked meanwhile, which finds that no condition holds.
 const choosyAction = `{"endpoint_action":{"name":"choosy","conditions":[{"field":"http_method","operator":"equals","value":"PUT"}],"steps":[{"step_type":"ignore","name":"ignore","config":{}}]}}`
 
-// system is one thing that is loaded in the capture part.
+// system is one thing that is loaded in turns with others.
 type system struct {
 	name    string
-	url     string
+	url     string   // of a mail server: host:port
+	to      string   // of a mail server: the recipient
 	service *service // nil: not ours
 	seen    outcome  // of all loads together
 }
@@ -63,7 +64,7 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 		systems = append(systems, &system{name: peer.name, url: peer.url})
 	}
 	for _, conns := range p.conns {
-		rounds, err := p.captureRounds(ctx, dir, systems, conns)
+		rounds, err := p.inTurns(ctx, dir, fmt.Sprintf("capture, %d connections", conns), systems, func(s *system) (outcome, error) { return p.capture(ctx, dir, s.url, conns) })
 		if err != nil {
 			return err
 		}
@@ -83,21 +84,21 @@ func (p *plan) measureCapture(ctx context.Context, dir string, r *report) (err e
 	return nil
 }
 
-// captureRounds loads each system once in each round, and returns the outcomes of each.
-func (p *plan) captureRounds(ctx context.Context, dir string, systems []*system, conns int) ([][]outcome, error) {
+// inTurns loads each system once in each round, and returns the outcomes of each. what says what is measured.
+func (p *plan) inTurns(ctx context.Context, dir, what string, systems []*system, load func(*system) (outcome, error)) ([][]outcome, error) {
 	rounds := make([][]outcome, len(systems))
 	for round := range p.rounds {
 		for i, s := range systems {
 			if err := p.disk.await(ctx, dir); err != nil {
 				return nil, err
 			}
-			o, err := p.capture(ctx, dir, s.url, conns)
+			o, err := load(s)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
-			p.log("capture: round %d of %d, %3d connections, %-22s %8.0f/s  p50 %v  p99 %v", round+1, p.rounds, conns, s.name, o.perSecond, o.p50, o.p99)
+			p.log("%s: round %d of %d, %-22s %8.0f/s  p50 %v  p99 %v", what, round+1, p.rounds, s.name, o.perSecond, o.p50, o.p99)
 			if o.failed > 0 {
-				p.log("capture: %s: %d requests failed: %s", s.name, o.failed, o.firstFail)
+				p.log("%s: %s: %d failed: %s", what, s.name, o.failed, o.firstFail)
 			}
 			rounds[i] = append(rounds[i], o)
 			s.seen.acked += o.acked

@@ -31,16 +31,9 @@ type mailRow struct {
 	ratio     float64 // of ours to this one, where this one is a peer
 }
 
-// postOffice is one system of the mail part.
-type postOffice struct {
-	name, addr, to string
-	service        *service // nil: not ours
-	seen           outcome
-}
-
 // measureMail sends mail over SMTP to each database and to each peer, round by round.
 func (p *plan) measureMail(ctx context.Context, dir string, r *report) (err error) {
-	var offices []*postOffice
+	var offices []*system
 	for _, database := range p.databases {
 		s, err := p.service(ctx, dir, database)
 		if err != nil {
@@ -57,34 +50,18 @@ func (p *plan) measureMail(ctx context.Context, dir string, r *report) (err erro
 			return err
 		}
 		s.endpoint = made.Data.ID // whose events are counted afterwards
-		offices = append(offices, &postOffice{name: "hookglass, " + title(database), addr: s.smtp, to: made.Data.EmailAddress, service: s})
+		offices = append(offices, &system{name: "hookglass, " + title(database), url: s.smtp, to: made.Data.EmailAddress, service: s})
 	}
 	for _, peer := range p.mailPeers {
-		offices = append(offices, &postOffice{name: peer.name, addr: peer.url, to: "bench@localhost"})
+		offices = append(offices, &system{name: peer.name, url: peer.url, to: "bench@localhost"})
 	}
 	if len(p.mailPeers) == 0 {
 		p.log("mail: NO PEER IS MEASURED: name one with -mail-peer mailpit=127.0.0.1:1025")
 		r.mailPeerMissing = true
 	}
-	rounds := make([][]outcome, len(offices))
-	for round := range p.rounds {
-		for i, office := range offices {
-			if err := p.disk.await(ctx, dir); err != nil {
-				return err
-			}
-			o, err := sendMail(ctx, office.addr, office.to, p.warm, p.time)
-			if err != nil {
-				return fmt.Errorf("%s: %w", office.name, err)
-			}
-			p.log("mail: round %d of %d, %-22s %8.0f/s  p50 %v  p99 %v", round+1, p.rounds, office.name, o.perSecond, o.p50, o.p99)
-			if o.failed > 0 {
-				p.log("mail: %s: %d messages failed: %s", office.name, o.failed, o.firstFail)
-			}
-			rounds[i] = append(rounds[i], o)
-			office.seen.acked += o.acked
-			office.seen.unsure += o.unsure
-			office.seen.failed += o.failed
-		}
+	rounds, err := p.inTurns(ctx, dir, "mail", offices, func(s *system) (outcome, error) { return sendMail(ctx, s.url, s.to, p.warm, p.time) })
+	if err != nil {
+		return err
 	}
 	for i, office := range offices {
 		row := mailRow{system: office.name, failed: office.seen.failed}
