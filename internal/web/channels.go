@@ -41,18 +41,11 @@ func (a *app) renderChannels(w http.ResponseWriter, r *http.Request, status int,
 		return err
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		workspaces, err := view.Workspaces(v.who.Account)
-		if err != nil {
-			return err
-		}
-		for _, ws := range workspaces {
+		return eachWorkspace(view, v, func(ws hookglass.Workspace) error {
 			found, err := view.Channels(ws.ID, 0, 0)
-			if err != nil {
-				return err
-			}
 			m.Workspaces = append(m.Workspaces, channels.Workspace{Workspace: ws, Channels: found})
-		}
-		return nil
+			return err
+		})
 	})
 	if err != nil {
 		return err

@@ -44,11 +44,7 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 		if err := account.Entitlements().MayUseSecrets(); err != nil {
 			m.Forbidden = messageOf(err)
 		}
-		workspaces, err := view.Workspaces(v.who.Account)
-		if err != nil {
-			return err
-		}
-		for _, ws := range workspaces {
+		return eachWorkspace(view, v, func(ws hookglass.Workspace) error {
 			in := secrets.Workspace{Workspace: ws}
 			found, err := view.ActionSecrets(ws.ID, 0, 0)
 			if err != nil {
@@ -62,8 +58,8 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 				in.Secrets = append(in.Secrets, secrets.Secret{ActionSecret: s, References: refs})
 			}
 			m.Workspaces = append(m.Workspaces, in)
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return err

@@ -33,18 +33,11 @@ func (a *app) renderTags(w http.ResponseWriter, r *http.Request, status int, v v
 		return err
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		workspaces, err := view.Workspaces(v.who.Account)
-		if err != nil {
-			return err
-		}
-		for _, ws := range workspaces {
+		return eachWorkspace(view, v, func(ws hookglass.Workspace) error {
 			found, err := view.Tags(ws.ID, 0, 0)
-			if err != nil {
-				return err
-			}
 			m.Workspaces = append(m.Workspaces, tags.Workspace{Workspace: ws, Tags: found})
-		}
-		return nil
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -65,19 +58,6 @@ func (a *app) createTag(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, err = a.Endpoints.CreateTag(r.Context(), v.who, d)
 	return a.tagSet(w, r, v, m, err, "created")
-}
-
-// workspaceIn returns the workspace of a form, or 0.
-func workspaceIn(r *http.Request) (int64, error) {
-	text := r.PostFormValue("workspace")
-	if text == "" {
-		return 0, nil
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id <= 0 {
-		return 0, hookglass.NotFound("workspace")
-	}
-	return id, nil
 }
 
 func (a *app) changeTag(w http.ResponseWriter, r *http.Request) error {
