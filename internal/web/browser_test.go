@@ -975,12 +975,7 @@ func TestPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 			s.t = t
 			defer func() { s.t = outer }()
 			c := s.chrome(look.width, look.height)
-			c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-				_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
-				})
-				return err
-			}))
+			c.prefer(look.scheme)
 			check := func(page string) {
 				t.Helper()
 				c.picture(look.name + "-" + page)

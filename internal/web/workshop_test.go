@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -645,12 +643,7 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 			w.site.t = t
 			defer func() { w.site.t = outer }()
 			c := w.chrome(look.width, look.height)
-			c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-				_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
-				})
-				return err
-			}))
+			c.prefer(look.scheme)
 			c.open(w.link())
 			for _, page := range []struct{ name, path string }{
 				{"cases", w.below("/cases")}, {"case", run}, {"actions", w.below("/actions")}, {"action", made + "?event=" + string(event)}, {"secrets", "/secrets"},
