@@ -1,7 +1,10 @@
 package capture_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"reflect"
+	"strings"
 	"testing"
 
 	"hookglass"
@@ -45,6 +48,51 @@ func TestTheDetailFormNamesRelaysEnvelopesAndVariants(t *testing.T) {
 		}
 		if list := api.FromEvent(e); !reflect.DeepEqual(d.Event, list) { // the detail form adds, and changes nothing
 			t.Errorf("%s: the detail form says %+v, the list form %+v", c.name, d.Event, list)
+		}
+	}
+}
+
+// The parts of a compressed body are those of what it holds, as far as 8 MiB.
+func TestAMultipartBodyIsReadThroughItsCompression(t *testing.T) {
+	part := func(name, content string) string {
+		return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + content + "\r\n"
+	}
+	small := part("one", "1") + part("two", "22") + "--b--\r\n"
+	large := part("one", "1") + part("two", strings.Repeat("2", 8<<20)) + part("three", "3") + "--b--\r\n"
+	packed := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = w.Write([]byte(text))
+		_ = w.Close()
+		return b.String()
+	}
+	for name, c := range map[string]struct {
+		body, coding string
+		want         []string
+	}{
+		"plain":      {small, "", []string{"one", "two"}},
+		"compressed": {packed(small), "gzip", []string{"one", "two"}},
+		"too large":  {packed(large), "gzip", []string{"one"}},
+		"large":      {large, "", []string{"one", "two", "three"}},
+	} {
+		e := &hookglass.Event{
+			Type: hookglass.EventWebhook, Method: "POST", ContentType: "multipart/form-data; boundary=b",
+			Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "Content-Encoding", Value: c.coding}}, Body: []byte(c.body)},
+		}
+		var got []string
+		for _, p := range capture.Detail(e).BodyParts {
+			got = append(got, p.Name)
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: the parts %q, want %q", name, got, c.want)
+		}
+		for i, want := range c.want {
+			if p, err := capture.Part(e, i); err != nil || p.Name != want {
+				t.Errorf("%s: part %d is %q: %v", name, i, p.Name, err)
+			}
+		}
+		if _, err := capture.Part(e, len(c.want)); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("%s: there is one more part: %v", name, err)
 		}
 	}
 }

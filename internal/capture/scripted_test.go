@@ -73,6 +73,25 @@ func TestEachDeliveryIsAnsweredByTheScriptFromItsBeginning(t *testing.T) {
 	})
 }
 
+// An attempt is told whether it was received, or the endpoint's own answer, with the status of the script.
+func TestTheBodyOfAScriptedAnswerFitsItsStatus(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "299,300,500" })
+	for i, want := range []string{`{"received":true,"id":"req_`, `{"error":"scripted","id":"req_`, `{"error":"scripted","id":"req_`} {
+		if r := b.post("POST", "/", `{"n":1}`); !strings.HasPrefix(string(r.Body), want) || r.Headers.Get("Content-Type") != "application/json" {
+			t.Errorf("attempt %d was answered %d %v %s", i+1, r.Status, r.Headers, r.Body)
+		}
+	}
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 201, Body: "own {{request.method}}"}
+	})
+	for i, want := range []int{299, 300, 500} {
+		if r := b.post("PUT", "/", `{"n":2}`); r.Status != want || string(r.Body) != "own PUT" {
+			t.Errorf("attempt %d was answered %d %s", i+1, r.Status, r.Body)
+		}
+	}
+}
+
 // PayPal names the transmission, Shopify the webhook: a sender that gives each attempt such an id of its own is known by
 // the event's, as in the profile, until an attempt was answered with 2xx.
 func TestAttemptsWithOtherDeliveryIDsGoOnByTheirEvent(t *testing.T) {

@@ -34,7 +34,9 @@ func TestATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
 		"a name":                    {api.SendTestRequest{Headers: map[string]string{"X-A": "1", "a b": "2"}}, `has the invalid name "a b"`},
 		"a value":                   {api.SendTestRequest{Headers: map[string]string{"X-A": "1\n"}}, "has an invalid value for X-A"},
 		"the server's own":          {api.SendTestRequest{Headers: map[string]string{"trailer": "1"}}, "may not set trailer"},
-		"a path alone":              {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes/2)}, ""},
+		"the longest path":          {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes-1)}, ""},
+		"as long as may be":         {api.SendTestRequest{Headers: map[string]string{"X-A": strings.Repeat("v", capture.MaxHeaderBytes-len("POSTX-A: \r\n"))}}, ""},
+		"one byte more":             {api.SendTestRequest{Headers: map[string]string{"X-A": strings.Repeat("v", capture.MaxHeaderBytes-len("POSTX-A: \r\n")+1)}}, "headers"},
 	} {
 		_, err := capture.ReadTestRequest(c.request)
 		if c.field == "" {
