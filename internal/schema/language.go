@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Code returns types of a language, go or ts, for bodies of this schema; name is the name of the outermost.
@@ -25,6 +26,9 @@ func (s *Schema) Code(language, name string) string {
 		}
 	}
 	slices.Reverse(w.made) // the outermost first
+	if w.times {
+		w.made = slices.Insert(w.made, 0, "// time.Time needs: import \"time\"\n")
+	}
 	return strings.Join(w.made, "\n")
 }
 
@@ -36,6 +40,7 @@ func (n *Node) structured() bool {
 
 type writer struct {
 	golang bool
+	times  bool // time.Time is used
 	used   map[string]bool
 	made   []string
 }
@@ -103,6 +108,7 @@ func (w *writer) pick(golang, ts string) string {
 func (w *writer) text(n *Node) string {
 	if w.golang {
 		if n.format() == "date-time" {
+			w.times = true
 			return "time.Time"
 		}
 		return "string"
@@ -124,6 +130,7 @@ func (w *writer) object(n *Node, name string) string {
 	var b strings.Builder
 	b.WriteString(w.pick("type "+name+" struct {\n", "export interface "+name+" {\n"))
 	fields := map[string]bool{}
+	var rows [][3]string // of Go: name, type and tag of fields whose columns are aligned
 	for _, key := range sortedNames(n.Members) {
 		m := n.Members[key]
 		if m.N == 0 {
@@ -145,23 +152,41 @@ func (w *writer) object(n *Node, name string) string {
 		fields[part] = true
 		omit := ""
 		switch {
+		case !n.always(m) && (kind == "time.Time" || m.structured()): // omitempty omits no struct
+			omit = ",omitzero"
 		case !n.always(m):
 			omit = ",omitempty"
 		case key == "-": // json:"-" would omit the field
 			omit = ","
 		}
 		if strings.ContainsFunc(key, notOfTag) {
+			align(&b, rows)
+			rows = rows[:0]
 			b.WriteString("\t// left out: a member whose name cannot be written in a tag\n")
 			continue
 		}
-		b.WriteString("\t" + part + " " + kind + " `json:\"" + key + omit + "\"`\n")
+		rows = append(rows, [3]string{part, kind, "`json:\"" + key + omit + "\"`"})
 	}
+	align(&b, rows)
 	if !w.golang && n.Rest != nil && n.Rest.N > 0 {
 		b.WriteString("  [name: string]: unknown;\n")
 	}
 	b.WriteString("}\n")
 	w.made = append(w.made, b.String())
 	return name
+}
+
+// align writes fields of a struct of Go in columns, as gofmt does.
+func align(b *strings.Builder, rows [][3]string) {
+	var wide [2]int
+	for _, r := range rows {
+		for i := range wide {
+			wide[i] = max(wide[i], utf8.RuneCountInString(r[i]))
+		}
+	}
+	for _, r := range rows {
+		fmt.Fprintf(b, "\t%-*s %-*s %s\n", wide[0], r[0], wide[1], r[1], r[2])
+	}
 }
 
 // notOfTag reports characters that encoding/json does not accept in a tag's name; it would use the field's name

@@ -288,27 +288,35 @@ func TestFormatsAreThoseOfTheirRFC(t *testing.T) {
 
 func TestTypesOfALanguage(t *testing.T) {
 	s := observe(t, schema.New(),
-		`{"id":"evt_x","created_at":"2026-11-20T10:15:30Z","data":{"items":[{"price":1.5,"qty":2}],"meta":{"10000000000001":"x"}},"user-name":null,"ünï":1,"1st":true}`,
+		`{"id":"evt_x","created_at":"2026-11-20T10:15:30Z","data":{"items":[{"price":1.5,"qty":2}],"meta":{"10000000000001":"x"},"more":{"x":1},"sent":"2026-11-20T10:15:30Z"},"user-name":null,"ünï":1,"1st":true}`,
 		`{"id":"evt_y","created_at":"2026-11-20T10:15:31Z","data":{"items":[],"meta":{}},"user-name":"x","note":"n","ünï":"1","1st":true}`)
 	golang := s.Code("go", "invoice.paid")
-	const want = `type InvoicePaid struct {
-	X1st bool ` + "`json:\"1st\"`" + `
-	CreatedAt time.Time ` + "`json:\"created_at\"`" + `
-	Data InvoicePaidData ` + "`json:\"data\"`" + `
-	ID string ` + "`json:\"id\"`" + `
-	Note string ` + "`json:\"note,omitempty\"`" + `
-	UserName *string ` + "`json:\"user-name\"`" + `
-	N any ` + "`json:\"ünï\"`" + `
+	const want = `// time.Time needs: import "time"
+
+type InvoicePaid struct {
+	X1st      bool            ` + "`json:\"1st\"`" + `
+	CreatedAt time.Time       ` + "`json:\"created_at\"`" + `
+	Data      InvoicePaidData ` + "`json:\"data\"`" + `
+	ID        string          ` + "`json:\"id\"`" + `
+	Note      string          ` + "`json:\"note,omitempty\"`" + `
+	UserName  *string         ` + "`json:\"user-name\"`" + `
+	N         any             ` + "`json:\"ünï\"`" + `
 }
 
 type InvoicePaidData struct {
 	Items []InvoicePaidDataItemsItem ` + "`json:\"items\"`" + `
-	Meta map[string]string ` + "`json:\"meta\"`" + `
+	Meta  map[string]string          ` + "`json:\"meta\"`" + `
+	More  InvoicePaidDataMore        ` + "`json:\"more,omitzero\"`" + `
+	Sent  time.Time                  ` + "`json:\"sent,omitzero\"`" + `
+}
+
+type InvoicePaidDataMore struct {
+	X int64 ` + "`json:\"x\"`" + `
 }
 
 type InvoicePaidDataItemsItem struct {
 	Price float64 ` + "`json:\"price\"`" + `
-	Qty int64 ` + "`json:\"qty\"`" + `
+	Qty   int64   ` + "`json:\"qty\"`" + `
 }
 `
 	if golang != want {
@@ -394,8 +402,9 @@ func FuzzObserve(f *testing.F) {
 			t.Fatalf("%d places: %s", next.Nodes, next.JSONSchema("x"))
 		}
 		next.Fields()
-		if _, err := format.Source([]byte("package p\n" + next.Code("go", "x"))); err != nil {
-			t.Fatalf("%v\n%s", err, next.Code("go", "x"))
+		golang := "package p\n\n" + next.Code("go", "x")
+		if formatted, err := format.Source([]byte(golang)); err != nil || string(formatted) != golang {
+			t.Fatalf("%v\n%s\nis as gofmt has it\n%s", err, golang, formatted)
 		}
 		next.Code("ts", "x")
 	})
