@@ -81,7 +81,7 @@ func (s *service) replays(t *table) {
 	} {
 		handle(t, operation{
 			id: m.verb + "-replay-batch", method: http.MethodPost, path: batches + "/{batch_id}/" + m.verb, tag: tag, summary: m.summary, access: write,
-			text: "An event that is under way is finished. One that has ended answers 409.", errors: []int{http.StatusConflict},
+			text: "An event that is under way is finished. Asked for again it changes nothing; any other change of one that has ended is 409.", errors: []int{http.StatusConflict},
 		}, func(ctx context.Context, in *BatchPath) (out api.One[api.ReplayBatch], err error) {
 			b, err := m.move(ctx, asker(ctx), in.EndpointID, in.BatchID)
 			out.Data = api.FromReplayBatch(b)
