@@ -560,3 +560,15 @@ func TestAnArrivalWaitsForTheKeyOfASecret(t *testing.T) {
 		}
 	})
 }
+
+// Escapes count to the bound of an answer: a value that would not fit with them is left out as a whole.
+func TestEscapesCountToTheBoundOfAnAnswer(t *testing.T) {
+	for _, c := range []string{`"`, `\`, "\x01", "\u2028"} {
+		const most = 4 << 20
+		body := strings.Repeat(c, 3<<20)
+		got := capture.FillForTest(`{"a":"{{request.body}}","b":"{{request.body}}"}`, body)
+		if len(got) > most+2*len(body)+64 || !json.Valid(got) {
+			t.Errorf("%q: an answer of %d bytes to %d", c, len(got), len(body))
+		}
+	}
+}

@@ -118,7 +118,7 @@ func TestSeveralRecipientsHaveTheWorstAnswerBySMTP(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		o := newOffice(t, db, "")
 		boxes := map[string]hookglass.Endpoint{}
-		for name, script := range map[string]string{"plain": "", "fine": "250 Thanks", "later": "451,250", "never": "550", "mute": "reset", "first": "rcpt:550"} {
+		for name, script := range map[string]string{"plain": "", "fine": "250 Thanks", "later": "451,250", "other": "450,250", "never": "550", "mute": "reset", "first": "rcpt:550"} {
 			e := o.mailbox(name)
 			o.script(&e, script)
 			boxes[name] = e
@@ -133,6 +133,8 @@ func TestSeveralRecipientsHaveTheWorstAnswerBySMTP(t *testing.T) {
 			{"fine never plain", "550 550 550", "250 550 -"},
 			{"never later", "451 451", "550 451"},
 			{"later never plain", "451 451 451", "451 550 -"},
+			{"later other", "451 451", "451 450"}, // of two alike it is the first
+			{"other later", "450 450", "450 451"},
 			{"never later mute", "none none none", "550 451 none"},
 			{"plain mute later plain", "none none none none", "- none none -"}, // plain was answered before
 		} {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"hookglass"
@@ -30,19 +31,36 @@ func TestEventsAreJudgedAgainSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 		var judging sync.WaitGroup
+		var changed atomic.Int64
 		for range 4 {
 			node := newService(db, b.endpoints, nil)
 			judging.Go(func() {
 				r, err := node.Rejudge(t.Context(), hookglass.System, string(b.ep.ID), config.ID)
+				changed.Add(int64(r.Changed))
 				if want := (capture.Rejudged{Checked: events, Changed: r.Changed, Failed: events}); err != nil || r != want {
 					t.Errorf("%+v %v", r, err)
 				}
 			})
 		}
 		judging.Wait()
+		if changed.Load() < events {
+			t.Errorf("%d verdicts were changed", changed.Load())
+		}
 		r, err := b.captures.Rejudge(t.Context(), hookglass.System, string(b.ep.ID), config.ID)
 		if err != nil || r.Changed != 0 || r.Failed != events {
 			t.Errorf("afterwards: %+v %v", r, err)
+		}
+		err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			page, err := v.Events(string(b.ep.ID), store.EventList{Limit: events})
+			for _, e := range page.Events {
+				if e.SignatureStatus != hookglass.SignatureFailed {
+					t.Errorf("%s is on record as %s", e.ID, e.SignatureStatus)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

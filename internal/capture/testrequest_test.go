@@ -10,6 +10,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/capture"
+	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
 
@@ -62,6 +63,37 @@ func TestTheBodyOfATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
 		_, err := captures.SendTest(t.Context(), hookglass.System, string(b.ep.ID), "https://hooks.test", capture.TestRequest{Method: "POST", Body: []byte(strings.Repeat("x", c.size))})
 		if c.code == "" && err != nil || c.code != "" && !hookglass.Is(err, c.code) {
 			t.Errorf("%d bytes: %v", c.size, err)
+		}
+	}
+}
+
+// A test request that says nothing is a POST to the endpoint, wherever the service is.
+func TestATestRequestGoesToTheEndpoint(t *testing.T) {
+	r, err := capture.ReadTestRequest(api.SendTestRequest{})
+	if err != nil || r.Method != "POST" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	b := newBench(t, storetest.SQLite(t))
+	for _, c := range []struct{ origin, path, want, query, url string }{
+		{"https://hooks.test", "", "/", "", "https://hooks.test/hooks/EP"},
+		{"https://hooks.test/below", "", "/", "", "https://hooks.test/below/hooks/EP"},
+		{"https://hooks.test/below", "/a/hooks/b?x=1", "/a/hooks/b", "x=1", "https://hooks.test/below/hooks/EP/a/hooks/b?x=1"},
+		{"https://hooks.test", "?x", "/", "x", "https://hooks.test/hooks/EP?x"},
+	} {
+		r.Path = c.path
+		id, err := b.captures.SendTest(t.Context(), hookglass.System, string(b.ep.ID), c.origin, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = b.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			e, err := v.Event(string(b.ep.ID), string(id))
+			if want := strings.ReplaceAll(c.url, "EP", string(b.ep.ID)); err == nil && (e.Path != c.want || e.RawQuery != c.query || e.URL != want || e.Method != "POST") {
+				t.Errorf("%+v: %s %s ? %s of %s", c, e.Method, e.Path, e.RawQuery, e.URL)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

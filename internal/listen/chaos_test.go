@@ -20,6 +20,12 @@ func TestChaosIsReadOrRefused(t *testing.T) {
 	if got, err := listen.ParseChaos("delay=1-3s"); err != nil || got.MinDelay != time.Second || got.MaxDelay != 3*time.Second || got.Seed != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if got, err := listen.ParseChaos("reorder=1h"); err != nil || got.Reorder != time.Hour {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := listen.ParseChaos("reorder=1h1ns"); err == nil {
+		t.Error("more than an hour is taken")
+	}
 	if got, err := listen.ParseChaos("delay=200ms"); err != nil || got.MinDelay != got.MaxDelay || got.MinDelay != 200*time.Millisecond {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -475,6 +475,37 @@ func TestAnOutageCostsNothing(t *testing.T) {
 	})
 }
 
+// A server may take for missed what is being delivered. It is waited for, not delivered again, and counts.
+func TestWhatIsUnderWayIsPartOfARecovery(t *testing.T) {
+	s := newServer(t)
+	gate := make(chan struct{})
+	h := newTarget(t, func(int, http.ResponseWriter, *http.Request) { <-gate })
+	l := start(t, s, h.URL, nil)
+	s.arrive(api.TunnelRequest{})
+	eventually(t, "it is under way", func() bool { return len(h.ids()) == 1 })
+	s.set(func() { s.down = true })
+	s.cut()
+	eventually(t, "a gap", func() bool { return get(s, func() bool { return len(s.gaps) == 1 }) })
+	s.set(func() { s.down, s.gaps[0].from = false, 0 })
+	eventually(t, "the recovery", func() bool { return get(s, func() bool { return s.pages > 0 }) })
+	close(gate)
+	eventually(t, "its end", func() bool { return get(s, func() bool { return len(s.said) > 0 }) })
+	if said := get(s, func() api.RecoverGap { return s.said[0] }); said != (api.RecoverGap{Outcome: "completed", AttemptedCount: 1, SucceededCount: 1}) {
+		t.Errorf("the recovery was said to be %+v", said)
+	}
+	if sum, _ := l.end(true); len(h.ids()) != 1 || sum.Delivered != 1 {
+		t.Errorf("%d deliveries, %+v", len(h.ids()), sum)
+	}
+}
+
+func TestADeliveryIsOneWith2xx(t *testing.T) {
+	for status, ok := range map[int]bool{0: false, 199: false, 200: true, 299: true, 300: false} {
+		if got := (listen.Delivered{StatusCode: status}).OK(); got != ok {
+			t.Errorf("%d: %t", status, got)
+		}
+	}
+}
+
 // A server is asked about a hundred endpoints at once, and no more.
 func TestAnOutageOfManyEndpointsCostsNothing(t *testing.T) {
 	s := newServer(t)

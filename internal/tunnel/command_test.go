@@ -2,6 +2,7 @@ package tunnel_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 		result := api.TunnelReplayResult{
-			CommandID: c.CommandID, ResultToken: c.ResultToken, StatusCode: api.Some[int64](201),
+			CommandID: c.CommandID, ResultToken: c.ResultToken, StatusCode: api.Some[int64](201), ResponseTimeMS: ptr(int64(1234)),
 			TunnelEvidence: api.TunnelEvidence{ContentType: "text/plain", Body: "made", ResponseHeaders: map[string]string{"X-B": "2"}},
 		}
 		wrong := result
@@ -50,7 +51,7 @@ func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 		}
 		must(t, one.Finish(t.Context(), result))
 		got := <-out
-		if got.Response == nil || got.Response.Status != 201 || string(got.Response.Body) != "made" || got.Response.Headers.Get("content-type") != "text/plain" || got.Response.Headers.Get("X-B") != "2" {
+		if got.Duration != 1234*time.Millisecond || got.Response == nil || got.Response.Status != 201 || string(got.Response.Body) != "made" || got.Response.Headers.Get("content-type") != "text/plain" || got.Response.Headers.Get("X-B") != "2" {
 			t.Errorf("%+v", got)
 		}
 		if err := one.Finish(t.Context(), result); !hookglass.Is(err, hookglass.CodeConflict) {
@@ -78,7 +79,7 @@ func TestARequestReachesTheClientByteForByte(t *testing.T) {
 		result := api.TunnelReplayResult{CommandID: command.CommandID, ResultToken: command.ResultToken, StatusCode: api.Some[int64](200)}
 		result.SetResponseHeaders(map[string]string{"X-Latin": "caf\xe9"})
 		must(t, n.Finish(t.Context(), result))
-		if got := <-out; got.Response == nil || got.Response.Headers.Get("X-Latin") != "caf\xe9" {
+		if got := <-out; got.Duration <= 0 || got.Response == nil || got.Response.Headers.Get("X-Latin") != "caf\xe9" { // a client that does not say how long it took
 			t.Errorf("%+v", got)
 		}
 	})
@@ -249,6 +250,40 @@ func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
 }
 
 // Nobody can report about an event that is gone.
+// Of the answers of a local machine those are given to the sender that can end a request.
+func TestAnAnswerEndsARequest(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		for status, given := range map[int64]bool{0: false, 100: false, 199: false, 200: true, 304: true, 599: true} {
+			ev := event(b.ep, "x")
+			must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, ev))
+			report := api.DeliveryReport{EndpointID: string(b.ep.ID), WebhookRequestID: string(ev.ID), TargetURL: "http://localhost:3000", StatusCode: api.Some(status), ReportVersion: 2}
+			_, err := n.Report(t.Context(), b.who, report)
+			must(t, err)
+			if got := n.Answer(t.Context(), ev); (got != nil) != given || given && int64(got.Status) != status {
+				t.Errorf("of the answer %d the sender gets %+v", status, got)
+			}
+		}
+	})
+}
+
+func TestAReportHoldsSoMuchOfAnAnswer(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	n, id := b.node(0, 0), b.capture(0, b.ep, 1)[0]
+	for size, fault := range map[int]string{hookglass.EvidenceLimit: "", hookglass.EvidenceLimit + 1: "body"} {
+		_, err := n.Report(t.Context(), b.who, api.DeliveryReport{
+			EndpointID: string(b.ep.ID), WebhookRequestID: id, TargetURL: "http://localhost:3000", StatusCode: api.Some[int64](200), ReportVersion: 2,
+			TunnelEvidence: api.TunnelEvidence{Body: strings.Repeat("x", size)},
+		})
+		var refused *hookglass.Error
+		if errors.As(err, &refused) != (fault != "") || fault != "" && refused.Details[0].Field != fault {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
 func TestTheSenderOfADeletedEventWaitsForNoAnswer(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		one, two := b.node(0, 0), b.node(1, 0)

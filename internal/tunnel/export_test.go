@@ -50,5 +50,12 @@ func Waits(n int) (waits []time.Duration) {
 // Node is the id of the node.
 func (s *Service) Node() string { return s.node }
 
+// Later leaves the end of a session to the keeper, as after an error of the storage.
+func (s *Service) Later(x *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, ending{session: x.record.Num})
+}
+
 // Near reports whether the client was heard of just now.
 func (x *Session) Near() bool { return x.near() }

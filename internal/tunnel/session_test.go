@@ -257,6 +257,16 @@ func TestACheckOfRightsSparesWhatIsNew(t *testing.T) {
 	})
 }
 
+func TestAnEndThatCouldNotBeStoredIsStoredLater(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, time.Second)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		n.Later(c.session)
+		eventually(t, "the end on record", func() bool { return !b.active(b.ep) })
+	})
+}
+
 // Reliability, row 85: one that takes nothing costs no other anything, and loses nothing itself.
 func TestASocketThatStandsStillHoldsUpNobody(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
