@@ -78,6 +78,7 @@ type Maker struct {
 	event    int
 	mail     bool // the event is a mail
 	collect  bool // first pass: only collect values
+	inflated int  // bytes that were unpacked so far
 	replaced []Replacement
 	lines    map[line]int // of replaced
 }

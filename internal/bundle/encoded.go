@@ -1,8 +1,11 @@
 package bundle
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"html"
 	"iter"
@@ -12,6 +15,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"hookglass/internal/coding"
 )
 
 // runForm finds runs that may be base64 or hexadecimal. In mail they are wrapped into lines of equal length except for
@@ -30,7 +35,13 @@ func (m *Maker) nested(s string, at spot, depth int) (found []span) {
 	for r := range runs(s) {
 		code, text := codeOf(r.text)
 		if code == nil {
-			continue
+			var whole bool
+			if code, text, whole = m.unpacked(r.text); code == nil {
+				if whole {
+					found = append(found, span{start: r.start, end: r.end, kind: Encoded})
+				}
+				continue
+			}
 		}
 		inside := at
 		inside.name, inside.path, inside.source = "", append(slices.Clone(at.path), "\x00"), at.source
@@ -172,6 +183,50 @@ func codeOf(run string) (code func(string) string, text string) {
 		}
 	}
 	return nil, ""
+}
+
+// gzipMark is how gzip begins in base64.
+const gzipMark = "H4sI"
+
+// Bounds of what is unpacked: of one run, and of all.
+const (
+	maxUnpacked      = 1 << 20
+	maxUnpackedInAll = 64 << 20
+)
+
+// unpacked is codeOf for text that was compressed with gzip before it was encoded in base64. closed reports whether the
+// run is gzip into which nobody may look, because it is too large.
+func (m *Maker) unpacked(run string) (code func(string) string, text string, closed bool) {
+	if !strings.HasPrefix(run, gzipMark) {
+		return nil, "", false
+	}
+	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		packed, err := e.Strict().DecodeString(run)
+		if err != nil {
+			continue
+		}
+		if m.inflated > maxUnpackedInAll {
+			return nil, "", true
+		}
+		plain, err := coding.Decoded(packed, "gzip", maxUnpacked)
+		m.inflated += len(plain) + len(packed)
+		if errors.Is(err, coding.ErrLonger) {
+			return nil, "", true
+		}
+		if err != nil || !readable(plain) {
+			return nil, "", false
+		}
+		return func(s string) string { return e.EncodeToString(packedAs(s)) }, string(plain), false
+	}
+	return nil, "", false
+}
+
+func packedAs(s string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(s)) // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
 }
 
 func readable(b []byte) bool {

@@ -49,6 +49,10 @@ func (f *fakes) of(kind Kind, s string) string {
 		whose = alphanumeric(whose)
 	case Token, Secret, JWT, Encoded:
 		whose = s
+	case IP:
+		if dotted, ok := integerIP(s); ok { // the same address as where it is written out
+			whose = dotted
+		}
 	}
 	fake := ""
 	for attempt := range tries {
@@ -86,6 +90,9 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 	case IBAN:
 		return iban(s, n)
 	case IP:
+		if dotted, ok := integerIP(s); ok {
+			return asInteger(address(dotted, n))
+		}
 		return address(s, n)
 	case JWT:
 		return jwt(s, n)

@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"hookglass/internal/redact"
@@ -154,6 +156,10 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 	switch {
 	case name == "name" && at.person && plainName(value):
 		return Name
+	case kind == "" && namesIP(at.name):
+		if _, ok := integerIP(value); ok {
+			return IP
+		}
 	case kind == Name && !plainName(value), kind == Email:
 		kind = "" // an address is recognised by its form
 	case (kind == Phone || kind == Card) && (digits < 5 || digits*2 < len(value)):
@@ -165,6 +171,39 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 		return Token
 	}
 	return kind
+}
+
+// namesIP reports whether a field of this name may hold an IP address as a number: its last word says so.
+func namesIP(name string) bool {
+	name = unbracketed(name)
+	for _, word := range []string{"ip", "ipv4", "ipaddr", "ipaddress"} {
+		for i := len(name) - 1; i >= 0 && i >= len(name)-len(word)-2; i-- {
+			if wordAt(name, i) && folded(name[i:]) == word {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// integerIP returns the IPv4 address that a number stands for, as databases and logs store it.
+func integerIP(s string) (dotted string, ok bool) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n < 1<<24 || strconv.FormatUint(n, 10) != s {
+		return "", false
+	}
+	dotted = netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}).String()
+	return dotted, someone(dotted)
+}
+
+// asInteger is the number of a dotted IPv4 address.
+func asInteger(dotted string) string {
+	a, err := netip.ParseAddr(dotted)
+	if err != nil || !a.Is4() {
+		return dotted
+	}
+	b := a.As4()
+	return strconv.FormatUint(uint64(b[0])<<24|uint64(b[1])<<16|uint64(b[2])<<8|uint64(b[3]), 10)
 }
 
 // plainName reports whether a text may be a person's name.

@@ -45,7 +45,7 @@ func (m *Maker) text(s string, at spot, depth int) string {
 	if kind := m.fieldKind(at, s); kind != "" && !m.keepKinds[kind] {
 		return m.whole(s, at, kind)
 	}
-	found := slices.Concat(m.known.find(s, false), m.detect(s), m.escaped(s, false))
+	found := slices.Concat(m.known.find(s, false), m.detect(s), m.escaped(s, false), m.table(s, at))
 	if depth < maxNested {
 		found = append(found, m.nested(s, at, depth)...)
 	}
