@@ -126,7 +126,7 @@ func (c *Client) exchange(ctx context.Context, began time.Time, l *line, m messa
 	var f *Failure
 	if !errors.As(err, &f) {
 		if f = interrupted(ctx); f == nil {
-			f = failed(CodeReset, "The target closed the connection before its answer was complete.")
+			f = cutOff(err)
 		}
 	}
 	if l.wire.written.Load() > before {
@@ -191,6 +191,28 @@ func (c *Client) tlsConfig(h host) *tls.Config {
 		name = h.addr.String() // verified, but not sent: crypto/tls sends no address as SNI
 	}
 	return &tls.Config{ServerName: name, RootCAs: c.roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+}
+
+// cutOff says why there is no whole answer. Under TLS 1.3 a target judges the client's certificate after the client has
+// ended its handshake, so that its refusal comes where the answer would.
+func cutOff(err error) *Failure {
+	if wantsCertificate(err) {
+		return failed(CodeTLSError, "The target demands a certificate of its client, and none is sent.")
+	}
+	return failed(CodeReset, "The target closed the connection before its answer was complete.")
+}
+
+// The alerts with which a target refuses a client that has no certificate: certificate_required of TLS 1.3 (RFC 8446,
+// section 6.2), and bad_certificate, which some send instead of it.
+const (
+	alertBadCertificate      tls.AlertError = 42
+	alertCertificateRequired tls.AlertError = 116
+)
+
+func wantsCertificate(err error) bool {
+	var alert *net.OpError // crypto/tls has no exported type for an alert that it received, but its text
+	return errors.As(err, &alert) && alert.Op == "remote error" &&
+		(alert.Err.Error() == alertCertificateRequired.Error() || alert.Err.Error() == alertBadCertificate.Error())
 }
 
 // tlsReason says why a handshake failed, without quoting the certificate.

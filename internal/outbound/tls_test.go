@@ -100,6 +100,27 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// Under TLS 1.3 such a target says so after the handshake, where an answer would be; before, the handshake fails.
+func TestATargetThatDemandsACertificate(t *testing.T) {
+	for version, want := range map[uint16]string{
+		tls.VersionTLS12: "tls_error: The TLS handshake with the target failed., not sent",
+		tls.VersionTLS13: "tls_error: The target demands a certificate of its client, and none is sent., maybe sent",
+	} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was served") }))
+		s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: version, MaxVersion: version}
+		s.Config.ErrorLog = silent()
+		s.StartTLS()
+		defer s.Close()
+		roots := x509.NewCertPool()
+		roots.AddCert(s.Certificate())
+		client := outbound.New(outbound.Config{Allow: rules(t, "127.0.0.0/8"), RootCAs: roots})
+		_, err := client.Do(t.Context(), outbound.Request{Method: "POST", URL: s.URL, Body: []byte("x")})
+		if f := failure(t, err); fmt.Sprintf("%v, %v", f, f.Sent) != want {
+			t.Errorf("%s: %v, %v", tls.VersionName(version), f, f.Sent)
+		}
+	}
+}
+
 // certificate is one for 127.0.0.1, signed by itself.
 func certificate(t *testing.T, until time.Time) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
