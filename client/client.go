@@ -43,6 +43,9 @@ func New(server, token string) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
 	}
+	if u.Path == "/api/v1" { // of no server: a path of its own may not begin so
+		return nil, fmt.Errorf("the server's address is %s://%s, without /api/v1", u.Scheme, u.Host)
+	}
 	if strings.ContainsFunc(token, unicode.IsControl) {
 		return nil, errors.New("the token holds a line break or another control character") // not allowed in a header
 	}

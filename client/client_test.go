@@ -331,7 +331,7 @@ func TestWhatIsNoServerIsToldApart(t *testing.T) {
 		}
 		server.Close()
 	}
-	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1", "http://x#a"} {
+	for _, address := range []string{"", "localhost:8080", "ftp://x", "http://", "http://user:secret@x", "http://x?a=1", "http://x#a", "http://x/api/v1", "http://x/api/v1/"} {
 		if _, err := client.New(address, ""); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", address, err)
 		}

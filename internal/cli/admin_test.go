@@ -42,6 +42,11 @@ func TestAPasswordIsALine(t *testing.T) {
 	each(t, func(t *testing.T, s storage) {
 		if r := run(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...); r.code != 0 || !strings.Contains(r.out, `"admin user password --password-stdin" sets one`) {
 			t.Errorf("%+v", r)
+		} else if made := strings.Contains(r.out, "There was no database yet") && strings.Contains(r.out, s.dir); made != (len(s.flags) == 2) {
+			t.Errorf("it says nothing of the database that it made, or of one that it did not: %+v", r)
+		}
+		if r := run(t, "", s.args("admin", "user", "create", "--email", "grace@example.com")...); r.code != 0 || strings.Contains(r.out, "no database") {
+			t.Errorf("of a database that is there: %+v", r)
 		}
 		terminal, types := io.Pipe() // stays open
 		go func() { _, _ = io.WriteString(types, "correct horse\r\n") }()

@@ -148,6 +148,7 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 			return err
 		}
 	}
+	first := !a.exists()
 	return a.begin(ctx, func(_ *store.DB, s *account.Service) error {
 		made, err := s.Register(ctx, r)
 		if err != nil {
@@ -159,6 +160,9 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 		}
 		if r.Password == "" {
 			text += "\nWithout a password the user cannot sign in to the web app: \"admin user password --password-stdin\" sets one."
+		}
+		if first {
+			text += "\nThere was no database yet: one is made. Start the service with the same --data, or it does not know this user: " + strings.ReplaceAll(a.Data, "%", "%%")
 		}
 		return a.print(t, map[string]any{
 			"user": userJSON(made.User), "account": accountJSON(made.Account), "workspace": workspaceJSON(made.Workspace),

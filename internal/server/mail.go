@@ -34,10 +34,10 @@ func (s *Server) bindMail(anyPort bool) error {
 		switch {
 		case err == nil:
 		case c.SMTPListen != defaultSMTP || !errors.Is(err, syscall.EADDRINUSE):
-			return fmt.Errorf("--smtp-listen: %w", err)
+			return bindFailure("smtp-listen", err)
 		case anyPort:
 			if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-				return fmt.Errorf("--smtp-listen: %w", err)
+				return bindFailure("smtp-listen", err)
 			}
 			s.log.Warn("the default port for SMTP is in use; another one was taken", "default", defaultSMTP, "smtp", ln.Addr().String())
 		default:
@@ -51,15 +51,16 @@ func (s *Server) bindMail(anyPort bool) error {
 	}
 	var err error
 	if strings.ContainsRune(c.LMTPListen, '/') {
-		s.lmtpListener, err = listenUnix(c.LMTPListen)
-	} else {
-		s.lmtpListener, err = net.Listen("tcp", c.LMTPListen)
+		if s.lmtpListener, err = listenUnix(c.LMTPListen); err != nil {
+			err = fmt.Errorf("--lmtp-listen: %w", err)
+		}
+	} else if s.lmtpListener, err = net.Listen("tcp", c.LMTPListen); err != nil {
+		err = bindFailure("lmtp-listen", err)
 	}
 	if err != nil {
 		s.closeMail()
-		return fmt.Errorf("--lmtp-listen: %w", err)
 	}
-	return nil
+	return err
 }
 
 // listenUnix listens on a socket in the file system, replacing the socket of a dead process.

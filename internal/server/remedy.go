@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -19,6 +20,20 @@ type remedy struct {
 func (r remedy) Error() string { return r.error.Error() + ": " + r.what }
 
 func (r remedy) Unwrap() error { return r.error }
+
+// bindFailure says by which flag an address was given that could not be listened on, and what there is to do.
+func bindFailure(flag string, err error) error {
+	err = fmt.Errorf("--%s: %w", flag, err)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return remedy{err, "another program has the address, perhaps another hookglass; stop that one, or name another address by --" + flag}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return remedy{err, "this machine has no such address; 0.0.0.0 means all that it has"}
+	case errors.Is(err, fs.ErrPermission):
+		return remedy{err, "ports below 1024 need root, or the right CAP_NET_BIND_SERVICE, which the service of a package has"}
+	}
+	return err
+}
 
 // remedied adds advice to an error about the parts of an installation, if there is any and it was not added yet.
 func remedied(err error) error {

@@ -3,12 +3,37 @@ package server_test
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
 
 	"hookglass/internal/server"
 )
+
+func TestAnAddressThatIsTakenSaysWhatThereIsToDo(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	taken := other.Addr().String()
+	for flag, set := range map[string]func(*server.Config, string){
+		"--listen":         func(c *server.Config, to string) { c.Listen = to },
+		"--metrics-listen": func(c *server.Config, to string) { c.MetricsListen = to },
+		"--smtp-listen":    func(c *server.Config, to string) { c.SMTPListen = to },
+		"--lmtp-listen":    func(c *server.Config, to string) { c.LMTPListen = to },
+	} {
+		for address, want := range map[string]string{taken: "another address by " + flag, "192.0.2.1:0": "this machine has no such address"} {
+			c := config(t.TempDir())
+			set(&c, address)
+			_, err := server.New(c, nil)
+			if err == nil || !strings.HasPrefix(err.Error(), flag+": listen") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s %s: %v", flag, address, err)
+			}
+		}
+	}
+}
 
 // Tests may run as root, who is refused nothing, so the errors are made here.
 func TestAnErrorAboutFilesSaysWhatThereIsToDo(t *testing.T) {

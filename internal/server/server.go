@@ -117,7 +117,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	if s.listener, err = ingest.Listen(c.Listen); err != nil {
 		s.release()
-		return nil, fmt.Errorf("--listen: %w", err)
+		return nil, bindFailure("listen", err)
 	}
 	if err := s.bindMore(); err != nil {
 		s.unbind()
@@ -146,12 +146,12 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 func (s *Server) bindMore() (err error) {
 	if s.cfg.MetricsListen != "" {
 		if s.private, err = net.Listen("tcp", s.cfg.MetricsListen); err != nil {
-			return fmt.Errorf("--metrics-listen: %w", err)
+			return bindFailure("metrics-listen", err)
 		}
 	}
 	if s.cfg.HTTPListen != "" {
 		if s.clear, err = ingest.Listen(s.cfg.HTTPListen); err != nil {
-			return fmt.Errorf("--http-listen: %w", err)
+			return bindFailure("http-listen", err)
 		}
 	}
 	return s.bindMail(s.cfg.anySMTPPort)
