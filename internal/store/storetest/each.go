@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,17 +64,45 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, store.Config{URL: Migrated(t)})) })
 }
 
+// files returns the directory of the embedded databases of this test process: in memory where a cluster's would be, so
+// that no commit waits for a disk. It is removed when the process has ended, however that happens.
+var files = sync.OnceValues(func() (string, error) {
+	parent := fastDir()
+	if parent == "/tmp" {
+		parent = "" // where tests have all their files
+	}
+	dir, err := os.MkdirTemp(parent, "storetest")
+	if err != nil {
+		return "", err
+	}
+	keeper := exec.Command("/bin/sh", "-c", `trap '' INT TERM HUP; cat >/dev/null; rm -rf "$1"`, "keeper", dir)
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	_, err = keeper.StdinPipe() // stays open as long as the process
+	if err == nil {
+		err = keeper.Start()
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	keepers = append(keepers, keeper)
+	return dir, nil
+})
+
+// keepers are not forgotten, because the pipe of one that is would be closed.
+var keepers []*exec.Cmd
+
 // SQLite returns a fresh, migrated embedded database.
 func SQLite(tb testing.TB) *store.DB {
 	tb.Helper()
-	dir := tb.TempDir()
-	if strings.Contains(dir, "#") { // from the name of a fuzz seed; a database path may not contain it
-		var err error
-		if dir, err = os.MkdirTemp("", "storetest"); err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() { os.RemoveAll(dir) })
+	parent, err := files()
+	if err != nil {
+		tb.Fatal(err)
 	}
+	dir, err := os.MkdirTemp(parent, "")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
 	content, err := embedded()
 	if err != nil {
 		tb.Fatal(err)

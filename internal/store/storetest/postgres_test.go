@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("STORETEST_DIE") != "" {
 		dieWithCluster()
 	}
+	if os.Getenv("STORETEST_DIE_FILES") != "" {
+		dieWithFiles()
+	}
 	storetest.Main(m)
 }
 
