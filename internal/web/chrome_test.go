@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -114,6 +115,7 @@ func (s *site) chrome(width, height int64) *chrome {
 			}
 		}
 	}()
+	c.agree()
 	c.do(chromedp.EmulateViewport(width, height))
 	return c
 }
@@ -126,7 +128,27 @@ func (c *chrome) tab() *chrome {
 	if err := chromedp.Do(ctx); err != nil {
 		c.t.Fatal(err)
 	}
-	return &chrome{site: c.site, ctx: ctx}
+	c = &chrome{site: c.site, ctx: ctx}
+	c.agree()
+	return c
+}
+
+// agree answers every question of the browser with yes, such as whether to leave what was typed.
+func (c *chrome) agree() {
+	questions := chromedp.Events(c.ctx, page.JavascriptDialogOpening)
+	go func() {
+		for _, err := range questions {
+			if err != nil {
+				return
+			}
+			ctx, cancel := context.WithTimeout(c.ctx, patience)
+			_ = chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+				_, err := cdp.Call(ctx, tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+				return err
+			}))
+			cancel()
+		}
+	}()
 }
 
 func (c *chrome) do(actions ...chromedp.Action[chromedp.Void]) {

@@ -29,7 +29,7 @@ func (a *app) createConfig(w http.ResponseWriter, r *http.Request) error {
 	if hookglass.Is(err, hookglass.CodeSignatureConfigExists) {
 		err = hookglass.Invalid("provider", "already has a secret here; replace it above")
 	}
-	return a.settle(w, r, err, "created", "signatures", func(m *settings.Model) { m.Config = form })
+	return a.settle(w, r, err, "verifies", "signatures", func(m *settings.Model) { m.Config = form })
 }
 
 func configForm(r *http.Request) settings.NewConfig {

@@ -74,7 +74,9 @@ async function edit(button) {
   const focus = next.querySelector("[autofocus]") ?? tests?.querySelector(`[autofocus], button[value="${button.value}"]`);
   focus?.removeAttribute("autofocus");
   const keep = scrollY;
-  form().replaceWith(next);
+  const from = form();
+  from.replaceWith(next);
+  document.dispatchEvent(new CustomEvent("hookglass:swap", { detail: { from, to: next, edited: button.value !== "backtest" } }));
   if (tests) document.getElementById("backtest").replaceWith(tests);
   touched = new Set();
   begin();

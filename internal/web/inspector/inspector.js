@@ -17,7 +17,11 @@ let loading = new AbortController(); // aborts a load when another request is op
 let slow = 0; // the timer after which a loading request is marked as loading
 let lost = null; // the open request whose load failed; it is retried once the server answers
 
+// leaves reports whether the open request may go: what was typed beside it goes with it.
+const leaves = (sent = null) => document.dispatchEvent(new CustomEvent("hookglass:leave", { detail: { within: detail, sent }, cancelable: true }));
+
 async function open(id, { history: entry = "push", tab: wanted } = {}) {
+  if (entry === "push" && !leaves()) return;
   const turn = ++opening;
   loading.abort();
   loading = new AbortController();
@@ -47,6 +51,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const address = `${base}/requests/${id}${location.search}${kept && sideBySide() ? location.hash : ""}`;
   if (entry === "push") history.pushState({}, "", address);
   if (entry === "replace") history.replaceState({}, "", address);
+  shown = location.href;
   root.setAttribute("data-open", "");
   if (narrow) scrollTo(0, 0);
   if (kept && (wanted || sideBySide())) select(kept);
@@ -56,6 +61,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
 }
 
 function close({ push = true } = {}) {
+  if (push && !leaves()) return;
   opening++;
   loading.abort();
   busy(false);
@@ -66,6 +72,7 @@ function close({ push = true } = {}) {
   if (blank !== null) detail.innerHTML = blank;
   title(null);
   if (push) history.pushState({}, "", base + location.search);
+  shown = location.href;
   (was?.isConnected ? was : rows.querySelector("a.row"))?.focus({ preventScroll: false });
 }
 
@@ -131,7 +138,10 @@ root.addEventListener("click", (event) => {
   }
 });
 
+let shown = location.href;
 addEventListener("popstate", () => {
+  if (!leaves()) return history.pushState({}, "", shown);
+  shown = location.href;
   const id = requestOf(location.pathname);
   if (id) open(id, { history: "keep", tab: location.hash.match(/^#part-(.+)$/)?.[1] });
   else if (blank !== null) close({ push: false });
@@ -807,6 +817,7 @@ root.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-part]");
   if (!form) return;
   event.preventDefault();
+  if (!leaves(form)) return;
   const id = detail.querySelector("[data-panel]").dataset.panel;
   const button = event.submitter;
   const fault = (form.closest("[popover]") ?? form).querySelector(".fault") ?? document.getElementById("detail-fault"); // not behind an open menu

@@ -19,7 +19,7 @@ import (
 
 // Files holds the style, the script and the icon.
 //
-//go:embed layout.css layout.js icon.svg
+//go:embed layout.css layout.js unsaved.js icon.svg
 var Files embed.FS
 
 // Frame describes what surrounds the content of a page.
