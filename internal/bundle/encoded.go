@@ -1,8 +1,6 @@
 package bundle
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -216,17 +214,9 @@ func (m *Maker) unpacked(run string) (code func(string) string, text string, clo
 		if err != nil || !readable(plain) {
 			return nil, "", false
 		}
-		return func(s string) string { return e.EncodeToString(packedAs(s)) }, string(plain), false
+		return func(s string) string { return e.EncodeToString(coding.Gzipped(s)) }, string(plain), false
 	}
 	return nil, "", false
-}
-
-func packedAs(s string) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(s)) // a buffer takes everything
-	_ = w.Close()
-	return b.Bytes()
 }
 
 func readable(b []byte) bool {

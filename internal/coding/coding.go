@@ -1,6 +1,6 @@
-// Package coding undoes content codings and charsets, and takes multipart bodies apart: what a body says that was
-// compressed on its way, written in other bytes than those of UTF-8, or packed with others. It hides the formats and
-// that a few bytes can grow without end. Pure, and safe for concurrent use.
+// Package coding undoes content codings and charsets, puts gzip back, and takes multipart bodies apart: what a body
+// says that was compressed on its way, written in other bytes than those of UTF-8, or packed with others. It hides the
+// formats and that a few bytes can grow without end. Pure, and safe for concurrent use.
 package coding
 
 import (
@@ -67,6 +67,15 @@ func Decoded(body []byte, of string, most int) ([]byte, error) {
 		return plain[:most], ErrLonger
 	}
 	return plain, err
+}
+
+// Gzipped is the inverse of Decoded for gzip: of a text that was taken out of it, changed, and is put back.
+func Gzipped(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text) // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
 }
 
 // Beginning is what Decoded returns of a body. Of a body that is longer than most, or was cut off, it is the beginning.

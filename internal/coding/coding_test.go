@@ -36,6 +36,15 @@ func packed(t *testing.T, coding, text string) string {
 	return b.String()
 }
 
+func TestGzipIsPutBack(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "text", strings.Repeat("more of it ", 10_000)} {
+		if got, err := coding.Decoded(coding.Gzipped(text), "gzip", 1<<20); err != nil || string(got) != text {
+			t.Errorf("%d bytes became %d: %v", len(text), len(got), err)
+		}
+	}
+}
+
 func TestBodiesAreDecoded(t *testing.T) {
 	t.Parallel()
 	const text = `{"a":1,"b":"é"}`
