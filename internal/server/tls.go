@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -34,6 +35,8 @@ type certificate struct {
 	looked  time.Time
 	unfit   time.Time // since when the files have been unusable; zero: they are usable
 	told    bool      // that was logged
+	worry   string    // what was logged last about the certificate's age, and when
+	worried time.Time
 	log     *slog.Logger
 }
 
@@ -77,6 +80,7 @@ func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if now.Sub(c.looked) >= certificateGrain {
 		c.note(now, c.load(now))
+		c.judge(now)
 	}
 	return c.current, nil
 }
@@ -93,6 +97,34 @@ func (c *certificate) note(now time.Time, err error) {
 		c.told = true
 		c.log.Warn("a certificate that was changed cannot be used; the one before is shown on", "file", c.certFile, "error", err)
 	}
+}
+
+// judge logs, once a day, that the certificate in use is not valid or ends soon: clients that refuse it leave no other
+// trace here.
+func (c *certificate) judge(now time.Time) {
+	leaf, worry := c.current.Leaf, ""
+	switch {
+	case now.Before(leaf.NotBefore):
+		worry = "the certificate is not valid yet, clients refuse it"
+	case !now.Before(leaf.NotAfter):
+		worry = "the certificate has ended, clients refuse it"
+	case leaf.NotAfter.Sub(now) < renewalDue(leaf):
+		worry = "the certificate ends soon"
+	}
+	if worry == c.worry && now.Sub(c.worried) < 24*time.Hour {
+		return
+	}
+	c.worry, c.worried = worry, now
+	if worry == "" {
+		return
+	}
+	c.log.Warn(worry, "file", c.certFile, "from", leaf.NotBefore.UTC(), "until", leaf.NotAfter.UTC())
+}
+
+// renewalDue is how long before its end a certificate should have been renewed: two weeks, or a sixth of a shorter
+// life. Authorities have theirs renewed when a third of it is left.
+func renewalDue(leaf *x509.Certificate) time.Duration {
+	return min(renewSoon, leaf.NotAfter.Sub(leaf.NotBefore)/6)
 }
 
 // secure reports whether --listen speaks TLS.

@@ -297,6 +297,54 @@ func TestTheLogSaysOfARenewedCertificateThatItCanNotBeUsed(t *testing.T) {
 	}
 }
 
+// Clients that refuse a certificate end the handshake, which is no line of the log.
+func TestTheLogSaysThatTheCertificateEndsOrHasEnded(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	now := time.Now()
+	certFile, keyFile := ca.write(t, dir, 1, "hooks.example", now.Add(6*24*time.Hour)) // its life is a week, a sixth 28 hours
+	var log strings.Builder
+	at, err := server.Certificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := func(after time.Duration, text string) int {
+		t.Helper()
+		if got, err := at(now.Add(after)); err != nil || got == nil {
+			t.Fatalf("after %v: there is no certificate: %v", after, err)
+		}
+		return strings.Count(log.String(), text)
+	}
+	const day = 24 * time.Hour
+	if lines(time.Minute, "the certificate"); log.Len() > 0 {
+		t.Errorf("there is time yet: %s", log.String())
+	}
+	if got := lines(5*day-2*time.Hour, "ends soon") + lines(5*day, "ends soon"); got != 2 {
+		t.Errorf("it is told once a day: %s", log.String())
+	}
+	if got := lines(6*day+time.Minute, "has ended") + lines(6*day+time.Hour, "has ended"); got != 2 {
+		t.Errorf("that it has ended is told at once, and once a day: %s", log.String())
+	}
+	if got := lines(7*day+2*time.Hour, "has ended"); got != 2 {
+		t.Errorf("the day after: %s", log.String())
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), certFile) {
+		t.Errorf("the log: %s", log.String())
+	}
+
+	log.Reset()
+	if at, err = server.Certificate(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	ca.write(t, dir, 2, "hooks.example", now.Add(365*day))
+	later := now.Add(7 * day)
+	if err := errors.Join(os.Chtimes(certFile, later, later), os.Chtimes(keyFile, later, later)); err != nil {
+		t.Fatal(err)
+	}
+	if lines(7*day, ""); log.Len() > 0 {
+		t.Errorf("it was renewed: %s", log.String())
+	}
+}
+
 func TestConfigurationOfTLSIsRefusedWhereItCanNotWork(t *testing.T) {
 	certFile, keyFile := newAuthority(t).write(t, t.TempDir(), 1, "hooks.example", time.Now().Add(time.Hour))
 	for _, row := range []struct {
