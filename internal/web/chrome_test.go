@@ -258,10 +258,15 @@ func (c *chrome) press(keys string) {
 	}))
 }
 
-func (c *chrome) said() []string {
+func (c *chrome) said() (lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]string(nil), c.console...)
+	for _, line := range c.console {
+		if !strings.Contains(line, "Blocked attempt to show a 'beforeunload'") { // tests type by script, people do not
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // forget forgets what the console said so far.
