@@ -3,6 +3,8 @@
 package faults_test
 
 import (
+	"bytes"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"os"
@@ -221,8 +223,24 @@ func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 	from := sqliteSite(t, t.TempDir()).serve()
 	saved := from.endpoint()
 	load{to: []*node{from}, ledger: saved, conns: 8, rate: 1000}.during(time.Second)
+	large := make([]byte, 8<<20)
+	_, _ = rand.Read(large)
+	answered, err := plain.Post("http://"+from.addr+"/hooks/"+from.endpoint().endpoint, "", bytes.NewReader(large))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answered.Body.Close()
+	if answered.StatusCode != http.StatusOK {
+		t.Fatalf("a large body was answered %d", answered.StatusCode)
+	}
 	file := filepath.Join(t.TempDir(), "backup")
 	from.command(nil, "", append([]string{"backup", file, "--json"}, from.storage(0)...)...)
+
+	cmd := exec.Command(program, "restore", file, "--data", filepath.Join(smallDisk(t, "4m"), "new"))
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "make room") {
+		t.Errorf("into a disk with room for the tables alone: %v, %s", err, out)
+	}
 
 	dir := smallDisk(t, "64m")
 	n := sqliteSite(t, dir).serve()
@@ -246,6 +264,8 @@ func TestARestoreThatFindsNoRoomLeavesWhatWasThere(t *testing.T) {
 			t.Fatalf("with room for %d bytes it was restored: %s", room, out)
 		} else if !strings.Contains(string(out), "disk is full") && !strings.Contains(string(out), "no space left") {
 			t.Errorf("with room for %d bytes the reason is not said: %s", room, out)
+		} else if !strings.Contains(string(out), "make room") {
+			t.Errorf("with room for %d bytes it is not said what there is to do: %s", room, out)
 		}
 	}
 	if err := os.Remove(ballast); err != nil {

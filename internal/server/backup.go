@@ -294,7 +294,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 		return errors.New("the database is not empty; --force replaces what it holds")
 	}
 	if err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return fmt.Errorf("restore: %w", remedied(err))
 	}
 	return c.print(t, map[string]any{"file": c.File, "rows": a.rows, "keys": a.keys != nil, "created_at": stamp(a.manifest.CreatedAt)},
 		line("Restored %d rows from the backup of %s.", a.rows, date(a.manifest.CreatedAt)))
