@@ -70,6 +70,34 @@ func TestAHalfFilledFormIsNotLeftWithoutAQuestion(t *testing.T) {
 	}
 }
 
+// Which request an action is tried with is not a part of the action.
+func TestAPreviewIsLeftWithoutAQuestion(t *testing.T) {
+	s := newWorkshop(t)
+	event := s.hook(json(`{"n":1}`))
+	made := s.makeTricky()
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/actions/" + made.ID))
+	choose := func(field, value string) {
+		t.Helper()
+		eval[any](c, `(() => {
+			const field = document.querySelector("#builder").elements.namedItem("`+field+`");
+			field.value = "`+value+`";
+			field.dispatchEvent(new Event("input", { bubbles: true }));
+		})()`)
+	}
+	choose("event", string(event))
+	choose("q", "method:POST")
+	c.until(`document.querySelector("#tried").textContent`)
+	if eval[bool](c, leaving) {
+		t.Error("nothing of the action was changed, and the page is held")
+	}
+	choose("name", "Another")
+	if !eval[bool](c, leaving) {
+		t.Error("a changed name is lost with the page")
+	}
+}
+
 func TestAFormBesideAListIsNotReplacedWithoutAQuestion(t *testing.T) {
 	s := newWorkshop(t)
 	first, second := s.hook(json(`{"n":1}`)), s.hook(json(`{"n":2}`))

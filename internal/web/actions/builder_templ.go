@@ -698,7 +698,7 @@ func builder(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</datalist></section><section class=\"card stack\" aria-labelledby=\"try-title\"><h2 id=\"try-title\">Preview</h2><p class=\"small\">Shows what the action would do with a request. Nothing is sent, and secrets are not shown.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</datalist></section><section class=\"card stack\" aria-labelledby=\"try-title\" data-passing><h2 id=\"try-title\">Preview</h2><p class=\"small\">Shows what the action would do with a request. Nothing is sent, and secrets are not shown.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

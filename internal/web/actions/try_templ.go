@@ -499,7 +499,7 @@ func backtest(m Model) templ.Component {
 			templ_7745c5c3_Var23 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<section class=\"card stack\" aria-labelledby=\"backtest-title\" id=\"backtest\"><h2 id=\"backtest-title\">Back-test</h2><p class=\"small\">Shows what the action would have done with recent requests, as saved and with your changes above. Nothing is sent.</p><div class=\"columns\"><label class=\"field\"><span>Query <span class=\"small\">leave empty for all requests</span></span> <input name=\"q\" form=\"builder\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<section class=\"card stack\" aria-labelledby=\"backtest-title\" id=\"backtest\" data-passing><h2 id=\"backtest-title\">Back-test</h2><p class=\"small\">Shows what the action would have done with recent requests, as saved and with your changes above. Nothing is sent.</p><div class=\"columns\"><label class=\"field\"><span>Query <span class=\"small\">leave empty for all requests</span></span> <input name=\"q\" form=\"builder\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -12,6 +12,7 @@ let agreed = false; // to lose what was typed, by the link that was just clicked
 const posts = (form) => form?.getAttribute("method") === "post";
 
 function differs(field) {
+  if (field.closest("[data-passing]")) return false; // what is tried, and never stored
   if (field.matches("select")) return field.selectedIndex !== Math.max(0, [...field.options].findIndex((o) => o.defaultSelected));
   if (field.matches("[type=checkbox], [type=radio]")) return field.checked !== field.defaultChecked;
   return field.matches("input:not([type=hidden], [type=submit], [type=button]), textarea") && field.value !== field.defaultValue;
