@@ -108,7 +108,8 @@ type Wish struct {
 }
 
 // Subscribe starts to send an endpoint's events under a key, and confirms or rejects that to the client. A key that is
-// in use already changes nothing. After an error the socket must be closed.
+// in use already changes nothing. Storage that does not answer is no refusal, which a client would take for the end:
+// the socket is ended, and the client is to come again. After an error the socket must be closed.
 func (x *Session) Subscribe(key string, w Wish) error {
 	x.Heard()
 	if x.find(key) != nil {
@@ -118,6 +119,8 @@ func (x *Session) Subscribe(key string, w Wish) error {
 	if err != nil {
 		if code := hookglass.CodeOf(err); code == hookglass.CodeInternal || code == hookglass.CodeUnavailable {
 			x.s.Log.Warn("a subscription to a tunnel failed", "session", x.record.ID, "error", err)
+			x.disconnect(ReasonRestart, true)
+			return nil // the disconnect closes the socket once the client was told
 		}
 		return x.conn.Reject(x.ctx, key)
 	}

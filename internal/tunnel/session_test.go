@@ -310,6 +310,19 @@ func TestEndpointsOfOneSocketTakeTurns(t *testing.T) {
 	})
 }
 
+// A client that is refused an endpoint leaves it for good, and one that is disconnected comes again.
+func TestASubscriptionThatStorageFailsIsNotRefused(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		c := b.connect(b.node(0, 0), b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		must(t, b.dbs[0].Close())
+		c.subscribe(b.ep)
+		c.await("the end of the socket", func() bool { return len(c.words) > 0 })
+		if want := []string{"disconnect server_restart true"}; !slices.Equal(c.words, want) {
+			t.Errorf("it was told %q, want %q", c.words, want)
+		}
+	})
+}
+
 // A client takes a server that is silent for two beats for gone.
 func TestASocketIsShownThatTheServerIsThereWhileTheStorageHangs(t *testing.T) {
 	url := storetest.Postgres(t)
