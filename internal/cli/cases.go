@@ -120,12 +120,9 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	if err := canReport(r.JUnit); err != nil {
 		return err
 	}
-	r.Case, err = idNamed(hookglass.PrefixReplayCase, r.Case, "several cases", func() (all []called, err error) {
-		cases, err := c.all(ctx, to)
-		for _, one := range cases {
-			all = append(all, called{one.ID, one.Name})
-		}
-		return all, err
+	r.Case, err = idNamed(hookglass.PrefixReplayCase, r.Case, "several cases", func() ([]called, error) {
+		all, err := c.all(ctx, to)
+		return calledOf(all, func(one api.ReplayCase) called { return called{one.ID, one.Name} }), err
 	})
 	if err != nil {
 		return err

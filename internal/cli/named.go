@@ -7,11 +7,20 @@ import (
 	"strings"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/client"
 )
 
 // called says what a thing of a list is called by who types.
 type called struct{ id, name string }
+
+func calledOf[T any](all []T, of func(T) called) []called {
+	named := make([]called, len(all))
+	for i, one := range all {
+		named[i] = of(one)
+	}
+	return named
+}
 
 // idOf returns the id of the one thing that is called word, and "" when nothing is. Where several are, it names their
 // ids.
@@ -69,55 +78,48 @@ func numberNamed(word, thing, things string, list func() ([]called, error)) (int
 
 // channelNamed returns the id of a channel given by its id or name, as in steps of actions.
 func channelNamed(ctx context.Context, from *client.Client, word string) (string, error) {
-	return idNamed(hookglass.PrefixChannel, word, "channels of several workspaces", func() (all []called, err error) {
-		channels, err := from.NotificationChannels(ctx)
-		for _, one := range channels {
-			all = append(all, called{one.ID, one.Name})
-		}
-		return all, err
+	return idNamed(hookglass.PrefixChannel, word, "channels of several workspaces", func() ([]called, error) {
+		all, err := from.NotificationChannels(ctx)
+		return calledOf(all, func(one api.NotificationChannel) called { return called{one.ID, one.Name} }), err
 	})
 }
 
 // actionNamed returns the id of an action of an endpoint given by its id or name.
 func actionNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
-	return idNamed(hookglass.PrefixAction, word, "several actions", func() (all []called, err error) {
-		actions, err := from.Actions(ctx, endpoint)
-		for _, one := range actions {
-			all = append(all, called{one.ID, one.Name})
-		}
-		return all, err
+	return idNamed(hookglass.PrefixAction, word, "several actions", func() ([]called, error) {
+		all, err := from.Actions(ctx, endpoint)
+		return calledOf(all, func(one api.Action) called { return called{one.ID, one.Name} }), err
 	})
 }
 
 // alertNamed returns the id of an alert of an endpoint given by its id or name.
 func alertNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
-	return idNamed(hookglass.PrefixAlert, word, "several alerts", func() (all []called, err error) {
-		alerts, err := from.Alerts(ctx, endpoint)
-		for _, one := range alerts {
-			all = append(all, called{one.ID, one.Name})
-		}
-		return all, err
+	return idNamed(hookglass.PrefixAlert, word, "several alerts", func() ([]called, error) {
+		all, err := from.Alerts(ctx, endpoint)
+		return calledOf(all, func(one api.Alert) called { return called{one.ID, one.Name} }), err
 	})
 }
 
-// targetNamed returns the id of a forwarding target of an endpoint given by its id or name.
-func targetNamed(ctx context.Context, from *client.Client, endpoint, word string) (int64, error) {
-	return numberNamed(word, "forwarding target", "several forwarding targets", func() (all []called, err error) {
-		targets, err := from.ForwardingTargets(ctx, endpoint)
-		for _, one := range targets {
-			all = append(all, called{strconv.FormatInt(one.ID, 10), one.Name})
-		}
-		return all, err
+// target connects, and returns the id of a forwarding target given by its id or name.
+func (c *TargetsCmd) target(ctx context.Context, word string) (at *client.Client, id int64, err error) {
+	if at, _, err = c.connect(); err != nil {
+		return nil, 0, err
+	}
+	id, err = numberNamed(word, "forwarding target", "several forwarding targets", func() ([]called, error) {
+		all, err := at.ForwardingTargets(ctx, c.Endpoint)
+		return calledOf(all, func(one api.ForwardingTarget) called { return called{strconv.FormatInt(one.ID, 10), one.Name} }), err
 	})
+	return at, id, err
 }
 
-// tagNamed returns the id of a tag given by its id or name.
-func tagNamed(ctx context.Context, from *client.Client, word string) (int64, error) {
-	return numberNamed(word, "tag", "tags of several workspaces", func() (all []called, err error) {
-		tags, err := from.Tags(ctx)
-		for _, one := range tags {
-			all = append(all, called{strconv.FormatInt(one.ID, 10), one.Name})
-		}
-		return all, err
+// tag connects, and returns the id of a tag given by its id or name.
+func (c *TagsCmd) tag(ctx context.Context, word string) (at *client.Client, id int64, err error) {
+	if at, _, err = c.connect(); err != nil {
+		return nil, 0, err
+	}
+	id, err = numberNamed(word, "tag", "tags of several workspaces", func() ([]called, error) {
+		all, err := at.Tags(ctx)
+		return calledOf(all, func(one api.Tag) called { return called{strconv.FormatInt(one.ID, 10), one.Name} }), err
 	})
+	return at, id, err
 }

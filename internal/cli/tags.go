@@ -74,11 +74,7 @@ type TagsRenameCmd struct {
 
 // Run implements the command.
 func (r *TagsRenameCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := tagNamed(ctx, at, r.Tag)
+	at, id, err := c.tag(ctx, r.Tag)
 	if err != nil {
 		return err
 	}
@@ -96,11 +92,7 @@ type TagsDeleteCmd struct {
 
 // Run implements the command.
 func (r *TagsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := tagNamed(ctx, at, r.Tag)
+	at, id, err := c.tag(ctx, r.Tag)
 	if err != nil {
 		return err
 	}

@@ -185,11 +185,7 @@ type TargetsGetCmd struct {
 
 // Run implements the command.
 func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	from, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := targetNamed(ctx, from, c.Endpoint, r.Target)
+	from, id, err := c.target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
@@ -238,11 +234,7 @@ func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if r.Enable || r.Disable {
 		change.Enabled = api.Some(r.Enable)
 	}
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	at, id, err := c.target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
@@ -274,6 +266,15 @@ func (c *TargetsCmd) change(
 	})
 }
 
+// changeNamed is change for a target given by its id or name.
+func (c *TargetsCmd) changeNamed(ctx context.Context, t *server.Terminal, word string, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string) error {
+	at, id, err := c.target(ctx, word)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, t, at, id, change, said)
+}
+
 // TargetsDeleteCmd is `hookglass targets delete`.
 type TargetsDeleteCmd struct {
 	Target string `arg:"" help:"Its id or name."`
@@ -281,11 +282,7 @@ type TargetsDeleteCmd struct {
 
 // Run implements the command.
 func (r *TargetsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	at, id, err := c.target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
@@ -305,15 +302,7 @@ type TargetsPauseCmd struct {
 
 // Run implements the command.
 func (r *TargetsPauseCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, t, at, id, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
+	return c.changeNamed(ctx, t, r.Target, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Target %d is %s; what comes for it waits until \"hookglass targets resume\".", now.ID, targetState(now))
 	})
 }
@@ -325,15 +314,7 @@ type TargetsResumeCmd struct {
 
 // Run implements the command.
 func (r *TargetsResumeCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := targetNamed(ctx, at, c.Endpoint, r.Target)
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, t, at, id, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
+	return c.changeNamed(ctx, t, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Target %d is %s; what waits for it is sent.", now.ID, targetState(now))
 	})
 }

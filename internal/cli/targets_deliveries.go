@@ -44,11 +44,7 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 	if r.IDs && c.JSON {
 		return outcome{exitUsage, "--ids prints a line each, which is no JSON: leave --json out"}
 	}
-	from, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	id, err := targetNamed(ctx, from, c.Endpoint, r.Target)
+	from, id, err := c.target(ctx, r.Target)
 	if err != nil {
 		return err
 	}

@@ -30,11 +30,7 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if len(r.Deliveries) > 0 && (r.Since != "" || r.Until != "") {
 		return outcome{exitUsage, "--since and --until choose among all that failed: name no deliveries with them"}
 	}
-	at, _, err := c.connect()
-	if err != nil {
-		return err
-	}
-	target, err := targetNamed(ctx, at, c.Endpoint, r.Target)
+	at, target, err := c.target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
