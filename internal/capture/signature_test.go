@@ -30,6 +30,8 @@ func TestEventsAreJudgedAgainSideBySide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		heard := db.Listen(store.TopicEvents(b.ep.Num)) // by the pages that show them
+		defer heard.Close()
 		var judging sync.WaitGroup
 		var changed atomic.Int64
 		for range 4 {
@@ -45,6 +47,9 @@ func TestEventsAreJudgedAgainSideBySide(t *testing.T) {
 		judging.Wait()
 		if changed.Load() < events {
 			t.Errorf("%d verdicts were changed", changed.Load())
+		}
+		if heard.Heard() == 0 {
+			t.Error("nobody was told of the verdicts")
 		}
 		r, err := b.captures.Rejudge(t.Context(), hookglass.System, string(b.ep.ID), config.ID)
 		if err != nil || r.Changed != 0 || r.Failed != events {

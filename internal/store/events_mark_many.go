@@ -63,10 +63,7 @@ func (tx *Tx) MarkEvents(marks []EventMark) error {
 	for _, m := range tagged {
 		endpoints = append(endpoints, m.Endpoint.Num)
 	}
-	slices.Sort(endpoints)
-	for _, num := range slices.Compact(endpoints) {
-		tx.Announce(TopicEvents(num))
-	}
+	tx.announceEvents(endpoints)
 	if len(hidden) == 0 {
 		return nil
 	}
@@ -224,4 +221,12 @@ func (tx *Tx) countIgnored(marked []marking) error {
 		}
 	}
 	return nil
+}
+
+// announceEvents announces that events of some endpoints, given by number and with repetitions, changed.
+func (tx *Tx) announceEvents(endpoints []int64) {
+	slices.Sort(endpoints)
+	for _, num := range slices.Compact(endpoints) {
+		tx.Announce(TopicEvents(num))
+	}
 }

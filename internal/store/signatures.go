@@ -121,6 +121,7 @@ func (tx *Tx) JudgeSignatures(verdicts ...SignatureVerdict) error {
 	// A fixed lock order with the counters last, so that transactions do not deadlock.
 	verdicts = slices.SortedFunc(slices.Values(verdicts), func(a, b SignatureVerdict) int { return cmp.Compare(a.EventSeq, b.EventSeq) })
 	var judged []changed
+	var endpoints []int64
 	for _, j := range verdicts {
 		// Read the event again under a lock: it may have changed.
 		before, err := queryAll(&tx.View, scanFigured, "SELECT "+figureColumns+" FROM events WHERE endpoint = $1 AND seq = $2"+tx.dialect.forUpdate(), j.EndpointNum, j.EventSeq)
@@ -137,9 +138,11 @@ func (tx *Tx) JudgeSignatures(verdicts ...SignatureVerdict) error {
 		after := *before[0]
 		after.SignatureStatus = j.Status
 		judged = append(judged, changed{before[0], &after})
+		endpoints = append(endpoints, j.EndpointNum)
 	}
 	if len(judged) == 0 {
 		return nil
 	}
+	tx.announceEvents(endpoints)
 	return tx.recount(judged...)
 }

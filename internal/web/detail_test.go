@@ -25,6 +25,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/outbound"
+	"hookglass/internal/store"
 	"hookglass/internal/web"
 )
 
@@ -107,6 +108,28 @@ func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
 	}
 	target(nil, id+"/delete")
 	c.untilIn(patience, shown+`.textContent.includes("No deliveries yet") && !document.querySelector("#tab-deliveries .count")`)
+	c.silent()
+}
+
+func TestAMailThatIsReadShowsItsAuthenticationOnceItIsKnown(t *testing.T) {
+	s := newSite(t)
+	inbox, mail := s.mailed("From: Shop <shop@example.com>\r\nSubject: Your code\r\n\r\nHello\r\n")
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/endpoints/" + string(inbox.ID) + "/requests/" + string(mail) + "#part-signature")
+	c.until(isLive)
+	const shown = `document.querySelector("#part-signature[data-shown]")`
+	c.until(shown + `.textContent.includes("Looking up DNS records") && ` + shown + `.textContent.includes("shop@example.com")`)
+	err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		return tx.SetVerdicts([]store.Verdict{{
+			EndpointNum: inbox.Num, EventSeq: s.seq(inbox, mail), Results: hookglass.Authentication{SPF: "pass", DKIM: "none", DMARC: "fail"},
+			Details: []byte(`{"spf":{"result":"pass","domain":"mail.example.net"}}`),
+		}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.untilIn(patience, shown+`.textContent.includes("mail.example.net") && !`+shown+`.textContent.includes("Looking up") && !document.querySelector("#authentication[data-every]:not([data-every=''])")`)
 	c.silent()
 }
 

@@ -128,7 +128,7 @@ func TestAPieceThatIsOpenedInABrowserIsThePageAroundIt(t *testing.T) {
 		"/endpoint-list?after=ep_1": "/endpoints?after=ep_1", "/endpoint-names?text=a": "/endpoints?text=a", "/activity/feed?limit=50": "/activity?limit=50",
 		"/flows/rows?state=passed": "/flows?state=passed", "/flows/flow_1/state": "/flows/flow_1",
 		e + "/rows?q=a&cursor=ZTE": e + "?q=a&cursor=ZTE", e + "/stream?q=a": e + "?q=a",
-		e + event + "/panel?q=a": e + event + "?q=a", e + event + "/row": e + event, e + event + "/marks": e + event, e + event + "/deliveries": e + event, e + event + "/find?text=a": e + event + "?text=a",
+		e + event + "/panel?q=a": e + event + "?q=a", e + event + "/row": e + event, e + event + "/marks": e + event, e + event + "/deliveries": e + event, e + event + "/authentication": e + event, e + event + "/find?text=a": e + event + "?text=a",
 		e + "/cases/rows": e + "/cases", e + "/cases/rcase_1/runs?run=rrun_1": e + "/cases/rcase_1?run=rrun_1",
 		e + "/actions/runs": e + "/actions", e + "/actions/act_1/runs?run=arun_1": e + "/actions/act_1?run=arun_1",
 		e + "/alerts/rows": e + "/alerts", e + "/alerts/alrt_1/incidents": e + "/alerts/alrt_1",

@@ -24,6 +24,7 @@ func (a *app) registerRequests() {
 	a.part("GET "+one+"/row", a.row)
 	a.part("GET "+one+"/marks", a.marked)
 	a.part("GET "+one+"/deliveries", a.deliveries)
+	a.part("GET "+one+"/authentication", a.authentication)
 	a.part("GET "+one+"/find", a.find)
 	a.page("GET "+one+"/html", a.mailHTML)
 	a.page("GET "+one+"/attachments/{index}", a.attachment)
@@ -269,6 +270,25 @@ func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return render(w, r, http.StatusOK, inspector.Deliveries(d))
+}
+
+// authentication is what the checks of a mail have found by now.
+func (a *app) authentication(w http.ResponseWriter, r *http.Request) error {
+	v, e, err := a.open(r)
+	if err != nil {
+		return err
+	}
+	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
+	if err == nil && event.Type != hookglass.EventEmail {
+		err = hookglass.NotFound("request") // not a mail
+	}
+	if err == nil && event.Authentication.DMARC != hookglass.AuthPending {
+		event, err = a.event(r.Context(), v, e, r.PathValue("event"))
+	}
+	if err != nil {
+		return err
+	}
+	return render(w, r, http.StatusOK, inspector.Authentication(inspector.NewAuthentication(e.ID, event)))
 }
 
 // shownOutcomes bounds each list of what became of a request.

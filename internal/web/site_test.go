@@ -208,6 +208,22 @@ type browser struct {
 	http *http.Client
 }
 
+// seq returns the number of a request.
+func (s *site) seq(e hookglass.Endpoint, id hookglass.EventID) (seq int64) {
+	s.t.Helper()
+	err := s.db.View(s.t.Context(), hookglass.System, func(view *store.View) error {
+		event, err := view.ListedEvent(string(e.ID), string(id))
+		if err == nil {
+			seq = event.Seq
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return seq
+}
+
 func (s *site) visitor() *browser {
 	jar, _ := cookiejar.New(nil)
 	return &browser{s, &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -237,6 +237,15 @@ func TestTheStreamTellsThatRequestsWereMarkedOrDeleted(t *testing.T) {
 	if m := l.want("changed"); m.data != "2 new" {
 		t.Errorf("a tag: the count is %q", m.data)
 	}
+	err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		return tx.JudgeSignatures(store.SignatureVerdict{EndpointNum: s.endpoint.Num, EventSeq: s.seq(s.endpoint, fresh), Status: hookglass.SignatureVerified})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := l.want("changed"); m.data != "2 new" {
+		t.Errorf("a late verdict: the count is %q", m.data)
+	}
 	if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(old)); err != nil {
 		t.Fatal(err)
 	}

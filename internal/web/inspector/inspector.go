@@ -232,6 +232,15 @@ func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Tim
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Now: now}
 }
 
+// NewAuthentication prepares a mail for the part with its authentication only. Its payload is needed once it was judged.
+func NewAuthentication(endpoint hookglass.EndpointID, e *hookglass.Event) *Detail {
+	d := &Detail{Event: e, Path: pathOf(endpoint, e.ID), Mail: &Mail{}}
+	if e.Payload != nil {
+		d.Mail.Results = resultsOf(e)
+	}
+	return d
+}
+
 // NewMarks prepares an event for the part with its marks only. writes says whether the viewer may change them.
 func NewMarks(endpoint hookglass.EndpointID, e *hookglass.Event, writes bool) *Detail {
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Writes: writes}

@@ -25,19 +25,22 @@ type Mail struct {
 }
 
 func newMail(e *hookglass.Event) *Mail {
-	m := &Mail{Message: email.Parse(e.Body)}
+	m := &Mail{Message: email.Parse(e.Body), Results: resultsOf(e)}
 	m.Extracted = email.Extract(m.Message)
-	if len(e.Verdict) > 0 {
-		var r email.Results
-		if json.Unmarshal(e.Verdict, &r) == nil {
-			m.Results = &r
-		}
-	}
 	source, cut := show.Cut(string(e.Body[:min(len(e.Body), maxText+8)]), maxText)
 	m.Source, m.Cut = show.Text(source), cut
 	text, _ := show.Cut(m.Text, maxText)
 	m.Plain = show.Text(text)
 	return m
+}
+
+// resultsOf returns what the checks of a mail found, or nil if it was not judged yet.
+func resultsOf(e *hookglass.Event) *email.Results {
+	var r email.Results
+	if len(e.Verdict) == 0 || json.Unmarshal(e.Verdict, &r) != nil {
+		return nil
+	}
+	return &r
 }
 
 var cidPattern = regexp.MustCompile(`(?i)cid:[^"'\s)>]+`)
