@@ -133,6 +133,20 @@ func TestAMailThatIsReadShowsItsAuthenticationOnceItIsKnown(t *testing.T) {
 	c.silent()
 }
 
+func TestAPublishedKeyThatCouldNotBeFetchedIsNoMissingSecret(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{})
+	err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		return tx.JudgeSignatures(store.SignatureVerdict{EndpointNum: s.endpoint.Num, EventSeq: s.seq(s.endpoint, event), Status: hookglass.SignatureUnchecked, Reason: "key_unavailable"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := s.signedIn().want(200, "GET", s.page("/requests/"+string(event)), nil)
+	page.holds(t, "public key could not be fetched", "Check captured requests again</a> in a minute")
+	page.lacks(t, "Add a secret", "no secret is configured")
+}
+
 func TestARequestThatTakesLongToOpenSaysSo(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

@@ -232,7 +232,7 @@ func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Tim
 	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Now: now}
 }
 
-// NewAuthentication prepares a mail for the part with its authentication only. Its payload is needed once it was judged.
+// NewAuthentication prepares a mail for the part with its authentication only. One that was judged needs its payload.
 func NewAuthentication(endpoint hookglass.EndpointID, e *hookglass.Event) *Detail {
 	d := &Detail{Event: e, Path: pathOf(endpoint, e.ID), Mail: &Mail{}}
 	if e.Payload != nil {
@@ -352,6 +352,9 @@ func unescape(s string) string {
 	return s
 }
 
+// keyUnavailable is the reason of a signature that is unchecked though there is nothing to configure.
+const keyUnavailable = "key_unavailable"
+
 // verdict explains the signature status in a sentence (spec: decisions, section 13 names the codes).
 func verdict(e *hookglass.Event) string {
 	switch e.SignatureStatus {
@@ -377,6 +380,9 @@ func verdict(e *hookglass.Event) string {
 			return "The configured secret is not a valid key for this provider."
 		}
 		return "The signature could not be verified."
+	}
+	if e.SignatureReason == keyUnavailable {
+		return "Not checked: the sender's public key could not be fetched."
 	}
 	return "Not checked: no secret is configured for this sender."
 }
