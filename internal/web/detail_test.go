@@ -133,6 +133,24 @@ func TestAMailThatIsReadShowsItsAuthenticationOnceItIsKnown(t *testing.T) {
 	c.silent()
 }
 
+func TestARequestThatIsReadShowsALaterVerdictOnItsSignature(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(s.github("push", "d", `{}`, "secret"))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event) + "#part-signature"))
+	c.until(isLive)
+	const shown = `document.querySelector("#part-signature[data-shown]")`
+	c.until(shown + `.textContent.includes("Add a secret") && !document.querySelector("#tab-signature .count")`)
+	s.secret("github", "secret")
+	b := s.signedIn()
+	judge := b.want(200, "GET", s.page("/settings"), nil).found(t, `action="[^"]+(/signatures/[^"/]+)/rejudge"`)
+	b.want(303, "POST", s.page(judge+"/rejudge"), nil)
+	c.until(shown + `.textContent.includes("genuine") && !` + shown + `.textContent.includes("Add a secret") && document.querySelector("#tab-signature .count").textContent === "verified"`)
+	c.until(`document.querySelector("#` + string(event) + ` .badge.good")`)
+	c.silent()
+}
+
 func TestAPublishedKeyThatCouldNotBeFetchedIsNoMissingSecret(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(sent{})

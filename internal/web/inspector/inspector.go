@@ -243,7 +243,7 @@ func NewAuthentication(endpoint hookglass.EndpointID, e *hookglass.Event) *Detai
 
 // NewMarks prepares an event for the part with its marks only. writes says whether the viewer may change them.
 func NewMarks(endpoint hookglass.EndpointID, e *hookglass.Event, writes bool) *Detail {
-	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Writes: writes}
+	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Writes: writes, Message: verdict(e)}
 }
 
 // NoteMark returns a digest of the note, by which a form notices that the note changed meanwhile.

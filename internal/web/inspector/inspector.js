@@ -297,17 +297,19 @@ detail.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// The tab shows the current count of its part.
-document.addEventListener("hookglass:fresh", (event) => {
-  if (event.detail !== "deliveries") return;
-  const tab = document.getElementById("tab-deliveries");
-  const { count } = document.getElementById("deliveries").dataset;
+// tally shows a count, or another word, in the tab of a part.
+function tally(part, count) {
+  const tab = document.getElementById(`tab-${part}`);
   tab.querySelector(".count")?.remove();
   if (!count) return;
   const told = document.createElement("span");
   told.className = "count";
   told.textContent = count;
   tab.append(told);
+}
+
+document.addEventListener("hookglass:fresh", (event) => {
+  if (event.detail === "deliveries") tally("deliveries", document.getElementById("deliveries").dataset.count);
 });
 
 // ---- Arrivals
@@ -521,8 +523,10 @@ async function marks() {
   const stop = stopped();
   for (const now of part.content.children) {
     const shown = detail.querySelector(`[data-mark="${now.dataset.mark}"]`);
-    if (!shown || shown.outerHTML === now.outerHTML || shown.querySelector("select:focus, details[open]")) continue;
+    const same = now.dataset.state ? now.dataset.state === shown?.dataset.state : now.outerHTML === shown?.outerHTML;
+    if (!shown || same || shown.querySelector("select:focus, details[open]")) continue;
     shown.replaceWith(now.cloneNode(true));
+    if (now.dataset.mark === "signature") tally("signature", now.dataset.count);
   }
   resume(stop);
 }
