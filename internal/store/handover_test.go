@@ -342,6 +342,73 @@ func TestLeasesOfADeadProcessEndWithTheNext(t *testing.T) {
 	})
 }
 
+// Jobs, the reruns that they work, flows and channels are held as well. A rerun that waits has a job that nobody works:
+// its time stays.
+func TestJobsOfADeadProcessAreDueWithTheNext(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		e := endpointIn(t, db, n.first)
+		channel := newChannel(t, db, n.first, "n", hookglass.ActivityWebhookReceived)
+		event := several(t, db, e, 1)[0]
+		flow := hookglass.Flow{ID: "flow_1", AccountID: n.account.ID, WorkspaceID: n.first.ID, State: hookglass.FlowPending, DeadlineAt: time.Now().Add(time.Hour)}
+		rerun := func(id string) (h store.HeldRun) {
+			h.ActionRun = hookglass.ActionRun{
+				ID: id, EndpointNum: e.Num, ActionNum: 1, ActionID: "act_1", EventSeq: event.Seq, EventID: event.ID, Rerun: true, Status: hookglass.ActionRunRunning,
+			}
+			writing(t, db, func(tx *store.Tx) error { _, err := tx.InsertActionRun(&h, time.Hour); return err })
+			return h
+		}
+		worked, waiting := rerun("arun_worked"), rerun("arun_waiting")
+		running := "UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', 'subsec', '+1 hour')" // the clock went back
+		if db.Postgres() {
+			running = "UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now()"
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			tx.Enqueue(hookglass.ReplayBatchJob{BatchID: "rbat_1"}, hookglass.ActionRunJob{RunID: worked.ID})
+			return nil
+		})
+		writing(t, db, func(tx *store.Tx) error {
+			if _, err := tx.HoldChannel(channel.Num, tx.Now, time.Hour); err != nil {
+				return err
+			}
+			if err := tx.CreateFlow(&flow, "", []byte("fingerprint")); err != nil {
+				return err
+			}
+			if _, err := tx.ClaimFlows(1, time.Hour); err != nil {
+				return err
+			}
+			tx.Enqueue(hookglass.ActionRunJob{RunID: waiting.ID})
+			return tx.Exec(running)
+		})
+		if err := db.EndLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := 1
+		if db.Postgres() { // where others may be at work
+			want = 0
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			jobs, err := tx.Ints("SELECT count(*) FROM river_job WHERE state = 'available' AND kind IN ('" + hookglass.ReplayBatchJob{}.Kind() + "', '" + hookglass.ActionRunJob{}.Kind() + "')")
+			if err != nil || jobs[0] != int64(2*want+1) {
+				t.Errorf("%d jobs wait for a worker, %v; want %d and the one that waited", jobs, err, 2*want)
+			}
+			if ours, err := tx.TakeActionRun(&worked, time.Minute, false); err != nil || ours != (want == 1) {
+				t.Errorf("the rerun is nobody's: %t, %v", ours, err)
+			}
+			if ours, err := tx.TakeActionRun(&waiting, time.Minute, false); err != nil || ours {
+				t.Errorf("the rerun that waits is due: %t, %v", ours, err)
+			}
+			if flows, err := tx.ClaimFlows(9, time.Minute); err != nil || len(flows) != want {
+				t.Errorf("flows to be had: %+v, %v; want %d", flows, err, want)
+			}
+			if due, err := tx.ChannelsDue(tx.Now, 9); err != nil || len(due) != want {
+				t.Errorf("channels to be had: %+v, %v; want %d", due, err, want)
+			}
+			return nil
+		})
+	})
+}
+
 func TestAnOfferEndsWhateverBecomesOfTheCapture(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		kept, gone := newEndpoint(t, db), newEndpoint(t, db)

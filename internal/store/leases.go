@@ -9,8 +9,9 @@ import (
 // taskKinds lists all kinds of tasks.
 var taskKinds = []TaskKind{TaskActions, TaskSignature, TaskVerdict, TaskSchema}
 
-// EndLeases makes the deliveries and tasks that a dead process had leased due at once. It is for a process that has
-// just opened an embedded database, which nobody else uses. On PostgreSQL it does nothing: other nodes may be working.
+// EndLeases makes what a dead process had leased due at once: deliveries, tasks, jobs with the reruns that they work,
+// flows and notification channels. It is for a process that has just opened an embedded database, which nobody else
+// uses. On PostgreSQL it does nothing: other nodes may be working.
 func (db *DB) EndLeases(ctx context.Context) error {
 	if db.dialect == postgres {
 		return nil
@@ -37,6 +38,18 @@ func (db *DB) EndLeases(ctx context.Context) error {
 				}
 			}
 		}
-		return nil
+		// A job that finds its rerun held does nothing. A rerun that waits for its turn has a job that does not run.
+		if _, err := tx.exec("UPDATE action_runs SET due_at = $1 WHERE due_at > $1 AND rerun = 1 AND id IN (SELECT json_extract(args, '$.RunID') FROM river_job WHERE state = 'running' AND kind = $2)",
+			now, hookglass.ActionRunJob{}.Kind()); err != nil {
+			return err
+		}
+		if _, err := tx.requeueJobs(""); err != nil {
+			return err
+		}
+		if _, err := tx.exec("UPDATE flows SET leased_until = $1 WHERE finished_at IS NULL AND leased_until > $1", now); err != nil {
+			return err
+		}
+		_, err = tx.exec("UPDATE notification_channels SET leased_until = 0 WHERE leased_until > $1", now)
+		return err
 	})
 }

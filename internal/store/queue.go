@@ -119,15 +119,22 @@ func (c queueClock) NowUTCOrNil() *time.Time { at := c.now(); return &at }
 func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[string]time.Duration) (n int64, err error) {
 	err = db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		a, d := &args{}, tx.dialect
-		query := "UPDATE river_job SET state = cast(CASE WHEN attempt < max_attempts THEN 'available' ELSE 'discarded' END AS " + d.jobState() + "), scheduled_at = " + d.jobTime(0) +
-			", finalized_at = CASE WHEN attempt < max_attempts THEN NULL ELSE " + d.jobTime(0) + " END WHERE state = 'running' AND attempted_at < CASE kind WHEN '' THEN " + d.jobTime(0)
+		began := " AND attempted_at < CASE kind WHEN '' THEN " + d.jobTime(0)
 		for kind, late := range longer {
-			query += " WHEN " + a.add(kind) + " THEN " + d.jobTime(late)
+			began += " WHEN " + a.add(kind) + " THEN " + d.jobTime(late)
 		}
-		n, err = tx.exec(query+" ELSE "+d.jobTime(after)+" END", a.values...)
+		n, err = tx.requeueJobs(began+" ELSE "+d.jobTime(after)+" END", a.values...)
 		return err
 	})
 	return n, err
+}
+
+// requeueJobs returns to the queue the running jobs that meet a further condition. A job without attempts left is given
+// up.
+func (tx *Tx) requeueJobs(and string, values ...any) (int64, error) {
+	d := tx.dialect
+	return tx.exec("UPDATE river_job SET state = cast(CASE WHEN attempt < max_attempts THEN 'available' ELSE 'discarded' END AS "+d.jobState()+"), scheduled_at = "+d.jobTime(0)+
+		", finalized_at = CASE WHEN attempt < max_attempts THEN NULL ELSE "+d.jobTime(0)+" END WHERE state = 'running'"+and, values...)
 }
 
 // jobBegins is longer than a job takes to claim what it is about, or to be postponed.
