@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"database/sql"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -410,6 +412,43 @@ func TestARestoreThatWasCutOffIsNotInTheWayOfTheNext(t *testing.T) {
 	i.whole(t, target)
 	if left, _ := filepath.Glob(filepath.Join(target.dir, "restore.db*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A restore that is killed while it makes the tables leaves some of them, empty: without those of the queue, which are
+// made last, or with those of an older schema.
+func TestARestoreGoesOnWithTheTablesOfOneThatWasKilled(t *testing.T) {
+	i := install(t, freshPostgres(t))
+	file := filepath.Join(t.TempDir(), "backup.tgz")
+	object(t, "", i.args("backup", file)...)
+	for name, kill := range map[string]func(db *store.DB, dsn string) error{
+		"while it made the tables": func(db *store.DB, _ string) error { return db.MigrateTo(t.Context(), 3) },
+		"before it made those of the queue": func(db *store.DB, dsn string) error {
+			if err := db.Migrate(t.Context()); err != nil {
+				return err
+			}
+			other, err := sql.Open("pgx", dsn)
+			if err != nil {
+				return err
+			}
+			defer other.Close()
+			_, err = other.ExecContext(t.Context(), `DO $$ DECLARE name text; BEGIN
+				FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'river%' LOOP
+					EXECUTE 'DROP TABLE ' || name || ' CASCADE';
+				END LOOP;
+			END $$; DROP TYPE river_job_state CASCADE`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := freshPostgres(t)
+			db := open(t, target)
+			if err := errors.Join(kill(db, target.config().URL), db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			object(t, "", target.args("restore", file)...)
+			i.whole(t, target)
+		})
 	}
 }
 

@@ -427,7 +427,15 @@ func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load 
 	if a.manifest.Schema > need {
 		return fmt.Errorf("the backup was made by a newer version (%s): restore it with that", a.manifest.Program)
 	}
-	if have == 0 {
+	unused := have == 0
+	if 0 < have && have <= a.manifest.Schema { // the first migration may have been cut off, also before its last step
+		used, err := db.Used(ctx)
+		if err != nil {
+			return err
+		}
+		unused = !used
+	}
+	if unused {
 		if err := db.MigrateTo(ctx, a.manifest.Schema); err != nil {
 			return remedied(err)
 		}
