@@ -407,8 +407,10 @@ func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
 	if dueAt.IsZero() { // at once by any node's clock, but after channels whose last turn is longer ago
 		dueAt = tx.Now.Add(-2 * clockAgrees)
 	}
-	query := "UPDATE notification_channels SET leased_until = 0, cursor = " + a.add(p.Cursor) + ", tries = " + a.add(p.Tries) + ", failures = " + a.add(p.Failures) +
-		", failing_from = " + a.add(micros(p.FailingFrom)) + ", last_error = " + a.add(nullString(p.LastError)) + ", due_at = " + a.add(dueAt.UnixMicro())
+	// The cursor never moves back: if the channel began to follow captures meanwhile, it is ahead of the holder's.
+	cursor := "cast(" + a.add(p.Cursor) + " AS bigint)"
+	query := "UPDATE notification_channels SET leased_until = 0, cursor = CASE WHEN cursor > " + cursor + " THEN cursor ELSE " + cursor + " END, tries = " + a.add(p.Tries) +
+		", failures = " + a.add(p.Failures) + ", failing_from = " + a.add(micros(p.FailingFrom)) + ", last_error = " + a.add(nullString(p.LastError)) + ", due_at = " + a.add(dueAt.UnixMicro())
 	if !p.DeliveredAt.IsZero() {
 		query += ", last_delivered_at = " + a.add(p.DeliveredAt.UnixMicro())
 	}

@@ -244,3 +244,43 @@ func TestChannelsGoOnWhenTheClockWentBack(t *testing.T) {
 		}
 	})
 }
+
+// A channel that begins to follow captures while a message is on its way gets none of what was captured before.
+func TestAChannelFollowsFromNowOnAlsoWhenItIsHeld(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		c := newChannel(t, db, n.first, "app", hookglass.ActivityAlertTriggered)
+		e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: hookglass.KindWebhook, Enabled: true, AccountID: n.account.ID, WorkspaceID: n.first.ID}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, nil) })
+		several(t, db, e, 3)
+		var held store.HeldChannel
+		hold := func() {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) (err error) {
+				held, err = tx.HoldChannel(c.Num, tx.Now, time.Minute)
+				return err
+			})
+		}
+		hold()
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.ChangeChannel(c.ID, func(c *hookglass.Channel) (bool, error) {
+				c.Events = append(c.Events, hookglass.ActivityWebhookReceived)
+				return false, nil
+			})
+			return err
+		})
+		later := several(t, db, e, 1)[0]
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.ReleaseChannel(held, store.ChannelProgress{Cursor: held.Cursor, DeliveredAt: tx.Now})
+			return err
+		})
+		hold()
+		reading(t, db, func(v *store.View) error {
+			waiting, _, err := v.Waiting(held, 10)
+			if err == nil && (len(waiting) != 1 || waiting[0].EventID != later.ID) {
+				t.Errorf("%d messages wait, want one, about %s", len(waiting), later.ID)
+			}
+			return err
+		})
+	})
+}
