@@ -166,20 +166,21 @@ const activityRows = 500
 // be more.
 func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, err error) {
 	type due struct{ account, cutoff int64 }
-	// Only the oldest line of each account is examined.
+	// Only the oldest line of each account is examined. Lines with a future timestamp, from a time when the clock was
+	// wrong, must not keep those behind them alive.
 	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { err = scan(&d.account, &d.cutoff); return d, err },
 		`SELECT account, cutoff FROM (
 			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts
 			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)
-		) AS c WHERE (SELECT occurred_at FROM activities WHERE account_id = c.account ORDER BY account_id, id LIMIT 1) < cutoff ORDER BY account LIMIT $3`,
+		) AS c WHERE (SELECT occurred_at FROM activities WHERE account_id = c.account AND occurred_at <= cast($1 AS bigint) ORDER BY account_id, id LIMIT 1) < cutoff ORDER BY account LIMIT $3`,
 		at.UnixMicro(), retention.Microseconds(), activityRows)
 	if err != nil {
 		return false, err
 	}
 	left := int64(activityRows)
 	for _, d := range all {
-		n, err := tx.exec("DELETE FROM activities WHERE "+tx.dialect.picked("id", "SELECT id FROM activities WHERE account_id = $1 ORDER BY account_id, id LIMIT $2")+" AND occurred_at < $3",
-			d.account, left, d.cutoff)
+		n, err := tx.exec("DELETE FROM activities WHERE "+tx.dialect.picked("id", "SELECT id FROM activities WHERE account_id = $1 AND occurred_at <= $4 ORDER BY account_id, id LIMIT $2")+
+			" AND occurred_at < $3", d.account, left, d.cutoff, at.UnixMicro())
 		if err != nil {
 			return false, err
 		}

@@ -140,7 +140,8 @@ func TestQuietEndpointsAreNotRead(t *testing.T) {
 	})
 }
 
-// Lines about captures go with their events. Those that are kept by themselves go as soon.
+// Lines about captures go with their events. Those that are kept by themselves go as soon, also where the clock was two
+// days ahead for a while.
 func TestLinesOfTheFeedGoWithTheRetention(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		now := time.Now().UTC().Truncate(time.Microsecond)
@@ -153,6 +154,9 @@ func TestLinesOfTheFeedGoWithTheRetention(t *testing.T) {
 		writing(t, db, func(tx *store.Tx) error {
 			ada.account.Retention, bob.account.Retention = 0, time.Hour
 			if err := errors.Join(tx.UpdateAccount(ada.account), tx.UpdateAccount(bob.account)); err != nil {
+				return err
+			}
+			if err := tx.AddActivity(line(of, -48*time.Hour)); err != nil {
 				return err
 			}
 			for range old {
@@ -181,7 +185,7 @@ func TestLinesOfTheFeedGoWithTheRetention(t *testing.T) {
 			who  hookglass.Principal
 			want []hookglass.Activity
 		}{
-			"the installation's retention": {ada.everywhere, []hookglass.Activity{line(of, 2*time.Hour)}},
+			"the installation's retention": {ada.everywhere, []hookglass.Activity{line(of, -48*time.Hour), line(of, 2*time.Hour)}},
 			"an account's":                 {bob.everywhere, []hookglass.Activity{line(short, time.Minute)}},
 			"of a temporary endpoint":      {hookglass.Principal{Endpoint: temporary.ID}, []hookglass.Activity{line(temporary, 2*time.Hour)}},
 		} {
