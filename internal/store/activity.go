@@ -94,15 +94,25 @@ func capture(e *hookglass.Event) hookglass.Activity {
 	return line
 }
 
+// linesOf returns the condition that selects the lines of an account above an id. Use it with ORDER BY account_id, id.
+// As in [dialect.between], PostgreSQL gets a row comparison: with plain conditions it may read the lines of all other
+// accounts in the order of their ids.
+func (d dialect) linesOf(account, above string) string {
+	if d == postgres {
+		return fmt.Sprintf("(account_id, id) > (%[1]s, %[2]s) AND (account_id, id) < (%[1]s, %[3]d)", account, above, int64(math.MaxInt64))
+	}
+	return "account_id = " + account + " AND id > " + above
+}
+
 // activityBefore returns an id that is below those of all lines of an account since a time. Times have no index, but
 // lines are nearly in their order, so a binary search finds the place, within clockError.
 func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
-	newest, err := queryAll(v, scanNum, "SELECT id FROM activities WHERE account_id = $1 ORDER BY account_id DESC, id DESC LIMIT 1", account)
+	newest, err := queryAll(v, scanNum, "SELECT id FROM activities WHERE "+v.dialect.linesOf("$1", "0")+" ORDER BY account_id DESC, id DESC LIMIT 1", account)
 	if err != nil || len(newest) == 0 {
 		return 0, err
 	}
 	return placeOf(since.Add(-clockError).UnixMicro(), 0, newest[0], func(above int64) ([]int64, error) {
-		return queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE account_id = $1 AND id > $2 ORDER BY account_id, id LIMIT 1", account, above)
+		return queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE "+v.dialect.linesOf("$1", "$2")+" ORDER BY account_id, id LIMIT 1", account, above)
 	})
 }
 
@@ -172,14 +182,15 @@ func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, e
 		`SELECT account, cutoff FROM (
 			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts
 			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)
-		) AS c WHERE (SELECT occurred_at FROM activities WHERE account_id = c.account AND occurred_at <= cast($1 AS bigint) ORDER BY account_id, id LIMIT 1) < cutoff ORDER BY account LIMIT $3`,
+		) AS c WHERE (SELECT occurred_at FROM activities WHERE `+tx.dialect.linesOf("c.account", "0")+` AND occurred_at <= cast($1 AS bigint) ORDER BY account_id, id LIMIT 1) < cutoff
+			ORDER BY account LIMIT $3`,
 		at.UnixMicro(), retention.Microseconds(), activityRows)
 	if err != nil {
 		return false, err
 	}
 	left := int64(activityRows)
 	for _, d := range all {
-		n, err := tx.exec("DELETE FROM activities WHERE "+tx.dialect.picked("id", "SELECT id FROM activities WHERE account_id = $1 AND occurred_at <= $4 ORDER BY account_id, id LIMIT $2")+
+		n, err := tx.exec("DELETE FROM activities WHERE "+tx.dialect.picked("id", "SELECT id FROM activities WHERE "+tx.dialect.linesOf("$1", "0")+" AND occurred_at <= $4 ORDER BY account_id, id LIMIT $2")+
 			" AND occurred_at < $3", d.account, left, d.cutoff, at.UnixMicro())
 		if err != nil {
 			return false, err

@@ -245,3 +245,45 @@ func TestAFeedOfAShortTimeReadsNoOldLines(t *testing.T) {
 		})
 	})
 }
+
+// Where one account has nearly all lines, PostgreSQL does not read them for the others.
+func TestAccountsWithoutLinesReadNoneOfOthers(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	ada, bob := newTenant(t, db, "ada@example.com"), newTenant(t, db, "bob@example.com")
+	e := endpointIn(t, db, bob.first)
+	writing(t, db, func(tx *store.Tx) error {
+		for range 1_000 {
+			if err := tx.AddActivity(hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: tx.Now, EndpointID: e.ID}); err != nil {
+				return err
+			}
+		}
+		return tx.Exec("ANALYZE activities")
+	})
+	var seen []statement
+	record := func(text string, args []any) { seen = append(seen, statement{text, args}) }
+	view(t, db, ada.everywhere, func(v *store.View) {
+		v.Record(record)
+		if _, err := v.Activity("", v.Now.Add(-time.Hour), 50); err != nil {
+			t.Error(err)
+		}
+	})
+	writing(t, db, func(tx *store.Tx) error {
+		tx.Record(record)
+		_, err := tx.PurgeActivity(tx.Now, time.Hour)
+		return err
+	})
+	looked := 0
+	for _, s := range seen {
+		plan, err := db.Plan(t.Context(), s.text, s.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(plan, "\n")
+		if looked += strings.Count(text, "activities_account"); strings.Contains(text, "activities_pkey") {
+			t.Errorf("%s\n%s", s.text, text)
+		}
+	}
+	if looked != 3 {
+		t.Errorf("%d scans were looked at", looked)
+	}
+}

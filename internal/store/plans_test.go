@@ -148,9 +148,9 @@ func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 		if err != nil || len(seen) != 4 {
 			t.Fatal(len(seen), err)
 		}
-		byAge, all := regexp.MustCompile(`SEARCH x .*\(endpoint=\? AND (at|finished_at>\? AND finished_at)<\?\)|SEARCH activities .*\(account_id=\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
+		byAge, all := regexp.MustCompile(`SEARCH x .*\(endpoint=\? AND (at|finished_at>\? AND finished_at)<\?\)|SEARCH activities .*\(account_id=\? AND id>\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
 		if db.Postgres() {
-			byAge = regexp.MustCompile(`Index Cond: .*endpoint = e.num\) AND .*(at|finished_at) <|Index Cond: \(account_id = c.account\)`)
+			byAge = regexp.MustCompile(`Index Cond: .*endpoint = e.num\) AND .*(at|finished_at) <|Index Cond: .*ROW\(account_id, id\) < ROW\(c.account,`)
 			all = regexp.MustCompile(`Seq Scan on (script_positions|replay_|activities)|(Merge|Hash) Join`)
 		}
 		for _, s := range seen {
