@@ -668,6 +668,40 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 	}
 }
 
+// Runs that come while somebody goes through the list by keyboard do not take the focus away, nor move it to another row.
+func TestWhatIsRenewedKeepsTheFocus(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	first, second := w.hook(json(`{"number":1}`)), w.hook(json(`{"number":2}`))
+	b.want(303, "POST", w.below("/actions")+"/new", url.Values{
+		"do": {"save"}, "name": {"Mark"}, "enabled": {"true"}, "failure_policy": {"continue"},
+		"steps[0].step_type": {"ignore"}, "steps[0].name": {"Hide"}, "steps[0].config.reason": {"noise"},
+	})
+	action := w.below("/actions/" + w.onlyAction().ID)
+	rerun := func(event hookglass.EventID) string {
+		return b.want(303, "POST", action+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location")
+	}
+	done := rerun(first)
+	w.execute(done)
+	rerun(second) // is under way: the list is read often
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.url + done)
+	for _, stop := range []string{"#runs pre[tabindex]", `#runs td a[href$="` + string(first) + `"]`} {
+		eval[any](c, `{
+			document.querySelectorAll("#runs details").forEach((e) => e.open = true);
+			document.querySelector("#runs").dataset.was = "yes";
+			document.querySelector('`+stop+`').focus();
+		}`)
+		rerun(second)
+		c.until(`!document.querySelector("#runs").dataset.was`)
+		if !eval[bool](c, `document.activeElement.matches('`+stop+`')`) {
+			t.Errorf("the focus was on %s and is on %s", stop, eval[string](c, `document.activeElement.outerHTML.slice(0, 200)`))
+		}
+	}
+	c.silent()
+}
+
 // A tab of the browser, a bookmark and a screen reader tell pages apart by their titles.
 func TestEachPageOfAnEndpointHasATitleOfItsOwn(t *testing.T) {
 	w := newWorkshop(t)

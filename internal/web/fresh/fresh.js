@@ -10,8 +10,28 @@ function busy(part) {
   return document.hidden || !chosen.isCollapsed && part.contains(chosen.anchorNode) || part.querySelector("[popover]:popover-open") || (part.contains(at) && at.matches("input, textarea, select"));
 }
 
-// The focusable elements of a part, in tab order.
-const stops = (part) => [...part.querySelectorAll("a[href], button, summary")];
+// What can have the focus in a part, in tab order.
+const stops = (part) => [...part.querySelectorAll("a[href], button, summary, [tabindex]")].filter((e) => e.checkVisibility());
+
+// What a stop is, whatever comes and goes around it: where it leads, or what it sends.
+const means = (stop) => [stop.tagName, stop.getAttribute("href"), stop.form?.getAttribute("action"), stop.ariaLabel].join(" ");
+
+// places says where a stop is in a part: among those that mean the same, and among all.
+function places(stop, part) {
+  const all = stops(part);
+  return { id: stop.id, same: means(stop), nth: all.filter((e) => means(e) === means(stop)).indexOf(stop), at: all.indexOf(stop), x: stop.scrollLeft, y: stop.scrollTop };
+}
+
+// resume puts the focus on the same stop of the next state, or near it where that is gone.
+function resume({ id, same, nth, at, x, y }, part) {
+  const all = stops(part);
+  const alike = all.filter((e) => means(e) === same);
+  for (const stop of [document.getElementById(id), alike[Math.min(nth, alike.length - 1)], all[Math.min(at, all.length - 1)], document.getElementById("main")]) {
+    if (document.activeElement === document.body) stop?.focus({ preventScroll: true });
+  }
+  const now = document.activeElement;
+  if (means(now) === same) now.scrollTo(x, y);
+}
 
 function put(part, text) {
   const template = document.createElement("template");
@@ -24,12 +44,11 @@ function put(part, text) {
     if (same) same.open = was.open;
   }
   const active = part.contains(document.activeElement) ? document.activeElement : null;
-  const focus = active?.id;
-  const stop = active && stops(part).indexOf(active);
+  const place = active && places(active, part);
   const said = part.querySelector("[data-say]")?.dataset.say;
   part.replaceWith(next);
   kept.add(next);
-  if (active) (focus ? document.getElementById(focus) : stops(next)[stop])?.focus({ preventScroll: true });
+  if (place) resume(place, next);
   const say = next.querySelector("[data-say]")?.dataset.say;
   if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
   document.dispatchEvent(new CustomEvent("hookglass:fresh", { detail: next.id }));
