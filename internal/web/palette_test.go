@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"hookglass"
@@ -92,5 +93,34 @@ func TestThePaletteForgetsWhatItWasClosedWith(t *testing.T) {
 	if after := eval[string](c, offered); after != before {
 		t.Errorf("%q is offered, and %q was", after, before)
 	}
+	c.silent()
+}
+
+// Dictation and unsteady hands press single keys by accident (WCAG 2.1.4).
+func TestSingleKeysCanBeTurnedOff(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	const keys, at = `document.querySelector("#keys").open`, `document.activeElement`
+	c.press("?")
+	c.until(keys + ` && ` + at + `.textContent === "Close"`)
+	c.click("#keys [name=single]")
+	c.press(kb.Escape)
+	c.until(`!` + keys)
+	c.do(chromedp.Reload())
+	c.until(isLive)
+	c.press("/l?")
+	if eval[bool](c, keys+` || `+at+`.id === "q" || !(`+isLive+`)`) {
+		t.Error("a key did something")
+	}
+	eval[any](c, `document.querySelector("[data-palette]").click()`)
+	c.press("keyboard\r")
+	c.until(keys)
+	c.click("#keys [name=single]")
+	c.press(kb.Escape)
+	c.until(`!` + keys + ` && ` + at + ` === document.body`)
+	c.press("/")
+	c.until(at + `.id === "q"`)
 	c.silent()
 }

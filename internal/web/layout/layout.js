@@ -109,6 +109,21 @@ document.addEventListener("pointerover", (event) => {
   cut.title = cut.textContent.trim();
 });
 
+// What this browser keeps for every page.
+function remembered(what) {
+  try {
+    return localStorage.getItem(`hookglass:${what}`);
+  } catch {
+    return null; // local storage is off
+  }
+}
+
+function remember(what, value) {
+  try {
+    localStorage.setItem(`hookglass:${what}`, value);
+  } catch {}
+}
+
 // Shortcuts are off while typing, and with modifiers, which belong to the browser. A page gets all other keys with the
 // event "hookglass:key", and cancels it if it used the key.
 const keys = document.getElementById("keys");
@@ -117,6 +132,13 @@ const typing = (target) => target.closest("input:not([type=checkbox], [type=radi
 const modal = () => document.querySelector("dialog[open]:modal");
 document.querySelector("[data-keys]")?.addEventListener("click", () => keys.showModal());
 document.querySelector("[data-palette]")?.addEventListener("click", () => showPalette());
+
+// Single keys can be turned off, in this browser: dictation and unsteady hands press them by accident (WCAG 2.1.4).
+const single = keys?.querySelector("[name=single]");
+if (single) {
+  single.checked = remembered("keys") !== "off";
+  single.addEventListener("change", () => remember("keys", single.checked ? "on" : "off"));
+}
 
 let leader = 0; // when g was pressed: the next letter names a page
 document.addEventListener("keydown", (event) => {
@@ -128,6 +150,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || modal()) return;
+  if (event.key.length === 1 && single?.checked === false) return;
   if (event.timeStamp - leader < 1500 && leader) {
     leader = 0;
     const link = document.querySelector(`a[data-go="${CSS.escape(event.key)}"]`);
@@ -148,22 +171,13 @@ document.addEventListener("keydown", (event) => {
 
 // The list of endpoints can be hidden, in this browser.
 const root = document.documentElement;
-const remembered = () => {
-  try {
-    return localStorage.getItem("hookglass:rail");
-  } catch {
-    return null; // local storage is off
-  }
-};
-if (remembered() === "off") root.dataset.rail = "off";
+if (remembered("rail") === "off") root.dataset.rail = "off";
 
 function rail() {
   const off = root.dataset.rail !== "off";
   if (off) root.dataset.rail = "off";
   else delete root.dataset.rail;
-  try {
-    localStorage.setItem("hookglass:rail", off ? "off" : "on");
-  } catch {}
+  remember("rail", off ? "off" : "on");
   announce(off ? "The list of endpoints is hidden" : "The list of endpoints is shown");
 }
 
