@@ -963,6 +963,7 @@ function pick() {
   count();
   say(`${box.checked ? "Selected" : "Not selected"}, ${picked().length} in all`);
 }
+document.getElementById("pick").addEventListener("click", pick); // from the palette, where single keys are off
 
 // ---- Keyboard
 
