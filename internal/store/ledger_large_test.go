@@ -19,12 +19,17 @@ import (
 func TestTheLedgerOfManyEventsIsThatOfFew(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for seed := range uint64(4) {
-			compareLedgers(t, db, rand.New(rand.NewPCG(seed, 29)))
+			gone := 10
+			if seed == 0 {
+				gone = 2_100 // more than a result of either database has columns
+			}
+			compareLedgers(t, db, rand.New(rand.NewPCG(seed, 29)), gone)
 		}
 	})
 }
 
-func compareLedgers(t *testing.T, db *store.DB, rnd *rand.Rand) {
+// gone is the number of targets that were deleted long ago and had deliveries.
+func compareLedgers(t *testing.T, db *store.DB, rnd *rand.Rand, gone int) {
 	exec := func(text string, args ...any) {
 		t.Helper()
 		update(t, db, func(tx *store.Tx) error { return tx.Exec(text, args...) })
@@ -78,6 +83,9 @@ func compareLedgers(t *testing.T, db *store.DB, rnd *rand.Rand) {
 		exec("UPDATE events SET ignored = 'noise' WHERE seq = $1", pick())
 		exec("DELETE FROM forwards WHERE event = $1 AND target = $2", pick(), targets[rnd.IntN(len(targets))].ID)
 	}
+	exec(`INSERT INTO forwards (target, endpoint, event, state, claim, lost, created_at)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+		SELECT 1000000 * $2 + i, $2, $3, 'delivered', 0, 0, 0 FROM n`, gone, e.Num, pick())
 	exec("DELETE FROM forwarding_targets WHERE id = $1", targets[0].ID) // its deliveries stay
 	for range 5 {
 		at := rnd.IntN(len(ids))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -145,17 +146,26 @@ func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 	return rows, nil
 }
 
+// ledgerColumns bounds the columns of a result, which both databases limit (PostgreSQL: 1,664). An endpoint may have had
+// any number of targets.
+const ledgerColumns = 500
+
 // all counts the deliveries to each of some targets, one column each: with GROUP BY, SQLite would sort them.
 func (w ledgerWindow) all(targets []int64, first, last int64) (map[int64]int64, error) {
-	a := &args{}
-	sums, counts, into := make([]string, len(targets)), make([]int64, len(targets)), make([]any, len(targets))
-	for i, t := range targets {
-		sums[i], into[i] = "count(*) FILTER (WHERE target = "+a.add(t)+")", &counts[i]
-	}
-	err := w.v.queryRow("endpoint", "SELECT "+strings.Join(sums, ", ")+" FROM forwards WHERE event >= "+a.add(first)+" AND event <= "+a.add(last), a.values, into...)
 	n := make(map[int64]int64, len(targets))
-	for i, t := range targets {
-		n[t] = counts[i]
+	for some := range slices.Chunk(targets, ledgerColumns) {
+		a := &args{}
+		sums, counts, into := make([]string, len(some)), make([]int64, len(some)), make([]any, len(some))
+		for i, t := range some {
+			sums[i], into[i] = "count(*) FILTER (WHERE target = "+a.add(t)+")", &counts[i]
+		}
+		err := w.v.queryRow("endpoint", "SELECT "+strings.Join(sums, ", ")+" FROM forwards WHERE event >= "+a.add(first)+" AND event <= "+a.add(last), a.values, into...)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range some {
+			n[t] = counts[i]
+		}
 	}
-	return n, err
+	return n, nil
 }
