@@ -146,8 +146,8 @@ func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 	return rows, nil
 }
 
-// ledgerColumns bounds the columns of a result, which both databases limit (PostgreSQL: 1,664). An endpoint may have had
-// any number of targets.
+// ledgerColumns bounds the columns of a result. Both databases do, PostgreSQL at 1,664. An endpoint may have had any
+// number of targets.
 const ledgerColumns = 500
 
 // all counts the deliveries to each of some targets, one column each: with GROUP BY, SQLite would sort them.
