@@ -116,7 +116,8 @@ func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, fre
 // more may wait.
 func (s *Service) serve(ctx context.Context, num int64) (more bool, err error) {
 	var h store.HeldChannel
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+	whole := context.WithoutCancel(ctx) // a hold that is given up may be stored, and would be nobody's until it ends
+	err = s.db.Update(whole, hookglass.System, func(tx *store.Tx) (err error) {
 		h, err = tx.HoldChannel(num, s.Now(), holdLease)
 		return err
 	})

@@ -90,6 +90,7 @@ func (f *Forwarder) take(ctx, sends context.Context, now time.Time, due, ended [
 // may be more of either.
 func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store.ForwardQueue, places map[int64]int) (claimed map[int64][]store.ClaimedForward, more bool, err error) {
 	claimed = make(map[int64][]store.ClaimedForward)
+	ctx = context.WithoutCancel(ctx) // a claim that is given up may be stored, and then nobody sends until its lease ends
 	err = f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
 		tx.MayBeLost() // then these deliveries are just due again

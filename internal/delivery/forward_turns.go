@@ -71,6 +71,7 @@ func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.Forward
 	}
 	claimed := make(map[int64][]store.ClaimedForward)
 	ready := make(map[int64]time.Time)
+	ctx = context.WithoutCancel(ctx) // see claim
 	err := f.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
 		clear(ready)

@@ -55,7 +55,8 @@ func (s *Service) claim(ctx context.Context, wake func()) error {
 		return err
 	}
 	var claimed []store.HeldFlow
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+	whole := context.WithoutCancel(ctx) // a claim that is given up may be stored, and would be nobody's until its lease ends
+	err = s.db.Update(whole, hookglass.System, func(tx *store.Tx) (err error) {
 		claimed, err = tx.ClaimFlows(claimAtOnce, s.lease)
 		return err
 	})
