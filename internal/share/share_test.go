@@ -54,6 +54,19 @@ func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 		if _, _, err := s.Create(t.Context(), who, string(e.ID), string(event.ID), time.Hour); err != nil {
 			t.Fatal(err)
 		}
+		// Until they are purged, they open nothing.
+		found := func(now time.Time) error {
+			return db.View(t.Context(), hookglass.System, func(v *store.View) error {
+				_, err := v.ShareByHash([]byte("expired 0"), now)
+				return err
+			})
+		}
+		if err := found(db.Now()); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("a link that has expired: %v", err)
+		}
+		if err := found(db.Now().Add(-time.Hour)); err != nil {
+			t.Errorf("before it expired: %v", err)
+		}
 		left := func() (n int) {
 			err := db.View(t.Context(), who, func(v *store.View) error {
 				all, err := v.Shares(string(e.ID), store.ShareList{}, time.Unix(0, 0))
