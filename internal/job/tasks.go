@@ -168,8 +168,8 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	}
 	claimed := make(map[int64][]store.Task)
 	more := false
-	claim := context.WithoutCancel(ctx) // one that is given up may be stored, and then nobody works until its lease ends
-	err = w.db.UpdateAlong(claim, hookglass.System, func(tx *store.Tx) error {
+	whole := context.WithoutCancel(ctx) // a claim that is given up may be stored, and then nobody works until its lease ends
+	err = w.db.UpdateAlong(whole, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
 		for _, q := range due {
 			n := places[q.EndpointNum]

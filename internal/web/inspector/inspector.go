@@ -13,6 +13,7 @@ import (
 	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/paste"
+	"hookglass/internal/provider"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
 )
@@ -234,11 +235,7 @@ func NewOutcomes(endpoint hookglass.EndpointID, e *hookglass.Event, now time.Tim
 
 // NewAuthentication prepares a mail for the part with its authentication only. One that was judged needs its payload.
 func NewAuthentication(endpoint hookglass.EndpointID, e *hookglass.Event) *Detail {
-	d := &Detail{Event: e, Path: pathOf(endpoint, e.ID), Mail: &Mail{}}
-	if e.Payload != nil {
-		d.Mail.Results = resultsOf(e)
-	}
-	return d
+	return &Detail{Event: e, Path: pathOf(endpoint, e.ID), Mail: &Mail{Results: resultsOf(e)}}
 }
 
 // NewMarks prepares an event for the part with its marks only. writes says whether the viewer may change them.
@@ -352,9 +349,6 @@ func unescape(s string) string {
 	return s
 }
 
-// keyUnavailable is the reason of a signature that is unchecked though there is nothing to configure.
-const keyUnavailable = "key_unavailable"
-
 // verdict explains the signature status in a sentence (spec: decisions, section 13 names the codes).
 func verdict(e *hookglass.Event) string {
 	switch e.SignatureStatus {
@@ -381,7 +375,7 @@ func verdict(e *hookglass.Event) string {
 		}
 		return "The signature could not be verified."
 	}
-	if e.SignatureReason == keyUnavailable {
+	if e.SignatureReason == provider.KeyUnavailable {
 		return "Not checked: the sender's public key could not be fetched."
 	}
 	return "Not checked: no secret is configured for this sender."

@@ -34,10 +34,10 @@ func newMail(e *hookglass.Event) *Mail {
 	return m
 }
 
-// resultsOf returns what the checks of a mail found, or nil if it was not judged yet.
+// resultsOf returns what the checks of a mail found, or nil if it was not judged yet or comes without its payload.
 func resultsOf(e *hookglass.Event) *email.Results {
 	var r email.Results
-	if len(e.Verdict) == 0 || json.Unmarshal(e.Verdict, &r) != nil {
+	if e.Payload == nil || json.Unmarshal(e.Verdict, &r) != nil {
 		return nil
 	}
 	return &r
