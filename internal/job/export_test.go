@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"hookglass/internal/store"
 )
 
@@ -18,6 +20,9 @@ func Quiet(h slog.Handler) (slog.Handler, func()) {
 	stopping := new(atomic.Bool)
 	return quiet{h, stopping, new(faults)}, func() { stopping.Store(true) }
 }
+
+// Retries is when a job that failed is tried again.
+func Retries(db *store.DB) river.ClientRetryPolicy { return retries{db} }
 
 // MaxLost is how many processes may die with a task in hand before it is given up.
 const MaxLost = maxLost

@@ -35,6 +35,8 @@ const (
 	purgeEvery = 25 * time.Second
 	// alertEvery bounds how late an alert notices.
 	alertEvery = 10 * time.Second
+	// retryWithin is how long a job that keeps failing waits at most. The queue's own waits grow to days.
+	retryWithin = time.Hour
 	// jobsStop is how long running jobs may take when the node stops. Connections may have taken 20 s before, and the
 	// process must end within the 30 s of spec: decisions, section 14.
 	jobsStop = 8 * time.Second
@@ -281,11 +283,15 @@ func snooze(db *store.DB, wait time.Duration) error {
 	return &river.JobSnoozeError{Duration: wait + db.Stamp(own).Sub(own)}
 }
 
-// retries is the queue's own policy, converted to the clock by which it is compared.
+// retries is the queue's own policy with a limit, converted to the clock by which it is compared.
 type retries struct{ db *store.DB }
 
 // NextRetry implements river.ClientRetryPolicy.
 func (r retries) NextRetry(j *rivertype.JobRow) time.Time {
 	var own river.DefaultClientRetryPolicy
-	return r.db.Stamp(own.NextRetry(j))
+	at := own.NextRetry(j)
+	if latest := time.Now().Add(retryWithin); at.After(latest) {
+		at = latest
+	}
+	return r.db.Stamp(at)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river/rivertype"
+
 	"hookglass"
 	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
@@ -205,6 +207,18 @@ func TestARunIsTriedAgainSoonHoweverLongStorageWasAway(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestAJobThatKeepsFailingIsTriedEveryHour would take the queue's own patience ten days after 30 failures.
+func TestAJobThatKeepsFailingIsTriedEveryHour(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for failures, least := range map[int]time.Duration{0: 0, 30: 59 * time.Minute} {
+			at := job.Retries(db).NextRetry(&rivertype.JobRow{Errors: make([]rivertype.AttemptError, failures)})
+			if wait := at.Sub(db.Stamp(time.Now())); wait < least || wait > time.Hour {
+				t.Errorf("after %d failures and one it waits %v", failures, wait)
+			}
 		}
 	})
 }

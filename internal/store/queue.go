@@ -20,6 +20,10 @@ import (
 	"hookglass"
 )
 
+// maxAttempts is for years: a job is what was promised in the transaction that enqueued it, such as the deletion of
+// events, and nothing else would keep the promise.
+const maxAttempts = 10_000
+
 // queue inserts jobs; internal/job works them.
 type queue struct {
 	insert     func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error
@@ -59,7 +63,7 @@ func (w startedWorkers) Start(ctx context.Context) error {
 
 func sqliteQueue(db *sql.DB, announced *hub) (*queue, error) {
 	driver := riversqlite.New(db)
-	client, err := river.NewClient(driver, &river.Config{})
+	client, err := river.NewClient(driver, &river.Config{MaxAttempts: maxAttempts})
 	if err != nil {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}
@@ -77,12 +81,12 @@ func sqliteQueue(db *sql.DB, announced *hub) (*queue, error) {
 
 func postgresQueue(pool *pgxpool.Pool, clock *clock) (*queue, error) {
 	agreed := river.TestConfig{Time: queueClock{clock}}
-	client, err := river.NewClient(riverdatabasesql.New(nil), &river.Config{Test: agreed})
+	client, err := river.NewClient(riverdatabasesql.New(nil), &river.Config{Test: agreed, MaxAttempts: maxAttempts})
 	if err != nil {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}
 	driver := riverpgxv5.New(pool)
-	pgxClient, err := river.NewClient(driver, &river.Config{Test: agreed})
+	pgxClient, err := river.NewClient(driver, &river.Config{Test: agreed, MaxAttempts: maxAttempts})
 	if err != nil {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}

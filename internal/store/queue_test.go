@@ -29,6 +29,14 @@ func TestAJobThatNobodyIsAtAnyMoreIsTakenBackOnce(t *testing.T) {
 				t.Errorf("after %v, longer %v: %d %v, want %d", after, longer, n, err, want)
 			}
 		}
+		// A deletion outlives more failures than the 25 of the queue itself: nothing enqueues it again.
+		do(func(tx *store.Tx) error {
+			most, err := tx.Ints("SELECT max_attempts FROM river_job")
+			if err == nil && (len(most) != 1 || most[0] != 10_000) {
+				err = fmt.Errorf("attempts at most: %v", most)
+			}
+			return err
+		})
 		rescue(0, nil, 0) // it was not begun
 		do(func(tx *store.Tx) error {
 			return tx.Exec("UPDATE river_job SET state = 'running', attempt = 1, attempted_at = " + ago)
