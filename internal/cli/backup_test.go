@@ -194,6 +194,28 @@ func TestABackupInTheDataDirectoryIsNotInItsOwnWay(t *testing.T) {
 	fails(t, 1, "not empty", target.args("restore", moved)...)
 }
 
+func TestAServerDoesNotBeginEmptyAfterARestoreThatWasCutOff(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	file := filepath.Join(t.TempDir(), "before.backup")
+	object(t, "", i.args("backup", file)...)
+	target := freshSQLite(t)
+	if err := os.Mkdir(target.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(target.dir, "restore.db")
+	if err := os.WriteFile(left, []byte("half of it"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, 1, "restore into", target.args("serve", "--listen", "127.0.0.1:0")...)
+	object(t, "", target.args("restore", file)...)
+	i.whole(t, target)
+	if err := os.WriteFile(left, []byte("of a restore with --force, whose database stayed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := serve(t, target)
+	stop()
+}
+
 func TestADamagedBackupIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	dir := t.TempDir()

@@ -375,6 +375,15 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 	return a.keys, nil
 }
 
+// restored answers an error when a restore into the data directory was cut off before there was a database: a server
+// would begin an empty one, and nobody would notice that the restored one is missing.
+func (s Storage) restored() error {
+	if _, err := os.Stat(filepath.Join(s.Data, restoreFile)); err != nil || s.exists() {
+		return nil
+	}
+	return fmt.Errorf("a restore into %s was cut off: run it again, or remove %s there to begin with an empty database", s.Data, restoreFile)
+}
+
 // intoSQLite fills a new file and finally replaces the old one with it.
 func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
 	fresh := filepath.Join(c.Data, restoreFile)

@@ -114,6 +114,10 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 		if s.release, err = lockData(c.Data); err != nil {
 			return nil, err
 		}
+		if err := c.restored(); err != nil {
+			s.release()
+			return nil, err
+		}
 	}
 	if s.listener, err = ingest.Listen(c.Listen); err != nil {
 		s.release()
