@@ -14,11 +14,10 @@ import (
 	pages "hookglass/internal/web/ledger"
 )
 
-// Bounds of the ledger's page and file. Bodies are read for their hashes, so the file is built from as many events at a
-// time as the API lists.
+// Bounds of the ledger's page and file. The file is read in parts, each of which looks for the window anew.
 const (
 	ledgerPage = 25
-	ledgerRead = 100
+	ledgerRead = 500
 	ledgerFile = 50_000
 )
 
