@@ -25,6 +25,7 @@ type eventStream struct {
 
 const (
 	streamBatch = 100 // events read at a time
+	signOfLife  = ": \n"
 	// clockSlack is how far the clocks of nodes and the order of capture may differ.
 	clockSlack = 10 * time.Second
 )
@@ -67,8 +68,9 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 	}
 	out := &sse{w: w, rc: http.NewResponseController(w), fed: time.Now()}
 	// Tells the reader its position, so that it can reconnect before the first event. It is a comment, because simple
-	// readers would take an id without data for an event.
-	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n\n"); err != nil {
+	// readers would take an id without data for an event. No empty line follows, neither here nor behind a sign of
+	// life: it ends an event, and simple readers (Python's httpx-sse) would yield one without data.
+	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n"); err != nil {
 		return nil
 	}
 	f := &follower{service: s, r: r, out: out, ref: in.ID, query: q, tokens: tokens, looked: time.Now()}
@@ -105,7 +107,7 @@ func (f *follower) follow(events *store.Subscription, seq int64) {
 		case <-events.C:
 			continue
 		case <-beat.C:
-			if f.out.send(": \n\n") != nil {
+			if f.out.send(signOfLife) != nil {
 				return
 			}
 		case <-look.C:
@@ -141,7 +143,7 @@ func (f *follower) onTheWay() error {
 		f.looked = time.Now()
 	}
 	if time.Since(f.out.fed) > f.heartbeat {
-		return f.out.send(": \n\n")
+		return f.out.send(signOfLife)
 	}
 	return nil
 }

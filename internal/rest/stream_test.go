@@ -76,12 +76,13 @@ func (s *site) stream(token, ref, query, last string) *stream {
 				if place, ok := strings.CutPrefix(value, "begins behind "); ok {
 					began <- place
 				}
-				if m.id != "" {
-					select {
-					case out.messages <- m:
-					case <-ctx.Done():
-						return
-					}
+				if lines.Text() != "" {
+					continue
+				}
+				select {
+				case out.messages <- m: // also one without data, as simple readers yield it
+				case <-ctx.Done():
+					return
 				}
 				m = message{}
 			}

@@ -104,8 +104,11 @@ func TestAQuietStreamGivesSignsOfLife(t *testing.T) {
 	defer giveUp.Stop()
 	signs := 0
 	for lines := bufio.NewScanner(res.Body); signs < 3 && lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), ":") {
+		switch {
+		case strings.HasPrefix(lines.Text(), ":"):
 			signs++
+		case lines.Text() == "":
+			t.Error("a sign of life ends an event, which has no data")
 		}
 	}
 	if signs < 3 {
