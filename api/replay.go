@@ -18,7 +18,7 @@ type ReplayRequest struct {
 	IdentityMode  string     `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original. Webhooks only; regenerate needs a JSON body and a payment method." example:"original"`
 	SignatureMode string     `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve. Webhooks only; resign needs a signature config and a payment method." example:"preserve"`
 	Overrides     *Overrides `json:"overrides,omitempty" doc:"Changes to a copy of the event."`
-	TimeShift     TimeShift  `json:"time_shift,omitempty" doc:"Moves every time in headers and body by one amount: now (as old as it was when it came), a duration with its sign such as +3h or -2d, or a number of milliseconds. Without a signature_mode the request is signed anew where that is possible." example:"now"`
+	TimeShift     TimeShift  `json:"time_shift,omitempty" also:"integer" doc:"Moves every time in headers and body by one amount: now (as old as it was when it came), a duration with its sign such as +3h or -2d, or a number of milliseconds. Without a signature_mode the request is signed anew where that is possible." example:"now"`
 	DryRun        bool       `json:"dry_run,omitempty" doc:"Send nothing; answer what would be sent." example:"false"`
 }
 
@@ -56,7 +56,7 @@ type Overrides struct {
 	Method  *string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" example:"POST"`
 	Headers map[string]*string `json:"headers,omitempty" doc:"Replaces or adds; null removes."`
 	Body    *string            `json:"body,omitempty" example:"{\"amount\":200}"`
-	Query   *QueryString       `json:"query,omitempty" doc:"Replaces the query of target_url: percent-encoded text without the question mark, or an object of names, each with its value or an array of values." example:"debug=1"`
+	Query   *QueryString       `json:"query,omitempty" also:"object" doc:"Replaces the query of target_url: percent-encoded text without the question mark, or an object of names, each with its value or an array of values." example:"debug=1"`
 }
 
 // QueryString is the query of a URL: exactly as it is sent, or built from an object of parameters.

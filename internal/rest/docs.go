@@ -141,6 +141,8 @@ func typeName(s *huma.Schema) string {
 	switch {
 	case s == nil:
 		return ""
+	case len(s.AnyOf) > 0 && s.AnyOf[0].Ref == "":
+		return typeName(s.AnyOf[0]) + " or " + typeName(s.AnyOf[1])
 	case s.Ref != "" || len(s.AnyOf) > 0:
 		return "object"
 	case len(s.Enum) > 0:

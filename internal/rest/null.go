@@ -43,7 +43,7 @@ func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error 
 func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
 	nullable = nullable || s == nil
 	for s != nil && (s.Ref != "" || len(s.AnyOf) > 0) {
-		if s.Ref == "" { // oneOf with null
+		if s.Ref == "" { // with null, or text with a second type of an optional member
 			nullable = true
 			s = s.AnyOf[0]
 			continue

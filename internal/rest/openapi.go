@@ -212,6 +212,7 @@ func (t *table) complete() {
 		}
 		if goType := doc.Components.Schemas.TypeFromRef("#/components/schemas/" + name); goType != nil {
 			markNull(s, goType)
+			markAlso(s, goType)
 		}
 	}
 	for _, tag := range t.tags {
@@ -284,6 +285,16 @@ func markNull(s *huma.Schema, t reflect.Type) {
 			if len(p.Enum) > 0 && !slices.Contains(p.Enum, any(nil)) {
 				p.Enum = append(p.Enum, nil)
 			}
+		}
+	}
+}
+
+// markAlso describes the members of a struct that take a second type beside text, which is named in their tag also.
+func markAlso(s *huma.Schema, t reflect.Type) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if p, second := s.Properties[name], f.Tag.Get("also"); p != nil && second != "" {
+			p.AnyOf, p.Type = []*huma.Schema{{Type: p.Type}, {Type: second}}, ""
 		}
 	}
 }

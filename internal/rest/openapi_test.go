@@ -97,6 +97,22 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 	}
 }
 
+// A client that was generated from the description can only send the types that it names.
+func TestSecondTypesOfMembersAreDescribed(t *testing.T) {
+	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
+	for name, want := range map[string]string{
+		"ReplayRequest/time_shift": "[map[type:string] map[type:integer]]",
+		"Overrides/query":          "[map[type:string] map[type:object]]",
+		"ChannelSettings/chat_id":  "[map[type:string] map[type:integer]]",
+	} {
+		of, field, _ := strings.Cut(name, "/")
+		member := schemas[of].(map[string]any)["properties"].(map[string]any)[field].(map[string]any)
+		if got := fmt.Sprint(member["anyOf"]); got != want || member["type"] != nil {
+			t.Errorf("%s is described as %v", name, member)
+		}
+	}
+}
+
 // A list that null ends is described so, or a client that was generated from the description cannot end it.
 func TestListsThatMayBeNullAreDescribedSo(t *testing.T) {
 	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
