@@ -88,6 +88,29 @@ func TestActivityIsPushedInOrderThroughFailures(t *testing.T) {
 	})
 }
 
+// A process that dies has its channels' last messages sent again, so there must be few of them.
+func TestWhatAChannelTookIsRecordedBeforeMuchMoreIsSent(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		var id string
+		recorded := make(chan bool, 1)
+		r := newReceiver(t, func(n int) int {
+			y.clock.advance(400 * time.Millisecond) // a chat takes that long for a message
+			if n == 5 {
+				recorded <- !y.channel(id).LastDeliveredAt.IsZero()
+			}
+			return 204
+		})
+		id = y.webhook("Hook", r.URL+"/hook", "webhook.received").ID
+		for i := range 6 {
+			y.capture(fmt.Sprint(i))
+		}
+		y.run(y.svc)
+		if !<-recorded {
+			t.Error("after four messages none is recorded: another node would send them all again")
+		}
+	})
+}
+
 func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		status := make(chan int, 1)

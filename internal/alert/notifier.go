@@ -21,9 +21,10 @@ const (
 	dueAtOnce     = 256
 	sendTimeout   = 10 * time.Second // of one message by HTTP
 
-	// holdAtOnce and holdFor bound what is sent under one lease: if the process dies, all of it is sent again.
+	// holdAtOnce and holdFor bound what is sent under one lease: if the process dies, all of it is sent again. People
+	// see that in a chat, where no id tells repetitions apart.
 	holdAtOnce = 50
-	holdFor    = 10 * time.Second
+	holdFor    = time.Second
 	// holdLease covers holdFor and one more message, by mail at the longest. When it ends, another node may take the
 	// channel.
 	holdLease = holdFor + mailTimeout + 15*time.Second
