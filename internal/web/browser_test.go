@@ -545,6 +545,24 @@ func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
 	}
 }
 
+// Firefox closes a stream without a word when a form leaves the page, also where its answer is a file and the page stays.
+func TestAStreamThatWasClosedWithoutAWordIsOpenedAgain(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[bool](c, `window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.stream = this; } }, true`)
+	eval[bool](c, `dispatchEvent(new Event("online"))`) // makes a stream that the test can close
+	c.until(`window.stream.readyState === EventSource.OPEN`)
+	eval[any](c, `window.stream.close()`)
+	first := s.hook(sent{target: "/1"})
+	c.untilIn(soon, lists(first))
+	c.until(isLive)
+	second := s.hook(sent{target: "/2"})
+	c.untilIn(soon, lists(second))
+	c.silent()
+}
+
 // On one's own machine the service is there without any network.
 func TestABrowserWithoutANetworkSaysSoUnlessTheServerAnswers(t *testing.T) {
 	s := newSite(t)

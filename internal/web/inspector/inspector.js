@@ -673,7 +673,7 @@ function follow(address) {
   }
 
   function later() {
-    watch = setTimeout(connect, wait * (0.75 + Math.random() / 2));
+    rest(wait * (0.75 + Math.random() / 2));
     wait = Math.min(wait * 2, 30000);
   }
 
@@ -681,6 +681,7 @@ function follow(address) {
     source?.close();
     clearTimeout(watch);
     clearTimeout(turn);
+    turn = 0;
     const url = new URL(address, location.href);
     url.searchParams.set("after", last);
     source = new EventSource(url);
@@ -725,12 +726,13 @@ function follow(address) {
     });
     source.addEventListener("error", () => {
       if (!ended()) state("retry");
-      if (source.readyState !== EventSource.CLOSED) return;
-      clearTimeout(watch);
-      later();
+      if (source.readyState === EventSource.CLOSED) later();
     });
   }
   connect();
+  // Firefox closes a stream without an event when something leaves the page, even if the page stays: a form whose
+  // answer is a file, a link that was stopped.
+  setInterval(() => !turn && !ended() && source.readyState === EventSource.CLOSED && connect(), 500);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || source.readyState === EventSource.OPEN) settle();
     else if (!ended()) {
