@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -561,6 +562,23 @@ func TestAStreamThatWasClosedWithoutAWordIsOpenedAgain(t *testing.T) {
 	second := s.hook(sent{target: "/2"})
 	c.untilIn(soon, lists(second))
 	c.silent()
+}
+
+// A file comes without the page being left, so the button that asked for it does not stay busy.
+func TestTheSelectedRequestsCanBeExportedTwice(t *testing.T) {
+	s := newSite(t)
+	first := s.hook(sent{target: "/1"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `(window.sent = 0, addEventListener("submit", (event) => window.sent += event.defaultPrevented ? 0 : 1), 0)`)
+	c.click(`.pick[value="` + string(first) + `"]`)
+	for n := 1; n <= 2; n++ {
+		c.click(`#bulk [value="export"]`)
+		c.until(fmt.Sprintf(`window.sent === %d && !document.querySelector("[aria-busy=true]")`, n))
+	}
+	second := s.hook(sent{target: "/2"})
+	c.untilIn(soon, lists(second))
 }
 
 // On one's own machine the service is there without any network.

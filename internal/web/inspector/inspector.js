@@ -946,8 +946,6 @@ bulk.addEventListener("submit", (event) => {
     event.stopPropagation();
   }
   if (event.submitter?.value === "compare") history.replaceState({ ...history.state, picked: picked().map((box) => box.value) }, "");
-  // A download does not leave the page, so its form stays usable.
-  if (event.submitter?.value === "export") setTimeout(() => delete bulk.dataset.sent, 500);
 });
 // On the way back from a comparison, the compared requests are selected again.
 const compared = location.hash.match(/^#picked=(.+)/)?.[1].split(",") ?? history.state?.picked;
