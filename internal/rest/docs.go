@@ -181,10 +181,11 @@ func pretty(v any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// serveDocs serves the page with a policy that allows only its own style, by its hash.
+// serveDocs serves the page with a policy that allows only its own style, by its hash, and the icon that browsers ask a
+// site for.
 func (t *table) serveDocs(mux *httpd.Mux) {
 	sum := sha256.Sum256([]byte(docsStyle))
-	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	serve := document("text/html; charset=utf-8", t.page)
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
