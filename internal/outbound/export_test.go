@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // OnConnect puts itself in place of the system's connect. Until it returns nothing has been asked of the network; what
@@ -37,4 +38,15 @@ func (c *Client) Attempt(ctx context.Context, to netip.AddrPort) error {
 func ReadAnswer(wire []byte, method string, maxBody int64) (*Response, error) {
 	a := answer{in: bufio.NewReaderSize(bytes.NewReader(wire), 4<<10), lines: maxHeadLines, bytes: maxHeadBytes}
 	return a.read(method, maxBody)
+}
+
+// Age makes the idle connections older.
+func (c *Client) Age(by time.Duration) {
+	c.kept.mu.Lock()
+	defer c.kept.mu.Unlock()
+	for _, lines := range c.kept.lines {
+		for _, l := range lines {
+			l.since = l.since.Add(-by)
+		}
+	}
 }

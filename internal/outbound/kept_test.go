@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"hookglass/internal/outbound"
 )
@@ -147,5 +148,19 @@ func TestATLSConnectionIsKept(t *testing.T) {
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// A name is resolved and judged anew before long, however many requests come to it.
+func TestAnOldConnectionIsNotUsedAgain(t *testing.T) {
+	s, client := serve(t, always(lastingAnswer)), local(t)
+	for n := range 3 {
+		client.Age(10 * time.Second)
+		if _, err := client.Do(t.Context(), outbound.Request{Method: "GET", URL: s.url("/"), Keep: true}); err != nil {
+			t.Fatal(err)
+		}
+		if s.count() != n+1 {
+			t.Errorf("%d connections for %d requests that are far apart", s.count(), n+1)
+		}
 	}
 }

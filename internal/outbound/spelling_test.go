@@ -103,7 +103,7 @@ func TestInvalidURLs(t *testing.T) {
 		"http://user@example.com/", "http://user:pass@example.com/", "http://@example.com/",
 		"http://exa mple.com/", "http://example.com/a b", "http://example.com/\r\nX: y", "http://example.com/\x00", "http://example.com\t/", " http://example.com/", "http://example.com/\n",
 		`http://example.com\path`, "http://exa%6dple.com/", "http://exam%zzple.com/", "http://[example.com]/", "http://[::808", "http://::808/", "http://[]/", "http://[v1.fe80::a]/",
-		"http://2606:4700::1111/", "http://[2606:4700::1111]x/", "http://256.1.1.1/", "http://1.2.3.4.5/", "http://0x7f.0.0.0.1/", "http://08.8.8.8/", "http://4294967296/", "http://1.2.3.0x/x/",
+		"http://2606:4700::1111/", "http://[2606:4700::1111]x/", "http://256.1.1.1/", "http://1.2.3.4.5/", "http://1.2.3.4.0/", "http://1.2.3.4.5.6/", "http://0x7f.0.0.0.1/", "http://08.8.8.8/", "http://4294967296/", "http://1.2.3.0x/x/",
 		"http://134744072/", "http://8.8.2056/", "http://010.010.010.010/", "http://8.8.8.8./", "http://８.8.8.8/", "http://example.com.1/",
 		"http://exa<mple.com/", "http://exa^mple.com/", "http://℀.example.com/", "http://\xff.example.com/", "http://" + strings.Repeat("a", 64) + ".com/", "http://" + strings.Repeat("a.", 127) + "com/",
 		"http://example.com/" + strings.Repeat("a", 64<<10),
@@ -137,6 +137,8 @@ func TestAsSent(t *testing.T) {
 	for url, want := range map[string]string{
 		"HTTPS://EXAMPLE.com:443":         "https://example.com/",
 		"http://example.com:80?x#f":       "http://example.com/?x",
+		"http://example.com:443/":         "http://example.com:443/",
+		"https://example.com:80/":         "https://example.com:80/",
 		"http://BÜCHER.example:81/é?q=ü'": "http://xn--bcher-kva.example:81/%C3%A9?q=%C3%BC'",
 		"http://127.0.0.1:80/a%2fb/../c?": "http://127.0.0.1/a%2fb/../c?",
 		"https://[2606:4700:0::1111]/":    "https://[2606:4700::1111]/",
@@ -164,7 +166,7 @@ func TestNetworksAtTheirEdges(t *testing.T) {
 	}
 	for _, a := range strings.Fields(`1.0.0.0 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255
 		192.0.1.0 192.0.3.0 192.88.98.255 192.88.100.0 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 198.51.99.255 198.51.101.0 203.0.112.255 203.0.114.0 223.255.255.255
-		2000:: 2001:200:: 2001:db7:ffff:: 2001:db9:: 2001:ffff:: 2003:: 3ffd:ffff:: 3fff:1000:: 2600:: 2a00::`) {
+		2000:: 2001:200:: 2001:db7:ffff:: 2001:db9:: 2001:ffff:: 2003:: 3ffd:ffff:: 3fff:1000:: 2600:: 2a00:: 2a00::a9fe:a9fe 2a00:a9fe:a9fe::`) {
 		if !c.Permits(netip.AddrPortFrom(netip.MustParseAddr(a), 80)) {
 			t.Errorf("%s is refused", a)
 		}
