@@ -142,3 +142,22 @@ func TestRoomIsNotRecalledFromWhoKeepsPace(t *testing.T) {
 		other()
 	})
 }
+
+// Who has given its room back is not asked for it in place of who has it now.
+func TestRoomThatWasGivenBackIsNotRecalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		b := fair.NewBodies(64 * mib)
+		earlier := func() bool { t.Error("room is recalled that nobody has"); return true }
+		give, _ := b.Await(fair.Recallable(t.Context(), earlier), "reader", mib, time.Second)
+		give()
+		var late func()
+		late, _ = b.Await(fair.Recallable(t.Context(), func() bool { go late(); return true }), "reader", 50*mib, time.Second)
+		time.Sleep(10 * time.Minute)
+		other, ok := b.Await(t.Context(), "other", 40*mib, time.Second)
+		if !ok {
+			t.Fatal("no room is recalled from who has it")
+		}
+		other()
+	})
+}

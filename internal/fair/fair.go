@@ -51,7 +51,7 @@ func (p *Places) Take(of string, line int64) bool {
 	if t == nil {
 		t = &tenant{lines: make(map[int64]int)}
 	}
-	if t.taken >= min(p.perTenant, p.total-p.taken) || t.lines[line] >= p.perTenant-t.taken {
+	if t.taken >= p.total-p.taken || t.lines[line] >= p.perTenant-t.taken {
 		return false
 	}
 	p.tenants[of] = t
