@@ -152,6 +152,27 @@ func TestWhatRegistrationRefuses(t *testing.T) {
 	}
 }
 
+// Who sees what is stored does not see who has the same password, nor can look it up in a table made before.
+func TestTheSamePasswordIsStoredInAnotherWayForEach(t *testing.T) {
+	db := storetest.SQLite(t)
+	s := account.New(db, slog.New(slog.DiscardHandler))
+	stored := make(map[string]bool)
+	for _, email := range []string{"ada@example.com", "eve@example.com"} {
+		made := register(t, s, email)
+		err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			hash, err := v.PasswordHash(made.User.ID)
+			stored[hash] = true
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(stored) != 2 {
+		t.Errorf("two users with one password have the same hash: %v", stored)
+	}
+}
+
 func TestATokenIsShownOnceAndIsWhoItWasMadeFor(t *testing.T) {
 	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
 		made := register(t, s, "ada@example.com")
