@@ -615,3 +615,79 @@ func TestADeletionIsPacedByItsTime(t *testing.T) {
 		}
 	}
 }
+
+// What a deleted endpoint had is erased from every table, and nothing that another has.
+func TestADeletedEndpointIsErasedAlone(t *testing.T) {
+	const owned = "SELECT endpoint FROM "
+	of := func(parent, num string) string { // of a table whose rows belong to those of another
+		return "SELECT coalesce(p.endpoint, 0) FROM %[1]s c LEFT JOIN " + parent + " p ON p.num = c." + num
+	}
+	tables := []struct{ name, row, endpoints string }{ // a row of endpoint %[1]d; $1 stands for bytes
+		{"endpoints", "", "SELECT num FROM "},
+		{"endpoint_stats", "", owned},
+		{"outcomes", "(endpoint, event, source, at, bad, rolled) VALUES (%[1]d, 1, 'target', 1, 0, 0)", owned},
+		{"replays", "(id, endpoint, event, event_id, target_url, passed, replayed_at, record) VALUES ('x%[1]d', %[1]d, 1, 'x', 'x', 1, 1, $1)", owned},
+		{"releases", "(id, endpoint, event, event_id, recipients, status, created_at) VALUES ('x%[1]d', %[1]d, 1, 'x', 'x', 'sent', 1)", owned},
+		{"replay_cases", "(id, endpoint, source_id, lock_version, snapshot_version, sealed, snapshot, created_at, updated_at) VALUES ('x%[1]d', %[1]d, 'x', 1, 1, $1, $1, 1, 1)", owned},
+		{"replay_case_runs", "(id, endpoint, case_num, case_id, lock_version, snapshot_version, idempotency_key, state, sealed, created_at, enqueued_at) VALUES ('x%[1]d', %[1]d, %[1]d, 'x', 1, 1, 'x', 'passed', $1, 1, 1)", owned},
+		{"replay_batches", "(id, endpoint, query, target_url, identity_mode, signature_mode, rate, stop_on_failure, state, total, passed, failed, created_at, updated_at) VALUES ('x%[1]d', %[1]d, '', 'x', 'original', 'preserve', 1, 0, 'paused', 1, 0, 0, 1, 1)", owned},
+		{"replay_batch_items", "(batch, event, event_id, state) SELECT num, 1, 'x', 'pending' FROM replay_batches WHERE endpoint = %[1]d", of("replay_batches", "batch")},
+		{"forwarding_targets", "(endpoint, name, url, enabled, timeout_seconds, retry_count, failures, created_at, updated_at) VALUES (%[1]d, 'x', 'x', 1, 1, 1, 0, 1, 1)", owned},
+		{"tunnel_gaps", "(id, endpoint, state, from_seq, started_at, detected_at, target_url, hostname, recovered_gone, expired_gone) VALUES ('x%[1]d', %[1]d, 'open', 1, 1, 1, '', '', 0, 0)", owned},
+		{"tunnel_commands", "(id, endpoint, session, hash, request, created_at, expires_at) VALUES ('x%[1]d', %[1]d, 1, $1, $1, 1, 1)", owned},
+		{"tunnel_clients", "(id, hash, account_id, endpoint, created_at) VALUES ('x%[1]d', $1, 0, %[1]d, 1)", owned},
+		{"actions", "(id, endpoint, name, enabled, failure_policy, position, conditions, steps, created_at, updated_at) VALUES ('x%[1]d', %[1]d, 'x', 1, 'continue', 1, '[]', '[]', 1, 1)", owned},
+		{"action_refs", "(kind, target, action, step) SELECT 'tag', 1, num, 'x' FROM actions WHERE endpoint = %[1]d", of("actions", "action")},
+		{"action_runs", "(id, endpoint, action, action_id, event, event_id, rerun, status, claim, created_at) VALUES ('x%[1]d', %[1]d, 1, 'x', %[1]d, 'x', 0, 'completed', 0, 1)", owned},
+		{"action_totals", "(endpoint, hour, name, n) VALUES (%[1]d, 1, 'x', 1)", owned},
+		{"alerts", "(id, endpoint, name, kind, enabled, config, state, changed_at, armed_at, version, cursor, created_at, updated_at) VALUES ('x%[1]d', %[1]d, 'x', 'keyword_match', 1, '{}', 'ok', 1, 1, 1, 1, 1, 1)", owned},
+		{"alert_incidents", "(id, alert, summary, started_at) SELECT 'x%[1]d', num, 'x', 1 FROM alerts WHERE endpoint = %[1]d", of("alerts", "alert")},
+		{"alert_channels", "(alert, channel) SELECT num, 1 FROM alerts WHERE endpoint = %[1]d", of("alerts", "alert")},
+		{"rollups", "(endpoint, span, start, figures) VALUES (%[1]d, 60, 1, '{}')", owned},
+		{"shares", "(endpoint, event, event_id, hash, created_at, expires_at) VALUES (%[1]d, 1, 'x', $1, 1, 1)", owned},
+		{"saved_searches", "(endpoint, name, query, created_at) VALUES (%[1]d, 'x', 'x', 1)", owned},
+		{"signature_configs", "(endpoint, provider, enabled, options, sealed, created_at, updated_at) VALUES (%[1]d, 'github', 1, '{}', $1, 1, 1)", owned},
+		{"event_schemas", "(endpoint, provider, event_type, version, observed, events, drifts, summary, first_at, last_at) VALUES (%[1]d, 'x', 'x', 1, '{}', 1, 0, '', 1, 1)", owned},
+		{"script_positions", "(endpoint, identity, script, position, at) VALUES (%[1]d, $1, 'x', 1, 1)", owned},
+		{"activities", "(account_id, endpoint, type, occurred_at, data) VALUES (0, %[1]d, 'webhook.received', 1, '{}')", owned},
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		gone, kept := newEndpoint(t, db), newEndpoint(t, db)
+		writing(t, db, func(tx *store.Tx) error {
+			for _, table := range tables {
+				for _, e := range []hookglass.Endpoint{gone, kept} {
+					if table.row == "" {
+						continue
+					}
+					query, args := fmt.Sprintf("INSERT INTO "+table.name+" "+table.row, e.Num), []any{}
+					if strings.Contains(query, "$1") {
+						args = append(args, fmt.Append(nil, e.Num))
+					}
+					if err := tx.Exec(query, args...); err != nil {
+						return fmt.Errorf("%s: %w", table.name, err)
+					}
+				}
+			}
+			return tx.DeleteEndpoint(&gone)
+		})
+		for done := false; !done; {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				done, err = tx.EraseEvents(gone.Num)
+				return err
+			})
+		}
+		reading(t, db, func(v *store.View) error {
+			for _, table := range tables {
+				query := table.endpoints + table.name
+				if strings.Contains(query, "%") {
+					query = fmt.Sprintf(table.endpoints, table.name)
+				}
+				left, err := v.Ints(query)
+				if err != nil || !slices.Equal(left, []int64{kept.Num}) {
+					t.Errorf("%s has rows of the endpoints %d, %v; want %d", table.name, left, err, kept.Num)
+				}
+			}
+			return nil
+		})
+	})
+}
