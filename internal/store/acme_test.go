@@ -44,5 +44,8 @@ func TestWhatACMEKeepsIsReplacedAndForgotten(t *testing.T) {
 		if _, err := read("a.example"); !hookglass.Is(err, hookglass.CodeNotFound) {
 			t.Errorf("after it was forgotten: %v", err)
 		}
+		if got, err := read("b.example"); err != nil || string(got) != "other" {
+			t.Errorf("what was kept besides: %q, %v", got, err)
+		}
 	})
 }

@@ -444,6 +444,9 @@ func TestARerunThatHasAJobIsNotGivenAnother(t *testing.T) {
 				return err
 			})
 		}
+		other := h
+		other.ID = hookglass.NewSortableID(hookglass.PrefixActionRun, time.Now())
+		writing(t, db, func(tx *store.Tx) error { _, err := tx.InsertActionRun(&other, -time.Minute); return err })
 		for range 2 { // as two nodes do that found it at the same time
 			writing(t, db, func(tx *store.Tx) error { return tx.RequeueActionRun(h.Num, h.ID, -time.Second) })
 		}
@@ -451,6 +454,13 @@ func TestARerunThatHasAJobIsNotGivenAnother(t *testing.T) {
 			jobs, err := v.Ints("SELECT count(*) FROM river_job")
 			if err == nil && jobs[0] != 2 {
 				t.Errorf("there are %d jobs, one of them another's, want 2", jobs[0])
+			}
+			if err != nil {
+				return err
+			}
+			lost, err := v.LostActionRuns(time.Second, 10)
+			if len(lost) != 1 || lost[0].ID != other.ID {
+				t.Errorf("lost: %+v, want the other", lost)
 			}
 			return err
 		})

@@ -463,15 +463,15 @@ func TestTheTurnsOfATargetAreItsOwn(t *testing.T) {
 		want("one went at each", q.now.Add(time.Minute), others)
 		writing(t, db, func(tx *store.Tx) error { return tx.ReturnForwardTurns(q.target.ID, time.Minute) })
 		want("the turn was given back", q.now, others)
-		writing(t, db, func(tx *store.Tx) error { return tx.DelayForwardTurns(q.target.ID, q.now.Add(time.Second)) })
-		want("put off", q.now.Add(time.Second), others)
+		writing(t, db, func(tx *store.Tx) error { return tx.DelayForwardTurns(q.target.ID, others.Add(time.Second)) })
+		want("put off", others.Add(time.Second), others)
 		writing(t, db, func(tx *store.Tx) error { return tx.DelayForwardTurns(q.target.ID, q.now) })
-		want("put off to a time that is past", q.now.Add(time.Second), others)
+		want("put off to a time that is past", others.Add(time.Second), others)
 		for _, set := range []string{"enabled = 0", "enabled = 1, paused_at = 1", "paused_at = NULL, rate_limit = NULL"} {
 			writing(t, db, func(tx *store.Tx) error {
 				return tx.Exec("UPDATE forwarding_targets SET "+set+" WHERE id = $1", q.target.ID)
 			})
-			if n := take(q, q.now.Add(time.Second)); n != 0 {
+			if n := take(q, others.Add(time.Second)); n != 0 {
 				t.Errorf("%d go in their turn at a target with %s", n, set)
 			}
 		}

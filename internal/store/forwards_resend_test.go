@@ -55,8 +55,9 @@ func walk(t *testing.T, db *store.DB, target hookglass.ForwardingTarget, r store
 func TestWhatFailedIsPutInLineInPieces(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		e, now := newEndpoint(t, db), time.Now().Truncate(time.Microsecond)
-		target := failing(t, db, e, 30, now)
 		failing(t, db, newEndpoint(t, db), 30, now) // another's, of the same events
+		target := failing(t, db, e, 30, now)
+		failing(t, db, newEndpoint(t, db), 30, now)
 
 		for name, c := range map[string]struct {
 			r    store.FailedRange

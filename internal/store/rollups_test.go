@@ -165,6 +165,10 @@ func TestWhatWasIgnoredCountsNowhereOnceItIsErased(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		another := newEndpoint(t, db)
+		update(t, db, func(tx *store.Tx) error {
+			return tx.AddOutcomes(hookglass.Outcome{EndpointNum: another.Num, EventSeq: 4711, Source: hookglass.OutcomeTarget, At: time.Now(), StatusCode: 500, Final: hookglass.OutcomeFailed})
+		})
 		want("all are there")
 		update(t, db, func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(string(e.ID)); return err })
 		for done := false; !done; {
