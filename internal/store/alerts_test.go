@@ -1,0 +1,161 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// Whatever becomes of an alert, another stays as it is: what it is, what it found, and whom it tells.
+func TestWhatBecomesOfAnAlertLeavesTheOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		workspace := newTenant(t, db, "ada@example.com").first
+		type watched struct {
+			e       hookglass.Endpoint
+			channel hookglass.Channel
+			alert   hookglass.Alert
+		}
+		made := func(name string) (w watched) {
+			t.Helper()
+			w = watched{e: newEndpoint(t, db), channel: newChannel(t, db, workspace, name)}
+			w.alert = hookglass.Alert{ID: "alrt_" + name, EndpointNum: w.e.Num, Name: name, Kind: hookglass.AlertKeywordMatch, Enabled: true}
+			writing(t, db, func(tx *store.Tx) error { return tx.CreateAlert(&w.alert, []int64{w.channel.Num}) })
+			return w
+		}
+		mine, others := made("mine"), made("others")
+		// The alert as it is now, with what it found.
+		type state struct {
+			Alert     hookglass.Alert
+			Incidents []hookglass.Incident
+		}
+		read := func(w watched) (s state) {
+			t.Helper()
+			reading(t, db, func(v *store.View) (err error) {
+				if s.Alert, err = v.Alert(string(w.e.ID), w.alert.ID); err != nil {
+					return err
+				}
+				s.Incidents, err = v.Incidents(string(w.e.ID), w.alert.ID, 0, 10)
+				return err
+			})
+			return s
+		}
+		turn := func(a hookglass.Alert, incident string) (turned bool, told []hookglass.Channel) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) (err error) {
+				turned, told, err = tx.TurnAlert(a, hookglass.Incident{ID: incident, Summary: "It came.", Resolution: "It is over."})
+				return err
+			})
+			return turned, told
+		}
+		move := func(a hookglass.Alert, cursor int64) (moved bool) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) (err error) {
+				moved, err = tx.MoveAlert(a, cursor, time.Time{})
+				return err
+			})
+			return moved
+		}
+		for i, w := range []watched{mine, others} {
+			incident := []string{"inc_mine", "inc_others"}[i]
+			if turned, told := turn(w.alert, incident); !turned || len(told) != 1 || told[0].ID != w.channel.ID {
+				t.Errorf("%s turned: %t, and tells %+v; want %s alone", w.alert.Name, turned, told, w.channel.Name)
+			}
+			s := read(w)
+			if s.Alert.State != hookglass.AlertTriggered || len(s.Alert.ChannelIDs) != 1 || s.Alert.ChannelIDs[0] != w.channel.ID ||
+				len(s.Incidents) != 1 || s.Incidents[0].ID != incident || !s.Incidents[0].ResolvedAt.IsZero() {
+				t.Errorf("%s: %+v", w.alert.Name, s)
+			}
+		}
+		before := read(others)
+		stay := func(what string) {
+			t.Helper()
+			same(t, what+", the other", read(others), nil, before)
+		}
+
+		// The next round sees that it is over, and then that it came again.
+		for _, incident := range []string{"", "inc_again"} {
+			if turned, _ := turn(read(mine).Alert, incident); !turned {
+				t.Error("it was not turned")
+			}
+		}
+		stay("it is over, and came again")
+		found := read(mine).Incidents
+		if len(found) != 2 || found[0].ID != "inc_again" || !found[0].ResolvedAt.IsZero() || found[1].Resolution != "It is over." {
+			t.Fatalf("found %+v", found)
+		}
+		reading(t, db, func(v *store.View) error {
+			older, err := v.Incidents(string(mine.e.ID), mine.alert.ID, found[0].Num, 10)
+			same(t, "what it found before the last", older, err, found[1:])
+			return nil
+		})
+
+		was := read(mine).Alert
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.ChangeAlert(mine.e.Num, mine.alert.ID, func(a *hookglass.Alert) ([]int64, bool, string, error) {
+				a.Name, a.Config.WindowMinutes = "changed", 7
+				return []int64{}, true, "It was changed.", nil
+			})
+			return err
+		})
+		stay("it was changed")
+		s := read(mine)
+		if s.Alert.Name != "changed" || s.Alert.Config.WindowMinutes != 7 || s.Alert.State != hookglass.AlertOK || len(s.Alert.ChannelIDs) != 0 {
+			t.Errorf("changed: %+v", s.Alert)
+		}
+		if s.Incidents[0].Resolution != "It was changed." || s.Incidents[1] != found[1] {
+			t.Errorf("changed: %+v", s.Incidents)
+		}
+		// Who has read it before knows what it was, and does nothing.
+		was.State, was.Cursor = s.Alert.State, s.Alert.Cursor
+		if turned, _ := turn(was, "inc_stale"); turned {
+			t.Error("it is turned by who has not seen the change")
+		}
+		if move(was, 4711) {
+			t.Error("it is moved by who has not seen the change")
+		}
+		was = s.Alert
+		if !move(was, 10) || move(was, 20) || read(mine).Alert.Cursor != 10 {
+			t.Errorf("it is at %d, want 10: two have read on from the same place", read(mine).Alert.Cursor)
+		}
+		stay("it has read on")
+
+		reading(t, db, func(v *store.View) error {
+			all, err := v.Alerts(string(mine.e.ID), 0, 10)
+			same(t, "those of its endpoint", all, err, []hookglass.Alert{read(mine).Alert})
+			all, err = v.Alerts(string(mine.e.ID), mine.alert.Num, 10)
+			same(t, "those behind it", all, err, []hookglass.Alert{})
+			n, err := v.CountAlerts(mine.e.Num)
+			same(t, "their number", n, err, 1)
+			one, err := v.Alert(string(mine.e.ID), others.alert.ID)
+			missing(t, "another's", one, err)
+			enabled, err := v.AlertsEnabled(mine.alert.Num, 10)
+			if err != nil || len(enabled) != 1 || enabled[0].ID != others.alert.ID {
+				t.Errorf("enabled behind it: %+v, %v", enabled, err)
+			}
+			return nil
+		})
+
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.ChangeAlert(mine.e.Num, mine.alert.ID, func(a *hookglass.Alert) ([]int64, bool, string, error) {
+				a.Enabled = false
+				return nil, false, "", nil
+			})
+			return err
+		})
+		if turned, _ := turn(read(mine).Alert, "inc_disabled"); turned {
+			t.Error("it is turned though it is disabled")
+		}
+		reading(t, db, func(v *store.View) error {
+			enabled, err := v.AlertsEnabled(0, 10)
+			if err != nil || len(enabled) != 1 || enabled[0].ID != others.alert.ID {
+				t.Errorf("enabled: %+v, %v", enabled, err)
+			}
+			return nil
+		})
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteAlert(mine.e.Num, mine.alert.ID) })
+		stay("it was deleted")
+	})
+}
