@@ -161,19 +161,23 @@ func TestAChannelReadsNothingButWhatItFollows(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		n := newTenant(t, db, "ada@example.com")
 		c := newChannel(t, db, n.first, "mail", hookglass.ActivityEmailReceived)
-		endpoint := func(kind hookglass.EndpointKind) hookglass.Endpoint {
-			e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: kind, Enabled: true, AccountID: n.account.ID, WorkspaceID: n.first.ID}
+		endpoint := func(w hookglass.Workspace, kind hookglass.EndpointKind) hookglass.Endpoint {
+			e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: kind, Enabled: true, AccountID: n.account.ID, WorkspaceID: w.ID}
 			writing(t, db, func(tx *store.Tx) error { return tx.CreateEndpoint(&e, nil) })
 			return e
 		}
-		hooks, mails := endpoint(hookglass.KindWebhook), endpoint(hookglass.KindEmail)
-		mail := func(subject string) *hookglass.Event {
-			e := newEvent(mails, subject)
+		hooks, mails := endpoint(n.first, hookglass.KindWebhook), endpoint(n.first, hookglass.KindEmail)
+		others, deleted := endpoint(n.second, hookglass.KindEmail), endpoint(n.first, hookglass.KindEmail)
+		mail := func(at hookglass.Endpoint, subject string) *hookglass.Event {
+			e := newEvent(at, subject)
 			e.ID, e.Type, e.Method, e.Subject = hookglass.NewEventID(hookglass.EventEmail, e.ReceivedAt), hookglass.EventEmail, "EMAIL", subject
 			return capture(t, db, e)[0]
 		}
 		several(t, db, hooks, 10)
-		want := mail("found")
+		mail(others, "of another workspace")
+		mail(deleted, "of an endpoint that is no more")
+		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&deleted) })
+		want := mail(mails, "found")
 		last := several(t, db, hooks, 10)[9]
 		var held store.HeldChannel
 		writing(t, db, func(tx *store.Tx) (err error) {
@@ -282,5 +286,69 @@ func TestAChannelFollowsFromNowOnAlsoWhenItIsHeld(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// Workspaces may have channels of one name, which follow the same. What happens in one is told to its own alone.
+func TestAChannelIsOfItsWorkspaceAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		mine, others := newChannel(t, db, n.first, "ops", hookglass.ActivityForwardingFailed), newChannel(t, db, n.second, "ops", hookglass.ActivityForwardingFailed)
+		newChannel(t, db, n.first, "follows another", hookglass.ActivityAlertTriggered)
+		for name, is := range map[string]string{"disabled": "enabled = 0", "given up": "disabled_at = 1", "for mail": "kind = 'email'"} {
+			c := newChannel(t, db, n.first, name, hookglass.ActivityForwardingFailed)
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.Exec("UPDATE notification_channels SET "+is+" WHERE num = $1", c.Num)
+			})
+		}
+		e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "test", Kind: hookglass.KindWebhook, Enabled: true, AccountID: n.account.ID, WorkspaceID: n.first.ID}
+		alert := hookglass.Alert{ID: "alrt_x", Name: "x", Kind: hookglass.AlertMissingWebhook, Enabled: true}
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.CreateEndpoint(&e, nil); err != nil {
+				return err
+			}
+			alert.EndpointNum = e.Num
+			if err := tx.CreateAlert(&alert, []int64{mine.Num, others.Num}); err != nil {
+				return err
+			}
+			return tx.AddActivity(hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: tx.Now, EndpointID: e.ID})
+		})
+		is := func(what, query string, want ...int64) {
+			t.Helper()
+			reading(t, db, func(v *store.View) error {
+				found, err := v.Ints(query)
+				same(t, what, found, err, want)
+				return nil
+			})
+		}
+		is("who is told", "SELECT channel FROM notifications", mine.Num)
+		reading(t, db, func(v *store.View) error {
+			listed, err := v.Channels(n.second.ID, 0, 0)
+			if err != nil || len(listed) != 1 || listed[0].ID != others.ID {
+				t.Errorf("channels of the second workspace: %+v, %v", listed, err)
+			}
+			behind, err := v.Channels(0, mine.Num, 1)
+			if err != nil || len(behind) != 1 || behind[0].ID != others.ID {
+				t.Errorf("the first channel behind %s: %+v, %v", mine.ID, behind, err)
+			}
+			for _, c := range []hookglass.Channel{mine, others} {
+				for _, ref := range []string{c.ID, c.Name} {
+					found, err := v.ChannelIn(c.WorkspaceID, ref)
+					same(t, "by "+ref, found.ID, err, c.ID)
+				}
+			}
+			found, err := v.ChannelIn(n.second.ID, mine.ID)
+			missing(t, "another's by its id", found, err)
+			return nil
+		})
+		writing(t, db, func(tx *store.Tx) error {
+			count, err := tx.LockChannels(n.second.ID)
+			same(t, "their number", count, err, 1)
+			return tx.Notify(others.Num, "", hookglass.Message{ID: "msg_x", At: tx.Now})
+		})
+		writing(t, db, func(tx *store.Tx) error { _, err := tx.DeleteChannel(mine.ID); return err })
+		is("who is told once one is deleted", "SELECT channel FROM notifications", others.Num)
+		is("whom the alert tells", "SELECT channel FROM alert_channels", others.Num)
+		is("who is left in the first workspace", fmt.Sprint("SELECT count(*) FROM notification_channels WHERE workspace_id = ", n.first.ID), 4)
 	})
 }
