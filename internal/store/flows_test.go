@@ -56,3 +56,42 @@ func TestAFlowMadeBeforeIsFoundByItsKey(t *testing.T) {
 
 // byKeyAlone is the index of keys, looked up by workspaces and the key.
 var byKeyAlone = regexp.MustCompile(`Index Cond: \(?\(workspace_id = .*idempotency_key = |flows_idempotency_key \(workspace_id=\? AND idempotency_key=\?\)`)
+
+// Flows that ended long ago are forgotten, a part at a time; others stay, however old they are.
+func TestFlowsThatEndedAreForgottenAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n, end := newTenant(t, db, "ada@example.com"), time.Now().Truncate(time.Microsecond)
+		flow := func(id string, finished time.Time) hookglass.Flow {
+			return hookglass.Flow{ID: id, AccountID: n.account.ID, WorkspaceID: n.first.ID, State: hookglass.FlowPending, StartedAt: time.Unix(1, 0), DeadlineAt: time.Unix(2, 0), FinishedAt: finished}
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			for _, f := range []hookglass.Flow{
+				flow("flow_1", end.Add(-time.Hour)), flow("flow_2", end.Add(-time.Microsecond)), flow("flow_3", end), flow("flow_4", time.Time{}),
+			} {
+				if err := tx.CreateFlow(&f, "", []byte("fingerprint")); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for _, want := range []struct {
+			more bool
+			left int
+		}{{true, 3}, {true, 2}, {false, 2}} {
+			writing(t, db, func(tx *store.Tx) error {
+				more, err := tx.PurgeFlows(end, 1)
+				if err != nil {
+					return err
+				}
+				left, err := tx.Flows("", 0, 10)
+				if more != want.more || len(left) != want.left || left[0].ID != "flow_4" || left[1].ID != "flow_3" {
+					t.Errorf("%d are left, more %t; want %+v", len(left), more, want)
+				}
+				if next, err := tx.Flows("", left[0].Num, 1); err != nil || len(next) != 1 || next[0].ID != "flow_3" {
+					t.Errorf("behind the newest: %+v, %v", next, err)
+				}
+				return err
+			})
+		}
+	})
+}

@@ -28,6 +28,15 @@ func TestConnectionsOfAnEndpointAreItsOpenSubscriptions(t *testing.T) {
 			_, err := tx.SubscribeTunnel(string(e.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: "http://localhost:3000", Hostname: "laptop", Replays: true})
 			return err
 		})
+		third := newEndpoint(t, db)
+		elsewhere := hookglass.TunnelSession{ID: "tsess_2", Node: "node", Client: hookglass.TunnelClient{ID: "tcl_2", Name: "another's"}}
+		update(func(tx *store.Tx) error {
+			if err := tx.CreateTunnelSession(&elsewhere); err != nil {
+				return err
+			}
+			_, err := tx.SubscribeTunnel(string(third.ID), &hookglass.TunnelSubscription{SessionNum: elsewhere.Num})
+			return err
+		})
 		read := func(ref hookglass.EndpointID) (all []hookglass.TunnelConnection, gaps []hookglass.Gap) {
 			t.Helper()
 			err := db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
