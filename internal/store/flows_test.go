@@ -74,6 +74,28 @@ func TestFlowsThatEndedAreForgottenAlone(t *testing.T) {
 			}
 			return nil
 		})
+		// What has ended takes no place of those that an account may have pending, and nothing is left to do for it.
+		other := newTenant(t, db, "eve@example.com")
+		theirs := hookglass.Flow{ID: "flow_theirs", AccountID: other.account.ID, WorkspaceID: other.first.ID, State: hookglass.FlowPending, StartedAt: time.Unix(1, 0), DeadlineAt: time.Unix(2, 0)}
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.CreateFlow(&theirs, "key", []byte("fingerprint")); err != nil {
+				return err
+			}
+			live, err := tx.LockLiveFlows(n.account.ID)
+			same(t, "pending flows of the account", live, err, 1)
+			found, _, err := tx.FlowByKey(other.first.ID, "key")
+			same(t, "by its key", found.ID, err, theirs.ID)
+			found, _, err = tx.FlowByKey(n.first.ID, "key")
+			missing(t, "by the key of another workspace", found.ID, err)
+			claimed, err := tx.ClaimFlows(10, time.Minute)
+			if len(claimed) != 2 {
+				t.Errorf("%d flows are taken, want the two that have not ended: %+v", len(claimed), claimed)
+			}
+			if err != nil {
+				return err
+			}
+			return tx.DeleteFlow(theirs.ID)
+		})
 		for _, want := range []struct {
 			more bool
 			left int
