@@ -25,7 +25,10 @@ type eventStream struct {
 
 const (
 	streamBatch = 100 // events read at a time
-	signOfLife  = ": \n"
+	// A comment, so that simple readers do not take an id without data for an event. No empty line follows: it ends an
+	// event, and some readers (Python's httpx-sse) yield one without data. The field before it is for readers that skip
+	// all of a block that begins with a comment: the next event ends this one.
+	streamComment = "retry: 1000\n: %s\n"
 	// clockSlack is how far the clocks of nodes and the order of capture may differ.
 	clockSlack = 10 * time.Second
 )
@@ -67,10 +70,8 @@ func (s *service) streamRequests(in *eventStream, w http.ResponseWriter, r *http
 		return nil
 	}
 	out := &sse{w: w, rc: http.NewResponseController(w), fed: time.Now()}
-	// Tells the reader its position, so that it can reconnect before the first event. It is a comment, because simple
-	// readers would take an id without data for an event. No empty line follows, neither here nor behind a sign of
-	// life: it ends an event, and simple readers (Python's httpx-sse) would yield one without data.
-	if err := out.send(": begins behind " + string(begin) + "\nretry: 1000\n"); err != nil {
+	// Tells the reader its position, so that it can reconnect before the first event.
+	if err := out.comment("begins behind " + string(begin)); err != nil {
 		return nil
 	}
 	f := &follower{service: s, r: r, out: out, ref: in.ID, query: q, tokens: tokens, looked: time.Now()}
@@ -107,7 +108,7 @@ func (f *follower) follow(events *store.Subscription, seq int64) {
 		case <-events.C:
 			continue
 		case <-beat.C:
-			if f.out.send(signOfLife) != nil {
+			if f.out.comment("") != nil {
 				return
 			}
 		case <-look.C:
@@ -143,7 +144,7 @@ func (f *follower) onTheWay() error {
 		f.looked = time.Now()
 	}
 	if time.Since(f.out.fed) > f.heartbeat {
-		return f.out.send(signOfLife)
+		return f.out.comment("")
 	}
 	return nil
 }
@@ -293,9 +294,10 @@ func (s *sse) event(id string, data any) error {
 	return err
 }
 
-func (s *sse) send(text string) error {
+// comment tells a reader that the stream lives, and how soon to come back after its end.
+func (s *sse) comment(text string) error {
 	s.unfed = true
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	if _, err := fmt.Fprintf(s.w, streamComment, text); err != nil {
 		return err
 	}
 	return s.flush()
