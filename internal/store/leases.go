@@ -17,7 +17,7 @@ func (db *DB) EndLeases(ctx context.Context) error {
 		return nil
 	}
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
-		now := tx.Now.UnixMicro()
+		now, clock := tx.Now.UnixMicro(), tx.dialect.clock() // tasks go by the latter, which is up to a millisecond behind
 		forwards, err := tx.ForwardQueues()
 		if err != nil {
 			return err
@@ -33,7 +33,7 @@ func (db *DB) EndLeases(ctx context.Context) error {
 				return err
 			}
 			for _, q := range tasks {
-				if _, err := tx.exec("UPDATE event_tasks SET due_at = $3 WHERE kind = $1 AND endpoint = $2 AND due_at > $3 AND leased = 1", string(kind), q.EndpointNum, now); err != nil {
+				if _, err := tx.exec("UPDATE event_tasks SET due_at = "+clock+" WHERE kind = $1 AND endpoint = $2 AND due_at > "+clock+" AND leased = 1", string(kind), q.EndpointNum); err != nil {
 					return err
 				}
 			}
