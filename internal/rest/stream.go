@@ -25,9 +25,10 @@ type eventStream struct {
 
 const (
 	streamBatch = 100 // events read at a time
-	// A comment, so that simple readers do not take an id without data for an event. No empty line follows: it ends an
-	// event, and some readers (Python's httpx-sse) yield one without data. The field before it is for readers that skip
-	// all of a block that begins with a comment: the next event ends this one.
+	// streamComment says something between two events. It is a comment, because simple readers would take an id without
+	// data for an event. No empty line follows: it would end an event, and some readers (Python's httpx-sse) yield one
+	// without data. So the next event is in the same block, which must not begin with the comment: other readers skip
+	// such a block.
 	streamComment = "retry: 1000\n: %s\n"
 	// clockSlack is how far the clocks of nodes and the order of capture may differ.
 	clockSlack = 10 * time.Second
