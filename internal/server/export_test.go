@@ -106,10 +106,13 @@ var (
 )
 
 // NewGate is a gate, and what opens it.
-func NewGate(draining <-chan struct{}) (http.Handler, func(http.Handler)) {
-	g := newGate(draining)
-	return g, func(h http.Handler) { g.open(h, nil) }
+func NewGate(draining <-chan struct{}, courtesy time.Duration) (*gate, func(http.Handler, Capturer)) {
+	g := newGate(draining, courtesy)
+	return g, g.open
 }
+
+// Capturer is capturer.
+type Capturer = capturer
 
 var WritePrivate = writePrivate
 

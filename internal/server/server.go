@@ -104,7 +104,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	}
 	tuneMemory()
 	draining := make(chan struct{})
-	s := &Server{cfg: c, log: log, gate: newGate(draining), release: func() {}, draining: draining, hangup: make(chan os.Signal, 1)}
+	s := &Server{cfg: c, log: log, gate: newGate(draining, courtesy), release: func() {}, draining: draining, hangup: make(chan os.Signal, 1)}
 	s.requests, s.cutOff = context.WithCancel(context.Background())
 	s.metrics = newMetrics(func() bool { return s.readiness(context.Background()).Status == "ready" }, func() bool { return s.gate.ready.Load() && s.db.OnReserve() })
 	if err := c.makeDirectory(); err != nil {
