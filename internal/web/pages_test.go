@@ -184,6 +184,19 @@ func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {
 	b.want(303, "GET", wanted, nil)
 }
 
+func TestAddressesThatPeopleGuessLeadToThePagesTheyMean(t *testing.T) {
+	s := newSite(t)
+	for guess, page := range map[string]string{
+		"/login": "/sign-in", "/signin": "/sign-in", "/signup": "/sign-up", "/.well-known/change-password": "/account/password",
+	} {
+		if got := s.visitor().want(303, "GET", guess, nil).Header.Get("Location"); got != page {
+			t.Errorf("%s leads to %q, want %q", guess, got, page)
+		}
+	}
+	// By this address a password manager learns whether a site says 404 at all.
+	s.visitor().want(404, "GET", "/.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200", nil)
+}
+
 func TestAWrongPasswordSaysSoAndKeepsTheAddress(t *testing.T) {
 	s := newSite(t)
 	b := s.visitor()

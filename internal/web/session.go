@@ -129,6 +129,19 @@ func (a *app) registerSessions() {
 	a.page("POST /auth/cli", a.approveCLI)
 	a.page("POST /temporary", a.createTemporary)
 	a.page("POST /temporary/key", a.openTemporary)
+	for guess, to := range guesses {
+		a.page("GET "+guess, func(w http.ResponseWriter, r *http.Request) error {
+			redirect(w, r, to)
+			return nil
+		})
+	}
+}
+
+// guesses are addresses that people type and that password managers open (W3C, A Well-Known URL for Changing
+// Passwords), with the pages that they mean.
+var guesses = map[string]string{
+	"/login": "/sign-in", "/signin": "/sign-in", "/signup": "/sign-up",
+	"/.well-known/change-password": "/account/password",
 }
 
 // start is the first page: the oldest endpoint of a user, or the sign-in page of a visitor.
