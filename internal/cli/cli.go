@@ -94,7 +94,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if strings.Contains(text, "--endpoint=EP") {
 			text += " (-e, or the variable " + endpointVariable + "; \"hookglass endpoints list\" shows their ids)"
 		}
-		fmt.Fprintf(stderr, "hookglass: %s\nRun \"hookglass %s--help\" for usage.\n", text, commandPath(err))
+		fmt.Fprintf(stderr, "hookglass: %s\n%s", text, usage(err))
 		return exitUsage
 	}
 	if err := command.Run(); err != nil {
@@ -187,19 +187,23 @@ func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
 // exit is the panic that ends Main from within the parser, which prints help and then exits.
 type exit int
 
-// commandPath returns the command as far as it was parsed, to point at its help.
-func commandPath(err error) string {
+// usage returns how the command is used, as far as it was parsed, and points at its help.
+func usage(err error) string {
+	help := "Run \"hookglass --help\" for more.\n"
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil {
-		return ""
+		return help
 	}
-	var path strings.Builder
 	for _, p := range parse.Context.Path {
-		if p.Command != nil {
-			path.WriteString(p.Command.Name + " ")
+		if p.Command == nil {
+			continue
+		}
+		help = fmt.Sprintf("Run \"hookglass %s --help\" for more.\n", p.Command.Path())
+		if len(p.Command.Children) == 0 {
+			help = fmt.Sprintf("Usage: hookglass %s\n%s", p.Command.Summary(), help)
 		}
 	}
-	return path.String()
+	return help
 }
 
 func exitCode(err error) int {

@@ -349,6 +349,7 @@ func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
 		t.Errorf("the samples are %.200s", got.out)
 	}
 	fails(t, 2, "unexpected argument lst, did you mean", "endpoints", "lst")
+	fails(t, 2, "Usage: hookglass endpoints create <name> [flags]\nRun \"hookglass endpoints create --help\" for more.\n", "endpoints", "create", "--name", "x")
 	fails(t, 2, "unknown flag --json", "--json", "serve")
 	fails(t, 2, "unknown flag --json", "--json")
 	fails(t, 2, `"none" but got "x"`, "listen", "--recover", "x")

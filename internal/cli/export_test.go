@@ -36,7 +36,7 @@ func Said(args []string) (branch, whole string) {
 		}()
 		command, err := parser.Parse(arrange(parser.Model.Node, args))
 		if err != nil {
-			return fmt.Sprint(err, commandPath(err))
+			return fmt.Sprint(err, usage(err))
 		}
 		return command.Command()
 	}
