@@ -26,8 +26,11 @@ const (
 	tunnelIdleGoal   = 250 << 20
 )
 
-// connectsPerToken keeps below the rate limit of one token.
-const connectsPerToken = 25
+// connectsPerToken keeps below the rate limit of one token, also when all sockets come twice in a minute.
+const connectsPerToken = 14
+
+// opensAtOnce is how many sockets are being opened at a time.
+const opensAtOnce = 25
 
 // tunnelRow is what the tunnel part found on one database.
 type tunnelRow struct {
@@ -323,7 +326,7 @@ func (p *plan) idleTunnels(ctx context.Context, s *service, row *tunnelRow) erro
 func (s *service) connectAll(ctx context.Context, tokens []string, sockets int) error {
 	var opening sync.WaitGroup
 	failures := make(chan error, sockets)
-	places := make(chan struct{}, connectsPerToken)
+	places := make(chan struct{}, opensAtOnce)
 	for n := range sockets {
 		opening.Go(func() {
 			places <- struct{}{}

@@ -209,7 +209,7 @@ func (y *yard) act() {
 func (y *yard) connect() {
 	if y.session != 0 {
 		y.update(func(tx *store.Tx) error { // lost: an outage begins
-			return tx.EndTunnelSessions([]int64{y.session}, store.TunnelEnd{Lost: true, Since: tx.Now})
+			return tx.EndTunnels([]store.TunnelEnd{{Session: y.session, Lost: true, Since: tx.Now}})
 		})
 		y.session = 0
 		return

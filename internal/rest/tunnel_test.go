@@ -41,7 +41,7 @@ func (s *site) newGap(endpoint string) (id string) {
 		if _, err := tx.SubscribeTunnel(endpoint, &sub); err != nil {
 			return err
 		}
-		if err := tx.EndTunnelSessions([]int64{session.Num}, store.TunnelEnd{Lost: true, Since: tx.Now}); err != nil {
+		if err := tx.EndTunnels([]store.TunnelEnd{{Session: session.Num, Lost: true, Since: tx.Now}}); err != nil {
 			return err
 		}
 		gaps, err := tx.Gaps([]int64{sub.EndpointNum}, 0, 1)

@@ -66,6 +66,8 @@ func (db *DB) AllowEvenly(ctx context.Context, bucket string, limit int, per tim
 // take runs a statement that takes a call. next returns when a bucket with the given number allows another call.
 func (db *DB) take(ctx context.Context, bucket string, per time.Duration, next func(tat int64) time.Time, statement string, rest func(now time.Time) []any) error {
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
+		// The row is locked until the commit, and calls on one bucket may be many.
+		tx.MayBeLost()
 		var tat int64
 		err := tx.queryRow("bucket", statement, append([]any{bucket}, rest(tx.Now)...), &tat)
 		if !hookglass.Is(err, hookglass.CodeNotFound) { // no row means that it took nothing

@@ -59,7 +59,7 @@ func TestConnectionsOfAnEndpointAreItsOpenSubscriptions(t *testing.T) {
 			t.Errorf("of another endpoint: %+v %+v", all, gaps)
 		}
 		update(func(tx *store.Tx) error {
-			return tx.EndTunnelSessions([]int64{s.Num}, store.TunnelEnd{Lost: true, Since: time.Now()})
+			return tx.EndTunnels([]store.TunnelEnd{{Session: s.Num, Lost: true, Since: time.Now()}})
 		})
 		if all, gaps := read(e.ID); len(all) > 0 || len(gaps) != 1 || gaps[0].State != hookglass.GapOpen || gaps[0].Hostname != "laptop" {
 			t.Errorf("after it was lost: %+v %+v", all, gaps)
@@ -102,7 +102,7 @@ func TestSubscriptionsToOneEndpointBeginBesideOneAnother(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		err := db.Update(soon, hookglass.System, func(tx *store.Tx) error {
-			return tx.EndTunnelSessions([]int64{first.Num, two.Num}, store.TunnelEnd{Lost: true, Since: time.Now()})
+			return tx.EndTunnels([]store.TunnelEnd{{Session: first.Num, Lost: true, Since: time.Now()}, {Session: two.Num, Lost: true, Since: time.Now()}})
 		})
 		if err == nil {
 			t.Error("subscriptions end while another begins")
@@ -110,7 +110,7 @@ func TestSubscriptionsToOneEndpointBeginBesideOneAnother(t *testing.T) {
 		return nil
 	})
 	writing(t, db, func(tx *store.Tx) error {
-		return tx.EndTunnelSessions([]int64{first.Num, two.Num}, store.TunnelEnd{Lost: true, Since: time.Now()})
+		return tx.EndTunnels([]store.TunnelEnd{{Session: first.Num, Lost: true, Since: time.Now()}, {Session: two.Num, Lost: true, Since: time.Now()}})
 	})
 	reading(t, db, func(v *store.View) error {
 		all, err := v.TunnelConnections(string(e.ID))
@@ -161,7 +161,7 @@ func TestWhatIsReceivedIsStoredWhileSubscriptionsEnd(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			if err := update(func(tx *store.Tx) error { return tx.EndTunnelSessions([]int64{s.Num}, store.TunnelEnd{}) }); err != nil {
+			if err := update(func(tx *store.Tx) error { return tx.EndTunnels([]store.TunnelEnd{{Session: s.Num}}) }); err != nil {
 				t.Error(err)
 			}
 		})

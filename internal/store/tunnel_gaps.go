@@ -36,37 +36,41 @@ func (tx *Tx) openGap(s hookglass.TunnelSubscription, from int64, since time.Tim
 	return err
 }
 
+// livingSubscription is what addPastGap asks of a subscription that goes on.
+type livingSubscription struct {
+	num, begins, subscribedAt int64
+	targetURL, hostname       string
+}
+
+func scanLiving(scan func(...any) error) (l livingSubscription, err error) {
+	err = scan(&l.num, &l.begins, &l.subscribedAt, &l.targetURL, &l.hostname)
+	return l, err
+}
+
 // addPastGap records an outage that is discovered after it has ended: the current subscription began after the last
 // event that the lost one received, or received but never reported. It records nothing if another subscription received
 // everything. What was under way when a node died is unknown. A client that reports is judged by its reports. A client
 // that does not is assumed to have received everything until another client came, because it was connected until its
 // node died. If the current client is the same one, its return shows that it had been disconnected, which the node knew
 // but had not recorded.
-func (tx *Tx) addPastGap(s hookglass.TunnelSubscription, from int64, end TunnelEnd) error {
-	var to, back int64
-	var target, hostname string
-	err := tx.queryRow("subscription", "SELECT begins, subscribed_at, target_url, hostname FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY begins, num LIMIT 1",
-		[]any{s.EndpointNum}, &to, &back, &target, &hostname)
-	if hookglass.Is(err, hookglass.CodeNotFound) || err == nil && to <= from {
+func (tx *Tx) addPastGap(s endedSubscription, from int64, current livingSubscription) error {
+	if current.begins <= from {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	since := end.Since
+	since := s.end.Since
 	switch {
 	case since.IsZero():
 		return nil
-	case since.UnixMicro() < back:
-	case !end.NodeGone, s.Reports, target == s.TargetURL && hostname == s.Hostname:
-		since = time.UnixMicro(back)
+	case since.UnixMicro() < current.subscribedAt:
+	case !s.end.NodeGone, s.Reports, current.targetURL == s.TargetURL && current.hostname == s.Hostname:
+		since = time.UnixMicro(current.subscribedAt)
 	default:
 		return nil
 	}
 	id := hookglass.NewSortableID(hookglass.PrefixTunnelGap, tx.Now)
-	_, err = tx.exec(`INSERT INTO tunnel_gaps (id, endpoint, state, from_seq, to_seq, started_at, detected_at, reconnected_at, target_url, hostname, recovered_gone, expired_gone)
+	_, err := tx.exec(`INSERT INTO tunnel_gaps (id, endpoint, state, from_seq, to_seq, started_at, detected_at, reconnected_at, target_url, hostname, recovered_gone, expired_gone)
 		VALUES ($1, $2, 'reconnected', $3, $4, $5, $6, $7, $8, $9, 0, 0)`,
-		id, s.EndpointNum, from, to, since.UnixMicro(), tx.Now.UnixMicro(), back, s.TargetURL, s.Hostname)
+		id, s.EndpointNum, from, current.begins, since.UnixMicro(), tx.Now.UnixMicro(), current.subscribedAt, s.TargetURL, s.Hostname)
 	if err != nil {
 		return err
 	}

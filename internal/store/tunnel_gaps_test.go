@@ -61,3 +61,66 @@ func TestAnOutageThatTheNodeTookAlongIsAGap(t *testing.T) {
 		}
 	})
 }
+
+// A node that stops has thousands of sessions, which end together: as if one after the other had ended.
+func TestManyTunnelsEndAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		var ends []store.TunnelEnd
+		begin := func(id string, on hookglass.Endpoint, end store.TunnelEnd) {
+			t.Helper()
+			s := hookglass.TunnelSession{ID: id, Node: "node", Client: hookglass.TunnelClient{ID: "tcl_" + id}}
+			sub := hookglass.TunnelSubscription{Hostname: id}
+			writing(t, db, func(tx *store.Tx) error {
+				if err := tx.CreateTunnelSession(&s); err != nil {
+					return err
+				}
+				sub.SessionNum = s.Num
+				_, err := tx.SubscribeTunnel(string(on.ID), &sub)
+				return err
+			})
+			if end.Subscription != 0 {
+				end.Subscription = sub.Num
+			} else {
+				end.Session = s.Num
+			}
+			end.Since = time.Now()
+			ends = append(ends, end)
+		}
+		begin("tsess_own", e, store.TunnelEnd{})
+		begin("tsess_lost", e, store.TunnelEnd{Lost: true})
+		begin("tsess_unsubscribed", e, store.TunnelEnd{Subscription: 1})
+		begin("tsess_last", e, store.TunnelEnd{Lost: true})
+		begin("tsess_other", other, store.TunnelEnd{})
+		end := func() {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error { return tx.EndTunnels(ends) })
+		}
+		end()
+		several(t, db, e, 2)
+		end() // who has ended already does not end again
+		reading(t, db, func(v *store.View) error {
+			for of, want := range map[hookglass.EndpointID]int{e.ID: 1, other.ID: 0} {
+				all, err := v.TunnelConnections(string(of))
+				if err != nil {
+					return err
+				}
+				gaps, err := v.GapHistory(string(of), 10)
+				if err != nil {
+					return err
+				}
+				if len(all) != 0 || len(gaps) != want {
+					t.Errorf("%d subscriptions are left, %d gaps, want %d", len(all), len(gaps), want)
+				}
+				if len(gaps) == 1 && (gaps[0].State != hookglass.GapOpen || gaps[0].Hostname != "tsess_last" || gaps[0].Counts.Pending != 2) {
+					t.Errorf("%+v", gaps[0])
+				}
+			}
+			left, err := v.Ints("SELECT num FROM tunnel_sessions")
+			if len(left) != 1 { // of which one subscription ended
+				t.Errorf("sessions %v are left", left)
+			}
+			return err
+		})
+	})
+}

@@ -65,7 +65,11 @@ func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) 
 		_, err = tx.exec("DELETE FROM tunnel_nodes WHERE id = $1", n.ID)
 		return true, err
 	}
-	return false, tx.EndTunnelSessions(sessions, TunnelEnd{Lost: true, Since: n.SeenAt, NodeGone: true})
+	ends := make([]TunnelEnd, len(sessions))
+	for i, num := range sessions {
+		ends[i] = TunnelEnd{Session: num, Lost: true, Since: n.SeenAt, NodeGone: true}
+	}
+	return false, tx.EndTunnels(ends)
 }
 
 // HoldsTunnelLease reports whether a process still has its lease, and keeps it until the transaction ends. If a process
@@ -98,8 +102,11 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 		return e, err
 	}
 	// Many may subscribe concurrently, as when a node is back; the gap's own row serializes what they do to it.
-	others, err := tx.lockTunnels(e.Num, tx.dialect.forShare())
-	if err != nil {
+	if err := tx.lockTunnels(e.Num, tx.dialect.forShare()); err != nil {
+		return e, err
+	}
+	var first bool
+	if err := tx.queryRow("endpoint", "SELECT NOT EXISTS (SELECT 1 FROM tunnel_subscriptions WHERE endpoint = $1)", []any{e.Num}, &first); err != nil {
 		return e, err
 	}
 	log, err := tx.eventLogOf(e)
@@ -114,7 +121,7 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 	if err := tx.closeGap(e.Num, s.Received); err != nil {
 		return e, err
 	}
-	if others == 0 {
+	if first {
 		tx.announceEndpoint(&e)
 	}
 	return e, tx.queryRow("subscription", `INSERT INTO tunnel_subscriptions (session, endpoint, begins, received, target_url, hostname, reports, replays, subscribed_at)
@@ -123,103 +130,154 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 }
 
 // lockTunnels serializes the ending of subscriptions to an endpoint, with each other and with their beginning, which
-// shares the lock. It returns how many subscriptions there are, counted up to 2.
-func (tx *Tx) lockTunnels(endpointNum int64, lock string) (n int64, err error) {
-	if lock != "" {
-		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum); err != nil {
-			return 0, err
-		}
+// shares the lock.
+func (tx *Tx) lockTunnels(endpointNum int64, lock string) error {
+	if lock == "" {
+		return nil
 	}
-	err = tx.queryRow("endpoint", "SELECT count(*) FROM (SELECT 1 FROM tunnel_subscriptions WHERE endpoint = $1 LIMIT 2) AS few", []any{endpointNum}, &n)
-	return n, err
-}
-
-// TunnelEnd says how a subscription ended.
-type TunnelEnd struct {
-	Lost     bool            // not on the client's request
-	Since    time.Time       // Lost: the last sign of life of the client
-	NodeGone bool            // Lost: its node died, and Since is the node's last sign of life
-	Received map[int64]int64 // up to where each subscription has received, if more than is stored
-}
-
-// EndTunnelSessions ends sessions and their subscriptions. If the last subscription of an endpoint is lost, a gap
-// opens.
-func (tx *Tx) EndTunnelSessions(nums []int64, end TunnelEnd) error {
-	// Sessions are locked before endpoints, as in SubscribeTunnel.
-	if lock := tx.dialect.forUpdate(); lock != "" {
-		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num"+lock, tx.dialect.list(nums)); err != nil {
-			return err
-		}
-	}
-	found, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("session", "$1"), tx.dialect.list(nums))
-	if err != nil {
-		return err
-	}
-	if err := tx.EndTunnelSubscriptions(found, end); err != nil {
-		return err
-	}
-	_, err = tx.exec("DELETE FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(nums))
+	_, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum)
 	return err
 }
 
-// EndTunnelSubscriptions ends subscriptions, except those that have ended already.
-func (tx *Tx) EndTunnelSubscriptions(nums []int64, end TunnelEnd) error {
-	if len(nums) == 0 {
-		return nil
+// TunnelEnd is the end of a session with its subscriptions, or of one subscription.
+type TunnelEnd struct {
+	Session      int64 // or
+	Subscription int64
+	Lost         bool            // not on the client's request
+	Since        time.Time       // Lost: the last sign of life of the client
+	NodeGone     bool            // Lost: its node died, and Since is the node's last sign of life
+	Received     map[int64]int64 // up to where each subscription has received, if more than is stored
+}
+
+// EndTunnels ends sessions and subscriptions, except those that have ended already. If the last subscription of an
+// endpoint is lost, a gap opens.
+func (tx *Tx) EndTunnels(ends []TunnelEnd) error {
+	var sessions, subscriptions []int64
+	ofSession, ofSubscription := make(map[int64]TunnelEnd), make(map[int64]TunnelEnd)
+	for _, end := range ends {
+		if end.Subscription != 0 {
+			subscriptions = append(subscriptions, end.Subscription)
+			ofSubscription[end.Subscription] = end
+		} else {
+			sessions = append(sessions, end.Session)
+			ofSession[end.Session] = end
+		}
 	}
-	subs, err := queryAll(&tx.View, func(scan func(...any) error) (s hookglass.TunnelSubscription, err error) {
-		var reports int64
-		err = scan(&s.Num, &s.EndpointNum, &s.Begins, &s.Received, &s.TargetURL, &s.Hostname, &reports)
-		s.Reports = reports != 0
-		return s, err
-	}, "SELECT num, endpoint, begins, received, target_url, hostname, reports FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(nums))
-	if err != nil {
-		return err
-	}
-	// In the order of their endpoints, so that transactions do not deadlock.
-	slices.SortFunc(subs, func(a, b hookglass.TunnelSubscription) int {
-		return cmp.Or(cmp.Compare(a.EndpointNum, b.EndpointNum), cmp.Compare(a.Num, b.Num))
-	})
-	for _, s := range subs {
-		if err := tx.endSubscription(s, end); err != nil {
+	// Sessions are locked before endpoints, as in SubscribeTunnel.
+	if lock := tx.dialect.forUpdate(); lock != "" && len(sessions) > 0 {
+		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num"+lock, tx.dialect.list(sessions)); err != nil {
 			return err
 		}
 	}
-	return nil
+	lost := make(map[int64][]endedSubscription) // by endpoint
+	for column, nums := range map[string][]int64{"session": sessions, "num": subscriptions} {
+		if len(nums) == 0 {
+			continue
+		}
+		found, err := queryAll(&tx.View, scanEnded, "SELECT num, session, endpoint, begins, received, target_url, hostname, reports FROM tunnel_subscriptions WHERE "+
+			tx.dialect.among(column, "$1"), tx.dialect.list(nums))
+		if err != nil {
+			return err
+		}
+		for _, s := range found {
+			end, own := ofSubscription[s.Num]
+			if !own {
+				end = ofSession[s.SessionNum]
+			}
+			s.end, s.Received = end, max(s.Received, end.Received[s.Num])
+			lost[s.EndpointNum] = append(lost[s.EndpointNum], s)
+		}
+	}
+	for _, endpoint := range slices.Sorted(maps.Keys(lost)) { // in order, so that transactions do not deadlock
+		if err := tx.endSubscriptions(endpoint, lost[endpoint]); err != nil {
+			return err
+		}
+	}
+	if len(sessions) == 0 {
+		return nil
+	}
+	_, err := tx.exec("DELETE FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(sessions))
+	return err
 }
 
-func (tx *Tx) endSubscription(s hookglass.TunnelSubscription, end TunnelEnd) error {
-	all, err := tx.lockTunnels(s.EndpointNum, tx.dialect.forUpdate())
+// endedSubscription is a subscription that ends, and how.
+type endedSubscription struct {
+	hookglass.TunnelSubscription
+	end TunnelEnd
+}
+
+func scanEnded(scan func(...any) error) (s endedSubscription, err error) {
+	var reports int64
+	err = scan(&s.Num, &s.SessionNum, &s.EndpointNum, &s.Begins, &s.Received, &s.TargetURL, &s.Hostname, &reports)
+	s.Reports = reports != 0
+	return s, err
+}
+
+// endSubscriptions ends subscriptions to an endpoint one after another, with a few statements for all of them: a node
+// may have had thousands.
+func (tx *Tx) endSubscriptions(endpointNum int64, subs []endedSubscription) error {
+	if err := tx.lockTunnels(endpointNum, tx.dialect.forUpdate()); err != nil {
+		return err
+	}
+	// One more than end: one of these is left whenever any is.
+	others, err := queryAll(&tx.View, scanLiving, "SELECT num, begins, subscribed_at, target_url, hostname FROM tunnel_subscriptions WHERE endpoint = $1 ORDER BY begins, num LIMIT $2",
+		endpointNum, len(subs)+1)
 	if err != nil {
 		return err
 	}
-	n, err := tx.exec("DELETE FROM tunnel_subscriptions WHERE num = $1", s.Num)
-	if err != nil || n == 0 || all > 1 && !end.Lost {
+	nums := make([]int64, len(subs))
+	for i, s := range subs {
+		nums[i] = s.Num
+	}
+	ended, err := queryAll(&tx.View, scanNum, "DELETE FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" RETURNING num", tx.dialect.list(nums))
+	if err != nil || len(ended) == 0 {
 		return err
 	}
 	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System, Now: tx.Now}
-	e, err := system.EndpointByNum(s.EndpointNum)
+	e, err := system.EndpointByNum(endpointNum)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil // the endpoint was deleted, so nothing can be missed
 	}
 	if err != nil {
 		return err
 	}
-	if all == 1 {
-		tx.announceEndpoint(&e)
+	slices.SortFunc(subs, func(a, b endedSubscription) int { return cmp.Compare(a.Num, b.Num) })
+	known := make(map[received]int64)
+	for i, s := range subs {
+		if !slices.Contains(ended, s.Num) || i > 0 && subs[i-1].Num == s.Num {
+			continue
+		}
+		others = slices.DeleteFunc(others, func(o livingSubscription) bool { return o.num == s.Num })
+		if len(others) == 0 {
+			tx.announceEndpoint(&e)
+		}
+		if !s.end.Lost {
+			continue
+		}
+		same := received{s.Begins, s.Received, s.Reports}
+		from, ok := known[same]
+		if !ok {
+			if from, err = system.firstMissed(e, s.TunnelSubscription); err != nil {
+				return err
+			}
+			known[same] = from
+		}
+		if len(others) == 0 {
+			err = tx.openGap(s.TunnelSubscription, from, s.end.Since)
+		} else {
+			err = tx.addPastGap(s, from, others[0])
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if !end.Lost {
-		return nil
-	}
-	s.Received = max(s.Received, end.Received[s.Num])
-	from, err := system.firstMissed(e, s)
-	if err != nil {
-		return err
-	}
-	if all == 1 {
-		return tx.openGap(s, from, end.Since)
-	}
-	return tx.addPastGap(s, from, end)
+	return nil
+}
+
+// received is what firstMissed depends on.
+type received struct {
+	begins, received int64
+	reports          bool
 }
 
 // looksBack bounds how many received events are checked for missing reports.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"hookglass/internal/fair"
+	"hookglass/internal/store"
 )
 
 // SetLease makes a node's lease short enough to be waited for. It must be called before Run.
@@ -54,7 +55,7 @@ func (s *Service) Node() string { return s.node }
 func (s *Service) Later(x *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = append(s.ended, ending{session: x.record.Num})
+	s.ended = append(s.ended, store.TunnelEnd{Session: x.record.Num})
 }
 
 // Near reports whether the client was heard of just now.

@@ -87,7 +87,7 @@ func (s *Service) Open(ctx context.Context, ticket string, conn Conn) (*Session,
 		s.mu.Unlock()
 		x.cancel()
 		x.halt()
-		s.end(ending{session: x.record.Num})
+		s.end(store.TunnelEnd{Session: x.record.Num})
 		return nil, stopping()
 	}
 	s.sessions[x] = struct{}{}
@@ -174,7 +174,7 @@ func (x *Session) full(key string) bool {
 func (x *Session) Unsubscribe(key string) {
 	x.Heard()
 	if sub := x.remove(key); sub != nil {
-		_, _ = aside(func() (struct{}, error) { x.s.end(ending{subscription: sub.Num}); return struct{}{}, nil })
+		_, _ = aside(func() (struct{}, error) { x.s.end(store.TunnelEnd{Subscription: sub.Num}); return struct{}{}, nil })
 	}
 }
 
@@ -229,18 +229,18 @@ func (x *Session) End(own bool) {
 	x.mu.Lock()
 	subs := x.subs
 	x.subs = nil
-	e := ending{session: x.record.Num, received: make(map[int64]int64, len(subs))}
+	e := store.TunnelEnd{Session: x.record.Num, Received: make(map[int64]int64, len(subs))}
 	for _, sub := range subs {
-		e.received[sub.Num] = sub.received
+		e.Received[sub.Num] = sub.received
 	}
 	x.mu.Unlock()
 	for _, sub := range subs {
 		sub.close()
 	}
-	e.lost = !own || x.told.Load()
-	e.since = now
+	e.Lost = !own || x.told.Load()
+	e.Since = now
 	if x.silent.Load() {
-		e.since = time.UnixMicro(x.heard.Load())
+		e.Since = time.UnixMicro(x.heard.Load())
 	}
 	x.s.end(e)
 	x.s.mu.Lock()
@@ -250,52 +250,50 @@ func (x *Session) End(own bool) {
 	x.s.Log.Debug("tunnel closed", "session", x.record.ID, "own", own)
 }
 
-// ending is the end of a session, or of one subscription, that is to be stored.
-type ending struct {
-	session      int64 // or
-	subscription int64
-	lost         bool
-	since        time.Time
-	received     map[int64]int64
-}
-
-// end stores an ending. If the storage is unavailable, the keeper retries; if the node dies before that, other nodes
-// end the session.
-func (s *Service) end(e ending) {
-	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
-	defer cancel()
-	if err := s.writeEnding(ctx, e); err != nil {
-		s.Log.Warn("the end of a tunnel could not be stored yet", "error", err)
-		s.mu.Lock()
-		s.ended = append(s.ended, e)
-		s.mu.Unlock()
-	}
-}
-
-func (s *Service) writeEnding(ctx context.Context, e ending) error {
-	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		how := store.TunnelEnd{Lost: e.lost, Since: e.since, Received: e.received}
-		if e.subscription != 0 {
-			return tx.EndTunnelSubscriptions([]int64{e.subscription}, how)
-		}
-		return tx.EndTunnelSessions([]int64{e.session}, how)
-	})
-}
-
-// settle stores the endings that could not be stored before.
-func (s *Service) settle(ctx context.Context) {
+// end stores the end of a session or of one subscription, or leaves it to whoever is just storing others. If the storage
+// is unavailable, the keeper retries; if the node dies before that, other nodes end the session.
+func (s *Service) end(e store.TunnelEnd) {
 	s.mu.Lock()
-	waiting := s.ended
-	s.ended = nil
+	s.ended = append(s.ended, e)
 	s.mu.Unlock()
-	for i, e := range waiting {
-		if err := s.writeEnding(ctx, e); err != nil {
-			s.mu.Lock()
-			s.ended = append(s.ended, waiting[i:]...)
-			s.mu.Unlock()
+	s.settle(context.Background())
+}
+
+// settle stores the ends that wait, many in one transaction: a node that stops has thousands. It does nothing while
+// another goroutine does that.
+func (s *Service) settle(ctx context.Context) {
+	for len(s.unsettled()) > 0 && s.settling.TryLock() {
+		err := s.storeEnds(ctx)
+		s.settling.Unlock()
+		if err != nil {
+			s.Log.Warn("the ends of tunnels could not be stored yet", "error", err)
 			return
 		}
 	}
+}
+
+// unsettled returns the first ends that wait, as many as one transaction stores.
+func (s *Service) unsettled() []store.TunnelEnd {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended[:min(len(s.ended), endAtOnce)]
+}
+
+// storeEnds stores some of the ends that wait. The caller holds settling.
+func (s *Service) storeEnds(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopFor)
+	defer cancel()
+	some := s.unsettled()
+	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.EndTunnels(some) })
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended = s.ended[len(some):]; len(s.ended) == 0 {
+		s.ended = nil
+	}
+	return nil
 }
 
 // Report stores a client's report on a delivery for one of its subscriptions; the report need not name the endpoint.

@@ -131,7 +131,8 @@ type Service struct {
 	mu       sync.Mutex
 	sessions map[*Session]struct{}
 	closed   bool
-	ended    []ending // endings that could not be stored yet
+	ended    []store.TunnelEnd // not stored yet
+	settling sync.Mutex        // held by who stores them
 	open     sync.WaitGroup
 }
 

@@ -140,7 +140,7 @@ func (x *Session) checkRights(subs []*subscription, usable map[int64]bool, kept 
 		}
 		x.s.Hold(func() { // in the background: a stuck socket must not hold up others
 			_ = x.conn.Reject(x.ctx, sub.key) // if the socket is broken, its reader notices
-			x.s.end(ending{subscription: sub.Num})
+			x.s.end(store.TunnelEnd{Subscription: sub.Num})
 		})
 	}
 }

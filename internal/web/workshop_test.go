@@ -538,7 +538,7 @@ func (w *workshop) connected() (lost func()) {
 	return func() {
 		w.t.Helper()
 		w.update(func(tx *store.Tx) error {
-			return tx.EndTunnelSessions([]int64{s.Num}, store.TunnelEnd{Lost: true, Since: time.Now().Add(-time.Minute)})
+			return tx.EndTunnels([]store.TunnelEnd{{Session: s.Num, Lost: true, Since: time.Now().Add(-time.Minute)}})
 		})
 	}
 }
