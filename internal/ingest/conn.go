@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,26 +101,18 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		err := c.nextHead(idle)
 		if err != nil {
 			if r, ok := errors.AsType[*refusal](err); ok {
-				if path := claimed(c.buf[c.r:c.w]); r != errSlow && !c.front.isHook(path) && !c.front.isAPI(path) {
-					c.startRaw()
-					return nil
-				}
 				c.answerMalformed(r)
 			}
 			return io.EOF
 		}
 		text := string(c.buf[c.r : c.r+c.headLen])
 		if r := c.head.parse(text, c.front.cfg.MaxHeaders); r != nil {
-			if !r.misframed() && !c.front.isHook(claimed(c.buf[c.r:c.r+c.headLen])) {
-				c.startRaw()
-				return nil
-			}
 			c.answerMalformed(r)
 			return io.EOF
 		}
 		if c.head.method != "CONNECT" && !c.front.isHook(c.head.path) {
-			if _, err := url.ParseRequestURI(c.head.target); err != nil && c.front.isAPI(c.head.path) {
-				c.answerMalformed(malformed("The request target is malformed."))
+			if r := c.head.unpassable(); r != nil {
+				c.answerMalformed(r)
 				return io.EOF
 			}
 			c.startPass()

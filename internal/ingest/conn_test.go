@@ -7,10 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -254,23 +252,15 @@ func TestStreamsAndTheirEnd(t *testing.T) {
 	}
 }
 
-func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
+func TestWhatIsNoHookGoesToNetHTTP(t *testing.T) {
 	s := new(stub)
-	sv := start(t, ingest.Config{MaxHeaderBytes: 8 << 10}, s, nil)
+	sv := start(t, ingest.Config{}, s, nil)
 	for text, status := range map[string]int{
-		"GET /api HTTP/1.1\r\n\r\n":                      400, // no Host
-		"GET /api HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n": 400,
-		"nonsense\r\n\r\n":                               400,
-		"GET /page HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n": 200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                     501,
-		"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":        400,
-		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":       200, // echo ignores the error
-		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n":         417,
-		"GET /api%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                              400,
-		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                          200,
-		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                        200,
-		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                             200,
-		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n":   200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n":     200, // echo ignores the error
+		"GET /%68ooks/" + knownRef + "/p HTTP/1.1\r\nHost: x\r\n\r\n":                        200,
+		"GET /hooksandmore HTTP/1.1\r\nHost: x\r\n\r\n":                                      200,
+		"GET //hooks/" + knownRef + " HTTP/1.1\r\nHost: x\r\n\r\n":                           200,
+		"POST /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n": 200,
 	} {
 		c := sv.dial()
 		c.send(text)
@@ -293,33 +283,60 @@ func TestWhatTheFrontCanNotReadGoesToNetHTTP(t *testing.T) {
 	}
 }
 
-// Whoever calls the API reads its errors as JSON, those of HTTP itself too.
-func TestWhatNeverBecomesACallOfTheAPIIsRefusedInItsForm(t *testing.T) {
-	at, err := url.Parse("https://hooks.example.com/base")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sv := start(t, ingest.Config{MaxHeaderBytes: 8 << 10, PublicURL: at}, new(stub), nil)
+// Whoever calls the API reads its errors as JSON, those of HTTP itself too. Where the path cannot be read, nobody knows
+// who calls.
+func TestWhatNeverBecomesARequestIsRefusedInJSON(t *testing.T) {
+	sv := start(t, ingest.Config{MaxHeaderBytes: 8 << 10}, new(stub), nil)
 	long := strings.Repeat("v", 20<<10)
 	for text, want := range map[string]string{
-		"GET /api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                          "400 bad_request",
-		"GET /base/api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                     "400 bad_request",
-		"POST /api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}":  "400 bad_request",
-		"GET http://x/api/v1/endpoints/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                  "400 bad_request",
-		"GET /api/v1/endpoints?q=" + long + " HTTP/1.1\r\nHost: x\r\n\r\n":               "414 uri_too_long",
-		"GET /api/v1/endpoints HTTP/1.1\r\nHost: x\r\nX-Long: " + long + "\r\n\r\n":      "431 headers_too_large",
-		"GET /base/api/v1/endpoints HTTP/1.1\r\nHost: x\r\nX-Long: " + long + "\r\n\r\n": "431 headers_too_large",
-		"GET /page/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                      "400",
-		"GET /apis/%zz HTTP/1.1\r\nHost: x\r\n\r\n":                                      "400",
+		"nonsense\r\n\r\n":             "400 bad_request",
+		"\x16\x03\x01\x00\n\n":         "400 bad_request",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n": "505 bad_request",
+		"OPTIONS * HTTP/1.1\r\n\r\n":   "400 bad_request", // no Host
 	} {
+		sv.refused(text, want)
+	}
+	for _, path := range []string{"/api/v1/endpoints", "/mcp", "/page", "http://x/api"} {
+		h := "POST " + path + " HTTP/1.1\r\n"
+		for text, want := range map[string]string{
+			h + "\r\n":                        "400 bad_request", // no Host
+			h + "Host: x\r\nHost: y\r\n\r\n":  "400 bad_request",
+			h + "Host: x/y\r\n\r\n":           "400 bad_request",
+			h + "Host: x\r\nA b: c\r\n\r\n":   "400 bad_request",
+			h + "Host: x\r\nno colon\r\n\r\n": "400 bad_request",
+			h + "Host: x\r\nA: \x01\r\n\r\n":  "400 bad_request",
+			h + "Host: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n": "400 bad_request",
+			h + "Host: x\r\nContent-Length: 99999999999999999999\r\n\r\n":   "413 payload_too_large",
+			h + "Host: x\r\nTransfer-Encoding: gzip\r\n\r\n":                "501 bad_request",
+			h + "Host: x\r\nExpect: 200-ok\r\n\r\n":                         "417 expectation_failed",
+			h + "Host: x\r\nX-Long: " + long + "\r\n\r\n":                   "431 headers_too_large",
+			h + "Host: x\r\n" + strings.Repeat("a:\r\n", 256) + "\r\n":      "431 headers_too_large",
+			"G(T " + path + " HTTP/1.1\r\nHost: x\r\n\r\n":                  "400 bad_request",
+			"GET " + path + " HTTP/3.0\r\nHost: x\r\n\r\n":                  "505 bad_request",
+			"GET " + path + "/%zz HTTP/1.1\r\nHost: x\r\n\r\n":              "400 bad_request",
+			"GET " + path + "?q=" + long + " HTTP/1.1\r\nHost: x\r\n\r\n":   "414 uri_too_long",
+		} {
+			sv.refused(text, want)
+		}
+	}
+}
+
+// refused checks that a text is refused in JSON, which ends the connection, as the first of it and behind an answer of
+// net/http.
+func (sv *service) refused(text, want string) {
+	sv.t.Helper()
+	for _, before := range []string{"", get("/api/a")} {
 		c := sv.dial()
+		if before != "" {
+			c.send(before)
+			c.want(200)
+		}
 		go func() { c.nc.Write([]byte(text)) }()
 		a := c.read("GET")
 		var said struct{ Error, Message string }
 		_ = json.Unmarshal([]byte(a.body), &said)
-		got := strings.TrimSpace(fmt.Sprint(a.StatusCode, " ", said.Error))
-		if got != want || (said.Error != "") != (a.Header.Get("Content-Type") == "application/json") {
-			t.Errorf("%.60q answered %s, want %s: %s", text, got, want, a.body)
+		if got := fmt.Sprint(a.StatusCode, " ", said.Error); got != want || said.Message == "" || !a.Close || a.Header.Get("Content-Type") != "application/json" {
+			sv.t.Errorf("%.60q answered %s, close %v, want %s: %s", text, got, a.Close, want, a.body)
 		}
 	}
 }
@@ -350,16 +367,15 @@ func TestNothingIsReadBehindARequestThatMayEndElsewhere(t *testing.T) {
 	}
 }
 
-func TestRawConnectionsReachTheFallback(t *testing.T) {
+func TestEscapedHooksReachTheFallback(t *testing.T) {
 	s := new(stub)
-	c := start(t, ingest.Config{MaxHeaderBytes: 8 << 10, MaxBodyBytes: 100}, s, nil).dial()
-	c.send("GET /page HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("v", 20<<10) + "\r\n\r\n") // raw from here
-	c.want(200)
+	c := start(t, ingest.Config{MaxBodyBytes: 100}, s, nil).dial()
+	hook := func(sub string) string { return "/%68ooks/" + knownRef + sub }
 	c.send("POST " + hook("//a/../%2F?q;") + " HTTP/1.1\r\nHost: x\r\nx-b: 1\r\nX-A: 2\r\nContent-Length: 4\r\n\r\nbody")
 	c.want(200)
 	c.send(chunkedPost(hook(""), "4\r\nbody\r\n0\r\n\r\n"))
 	c.want(200)
-	c.send(get("/hooks/unknown"))
+	c.send(get("/%68ooks/unknown"))
 	if a := c.want(404); a.body != `{"error":"not_found","message":"There is no such endpoint."}` {
 		t.Errorf("got %s", a.body)
 	}
@@ -550,23 +566,12 @@ func TestTheHostOfHTTP2IsListedOnce(t *testing.T) {
 }
 
 func TestHTTP2PassesThroughToTheFallback(t *testing.T) {
+	server, own := authority(t)
 	s := new(stub)
-	front := ingest.New(ingest.Config{MaxBodyBytes: 1000}, s, slog.New(slog.DiscardHandler))
-	rest := &http.Server{Handler: front.Handler(http.HandlerFunc(echo)), Protocols: new(http.Protocols)}
-	rest.Protocols.SetHTTP1(true)
-	rest.Protocols.SetUnencryptedHTTP2(true)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error)
-	go func() { served <- front.Serve(ln, rest) }()
-
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	sv := startOn(t, server, ingest.Config{MaxBodyBytes: 1000}, s, nil)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: own, ForceAttemptHTTP2: true}}
 	send := func(path string, body io.Reader) int {
-		resp, err := client.Post("http://"+ln.Addr().String()+path, "text/plain", body)
+		resp, err := client.Post("https://"+sv.addr+path, "text/plain", body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -576,7 +581,7 @@ func TestHTTP2PassesThroughToTheFallback(t *testing.T) {
 	if status := send(hook("//p?q"), strings.NewReader("body")); status != 200 {
 		t.Errorf("answered %d", status)
 	}
-	if a := s.one(t); a.Proto != "HTTP/2.0" || a.Path != "//p" || a.RawQuery != "q" || string(a.Body) != "body" || a.Host != ln.Addr().String() {
+	if a := s.one(t); a.Proto != "HTTP/2.0" || a.Path != "//p" || a.RawQuery != "q" || string(a.Body) != "body" || a.Host != sv.addr {
 		t.Errorf("got %+v", a)
 	}
 	if status := send(hook(""), strings.NewReader(strings.Repeat("b", 1001))); status != 413 {
@@ -586,10 +591,6 @@ func TestHTTP2PassesThroughToTheFallback(t *testing.T) {
 		t.Errorf("answered %d, %d refusals", status, s.refusals())
 	}
 	client.CloseIdleConnections()
-	if err := front.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	<-served
 }
 
 func TestSlowReadersAreCutOff(t *testing.T) {

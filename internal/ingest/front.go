@@ -15,8 +15,8 @@
 //	err = front.Shutdown(ctx) // drains both; do not call rest.Shutdown as well
 //
 // Serve chains rest.ConnState, so set that first. Handler is the same reception as a plain http.Handler. It catches
-// hook requests that reach net/http because the front passed the connection through unexamined (HTTP/2, or requests
-// that only net/http understands), and must come before any mux that redirects. Endless streams (SSE) must end when
+// hook requests that reach net/http, because they come by HTTP/2 or their path is spelled with escapes, and must come
+// before any mux that redirects. Endless streams (SSE) must end when
 // rest's RegisterOnShutdown functions run, and the owner of hijacked connections (WebSockets) must end those: Shutdown
 // does not wait for them.
 //
@@ -32,7 +32,8 @@
 //
 // The front adds Date if the reply does not have it, Content-Length (except for 204 and 304, and for HEAD if the body
 // is not known), and Connection if the protocol needs it. Refusals are {"error", "message"} as JSON; 429 and 503 carry
-// Retry-After. After a refusal that leaves a body unread the connection lingers, so that the sender can read it.
+// Retry-After. Heads that are malformed or too large are refused so on all paths. After a refusal that leaves a body
+// unread the connection lingers, so that the sender can read it.
 package ingest
 
 import (

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"hookglass"
@@ -45,8 +46,8 @@ func endOfHead(b []byte, from int) (end, next int) {
 	}
 }
 
-// parse parses a complete head. A refusal means that the front cannot serve the request; the caller decides by isHook
-// whether net/http may try.
+// parse parses a complete head. A refusal holds for all paths: net/http refuses nearly the same, but in plain text,
+// and callers of the API read JSON.
 func (h *head) parse(text string, maxHeaders int) *refusal {
 	*h = head{length: -1}
 	line, rest := cutLine(text)
@@ -195,17 +196,33 @@ func (h *head) interpret() *refusal {
 	case hosts == 0 && h.minor == 1:
 		return malformed("The Host header is missing.")
 	case h.chunked && (h.length >= 0 || h.tooBig):
-		return errTwoLengths
+		return malformed("There is both a Content-Length and a Transfer-Encoding.")
 	case h.chunked && h.minor == 0:
-		return errEarlyCoding
+		return malformed("HTTP/1.0 has no Transfer-Encoding.")
+	}
+	for _, host := range [...]string{h.host, h.authority} {
+		for i := range len(host) {
+			if !hostByte[host[i]] {
+				return malformed("The Host is malformed.")
+			}
+		}
 	}
 	if h.authority != "" {
 		h.host = h.authority // RFC 9112, section 3.2.2
 	}
-	for i := range len(h.host) {
-		if !hostByte[h.host[i]] {
-			return malformed("The Host is malformed.")
-		}
+	return nil
+}
+
+// unpassable refuses what is well-formed, but net/http would refuse without JSON.
+func (h *head) unpassable() *refusal {
+	if _, err := url.ParseRequestURI(h.target); err != nil {
+		return malformed("The request target is malformed.")
+	}
+	if h.expect != "" && !strings.EqualFold(h.expect, "100-continue") {
+		return errExpectation
+	}
+	if h.tooBig {
+		return errTooLarge
 	}
 	return nil
 }

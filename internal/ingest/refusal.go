@@ -36,8 +36,6 @@ var (
 	errExpectation     = refuse(http.StatusExpectationFailed, codeExpectation, "The only expectation understood is 100-continue.")
 	errSlow            = &refusal{status: http.StatusRequestTimeout, code: codeRequestTimeout, message: "The request did not come in time.", close: true}
 	errCutShort        = malformed("The body ended before its length was reached.")
-	errTwoLengths      = malformed("There is both a Content-Length and a Transfer-Encoding.")
-	errEarlyCoding     = malformed("HTTP/1.0 has no Transfer-Encoding.")
 	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: messageInternalError, close: true}
 )
 
@@ -50,10 +48,6 @@ type refusal struct {
 	allow      string // with 405; empty: the methods of webhooks
 	close      bool   // nothing more can be read from the connection
 }
-
-// misframed reports whether an intermediary could disagree about where the request ends. RFC 9112, section 6.1, closes
-// the connection after such a request; net/http would pick one length and continue.
-func (r *refusal) misframed() bool { return r == errTwoLengths || r == errEarlyCoding }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.message }
 

@@ -30,10 +30,7 @@ type relayState struct {
 // startPass prepares to pass the request in c.head, which is in the buffer.
 func (c *conn) startPass() {
 	c.own(relayState{owned: true, head: c.headLen, body: max(c.head.length, 0)})
-	switch {
-	case c.head.tooBig:
-		c.relay.raw = true // net/http refuses it
-	case c.head.chunked:
+	if c.head.chunked {
 		// net/http bounds trailers itself.
 		c.relay.chunks = &chunked{maxTrail: c.front.cfg.MaxHeaderBytes}
 	}

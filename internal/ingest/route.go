@@ -24,11 +24,10 @@ func splitTarget(target string) (authority, path, query string, hasQuery bool) {
 	return authority, path, query, hasQuery
 }
 
-// Path prefixes of the two receptions and of the API.
+// Path prefixes of the two receptions.
 const (
 	hooks = "/hooks"
 	mails = "/mail"
-	api   = "/api"
 )
 
 // reception returns the reception to which a path belongs, or "", and the rest of the path. The path may start with
@@ -56,26 +55,6 @@ func cutPath(path, segments string) (rest string, ok bool) {
 func (f *Front) isHook(path string) bool {
 	kind, _ := f.reception(path)
 	return kind != ""
-}
-
-// isAPI reports whether a path, as received, belongs to the API, whose errors have the format of refusals. For
-// malformed requests net/http would answer in plain text.
-func (f *Front) isAPI(path string) bool {
-	path, _ = cutPath(path, f.base)
-	_, ok := cutPath(path, api)
-	return ok
-}
-
-// claimed returns the path in a head that may be malformed or incomplete, as far as it is there, or "".
-func claimed(text []byte) string {
-	line, _, _ := strings.Cut(string(text[:min(len(text), 512)]), "\n")
-	_, rest, ok := strings.Cut(line, " ")
-	if !ok {
-		return ""
-	}
-	target, _, _ := strings.Cut(rest, " ")
-	_, path, _, _ := splitTarget(strings.TrimSuffix(target, "\r"))
-	return path
 }
 
 // splitHook splits the path of a hook, without its reception, into the endpoint's id and the rest, as received. The id
