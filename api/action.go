@@ -49,7 +49,7 @@ type ActionStep struct {
 type ActionStepCondition struct {
 	_        struct{}        `additionalProperties:"false"`
 	Source   string          `json:"source" pattern:"^(request|provider|email|endpoint|steps\\..+)$" doc:"request, provider, email, endpoint or steps.<reference_key>." example:"request"`
-	Path     *string         `json:"path,omitzero" required:"true" pattern:"^(/|$)" doc:"An RFC 6901 pointer into the source." example:"/body/action"`
+	Path     *string         `json:"path,omitzero" required:"true" maxLength:"500" pattern:"^(/|$)" doc:"An RFC 6901 pointer into the source." example:"/body/action"`
 	Operator string          `json:"operator" enum:"equals,not_equals,contains,not_contains,matches,exists,not_exists" example:"equals"`
 	Value    json.RawMessage `json:"value,omitempty" doc:"A string, a number, true, false or null; none with exists and not_exists." example:"\"opened\""`
 }
@@ -244,7 +244,7 @@ type PreviewAction struct {
 // NewPreview selects what to preview an action on.
 type NewPreview struct {
 	_              struct{}         `additionalProperties:"false"`
-	IngressEventID Optional[string] `json:"ingress_event_id,omitzero" required:"true" doc:"A captured event of the endpoint." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	IngressEventID Optional[string] `json:"ingress_event_id,omitzero" required:"true" minLength:"1" doc:"A captured event of the endpoint." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 }
 
 // ActionPreview is what an action would do with an event. Nothing was sent.

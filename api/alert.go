@@ -66,10 +66,10 @@ type AlertSettings struct {
 	WindowMinutes Optional[int64]   `json:"window_minutes,omitzero" minimum:"1" maximum:"1440" doc:"missing_webhook, error_response and volume_spike: 1 to 1440." example:"10"`
 	Threshold     Optional[int64]   `json:"threshold,omitzero" minimum:"1" maximum:"1000000" doc:"error_response: how many deliveries to forwarding targets, by forward steps and through the tunnel that failed or were answered with 400 or more." example:"5"`
 	Keyword       Optional[string]  `json:"keyword,omitzero" minLength:"1" maxLength:"200" doc:"keyword_match: 1 to 200 characters; ASCII letters compare without case."`
-	Field         Optional[string]  `json:"field,omitzero" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
+	Field         Optional[string]  `json:"field,omitzero" pattern:"^((any|body|headers|path|query|event_type|subject|from|to)$|/)" doc:"keyword_match: any (the default), body, headers, path, query, event_type, subject, from, to, or a JSON Pointer into the body."`
 	Factor        Optional[float64] `json:"factor,omitzero" minimum:"1.01" maximum:"1000000" doc:"volume_spike: how many times the average of the 24 windows before."`
 	MinCount      Optional[int64]   `json:"min_count,omitzero" minimum:"1" maximum:"1000000" doc:"volume_spike: fewer events in the window are no spike; default 10."`
-	EventType     Optional[string]  `json:"event_type,omitzero" doc:"schema_drift: of this event type alone; of any when it is not given."`
+	EventType     Optional[string]  `json:"event_type,omitzero" maxLength:"200" doc:"schema_drift: of this event type alone; of any when it is not given."`
 }
 
 // Incident is a period in which an alert was triggered.

@@ -50,7 +50,7 @@ type NewNotificationChannel struct {
 	Kind        Optional[string]          `json:"kind,omitzero" required:"true" enum:"slack,discord,teams,telegram,email,webhook" example:"slack"`
 	Enabled     Optional[bool]            `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Config      Optional[ChannelSettings] `json:"config,omitzero" required:"true"`
-	WorkspaceID Optional[int64]           `json:"workspace_id,omitzero" null:"true" doc:"A workspace of the account; default is the token's own, or the account's oldest."`
+	WorkspaceID Optional[int64]           `json:"workspace_id,omitzero" null:"true" minimum:"1" doc:"A workspace of the account; default is the token's own, or the account's oldest."`
 }
 
 // UpdateNotificationChannel is the body of PATCH /notification_channels/{channel_id}.

@@ -24,7 +24,7 @@ type Declaration struct {
 // exists already. A new one without a name is named like its custom_id. Its workspace is that of the declaration.
 type DeclaredEndpoint struct {
 	_  struct{}         `additionalProperties:"false"`
-	ID Optional[string] `json:"id,omitzero" doc:"Of an endpoint that is there already." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	ID Optional[string] `json:"id,omitzero" doc:"Of an endpoint that is there already. Needed where custom_id is not given." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	EndpointChange
 	Kind              Optional[string]           `json:"kind,omitzero" enum:"webhook,email" doc:"Default webhook." example:"webhook"`
 	EmailLocalPart    Optional[string]           `json:"email_local_part,omitzero" null:"true" pattern:"^[a-z0-9._-]{2,50}$" doc:"For email endpoints only; random when absent."`
@@ -37,7 +37,7 @@ type DeclaredEndpoint struct {
 // DeclaredSignatureConfig is the wanted state of a signature config.
 type DeclaredSignatureConfig struct {
 	_        struct{}                 `additionalProperties:"false"`
-	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
+	Provider Optional[string]         `json:"provider,omitzero" required:"true" minLength:"1" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
 	Secret   Optional[string]         `json:"secret,omitzero" minLength:"1" maxLength:"4096" doc:"Needed where the config is new. It is sealed and never shown again." example:"It's a Secret to Everybody"`
 	Enabled  Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Options  Optional[GenericOptions] `json:"options,omitzero" doc:"With generic_hmac alone."`
@@ -47,7 +47,7 @@ type DeclaredSignatureConfig struct {
 type DeclaredForwardingTarget struct {
 	_              struct{}                    `additionalProperties:"false"`
 	Name           Optional[string]            `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
-	URL            Optional[string]            `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable. Needed where the target is new." example:"https://staging.example.com/webhooks"`
+	URL            Optional[string]            `json:"url,omitzero" maxLength:"2048" format:"uri" doc:"http or https, publicly reachable. Needed where the target is new." example:"https://staging.example.com/webhooks"`
 	When           Optional[string]            `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
 	Headers        Optional[map[string]string] `json:"headers,omitzero" null:"true" maxProperties:"20" doc:"Sent with every request, by their names, in the place of headers of the event with the same name: 20 at most, 8,192 bytes together. Not headers that frame the request or belong to its connection, and none beginning with X-Service-. Values are sealed and never shown again. They replace those there are. null: all stay." example:"{\"Authorization\":\"Bearer t0ken\",\"X-Environment\":\"staging\"}"`
 	Enabled        Optional[bool]              `json:"enabled,omitzero" doc:"Default true." example:"true"`

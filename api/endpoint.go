@@ -44,8 +44,8 @@ type ProviderConfig struct {
 type Response struct {
 	_       struct{}          `additionalProperties:"false"`
 	Status  *int              `json:"status,omitempty" minimum:"200" maximum:"599" doc:"Any status that ends a request; 200 when it is not given." example:"201"`
-	Headers map[string]string `json:"headers" required:"false" doc:"50 at most, with names of 256 and values of 8,192 bytes. Fields that frame the answer or set cookies are refused. With Access-Control-Allow-Origin and Access-Control-Allow-Headers, each *, pages of any origin may send and read the answer."`
-	Body    string            `json:"body" required:"false" doc:"At most 1 MiB." example:"{\"ok\":true}"`
+	Headers map[string]string `json:"headers" required:"false" maxProperties:"50" doc:"50 at most, with names of 256 and values of 8,192 bytes. Fields that frame the answer or set cookies are refused. With Access-Control-Allow-Origin and Access-Control-Allow-Headers, each *, pages of any origin may send and read the answer."`
+	Body    string            `json:"body" required:"false" maxLength:"1048576" doc:"At most 1 MiB." example:"{\"ok\":true}"`
 	DelayMS int64             `json:"delay_ms" required:"false" minimum:"0" maximum:"30000" doc:"Milliseconds to wait before the answer." example:"0"`
 }
 
@@ -117,7 +117,7 @@ type NewEndpoint struct {
 	ResponseScript Optional[string]         `json:"response_script,omitzero" null:"true" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another: statuses, reset and timeout, separated by commas; behind each a delay (+2s), a Retry-After (@30s) and how often it repeats (*3). The last one answers all that follow. Of an email endpoint: codes of SMTP without Retry-After, which may have an enhanced code and a text behind them (451*2 4.7.1 Greylisted,250); rcpt: before all has recipients be answered so. Null ends it." example:"500*3,timeout,200"`
 	SchemaTracking Optional[bool]           `json:"schema_tracking,omitzero" doc:"Whether schemas are inferred of what arrives; default false." example:"true"`
 	Enabled        Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
-	WorkspaceID    Optional[int64]          `json:"workspace_id,omitzero" null:"true" doc:"Where to create it; default the token's workspace, or the account's oldest."`
+	WorkspaceID    Optional[int64]          `json:"workspace_id,omitzero" null:"true" minimum:"1" doc:"Where to create it; default the token's workspace, or the account's oldest."`
 }
 
 // UpdateEndpoint is the body of PATCH /endpoints/{id}.

@@ -110,17 +110,17 @@ type NewFlow struct {
 type NewFlowStep struct {
 	_          struct{}                             `additionalProperties:"false"`
 	ID         Optional[string]                     `json:"id,omitzero" pattern:"^[A-Za-z][A-Za-z0-9_-]{0,63}$" doc:"By which others refer to its values; default step1, step2 and so on." example:"paid"`
-	EndpointID Optional[string]                     `json:"endpoint_id,omitzero" required:"true" doc:"An endpoint's id or custom id; all of one workspace." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	EndpointID Optional[string]                     `json:"endpoint_id,omitzero" required:"true" minLength:"1" doc:"An endpoint's id or custom id; all of one workspace." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	Provider   Optional[string]                     `json:"provider,omitzero" maxLength:"500" doc:"The detected provider; * stands for any characters."`
 	EventType  Optional[string]                     `json:"event_type,omitzero" maxLength:"500" doc:"* stands for any characters." example:"checkout.session.*"`
 	Subject    Optional[string]                     `json:"subject,omitzero" maxLength:"500" doc:"Of mail: it has this text in it; * stands for any characters, and then it must be all of it."`
 	From       Optional[string]                     `json:"from,omitzero" maxLength:"500" doc:"Of mail, likewise."`
 	Query      Optional[string]                     `json:"q,omitzero" maxLength:"1000" doc:"In the query language of searches." example:"method:POST"`
 	Within     Optional[float64]                    `json:"within_seconds,omitzero" minimum:"0.001" maximum:"86400" doc:"After the step before has passed, or after the start; default: until the flow's timeout." example:"30"`
-	Count      Optional[FlowCount]                  `json:"count,omitzero" doc:"Default: at least one."`
+	Count      Optional[FlowCount]                  `json:"count,omitzero" minProperties:"1" maxProperties:"1" doc:"Default: at least one."`
 	Never      Optional[bool]                       `json:"never,omitzero" doc:"No event may match, from when the step before has passed until within_seconds have passed or, without them, until all other steps have. It holds up no other step." example:"false"`
-	Where      Optional[map[string]json.RawMessage] `json:"where,omitzero" doc:"Parts of the event and what they must be: a JSON Pointer into the body, header.<name>, query.<name>, subject, from, to, path or text. A value is compared as text, or {\"contains\": text}; {{steps.<id>.<name>}} stands for a value that an earlier step extracted." example:"{\"/type\":\"checkout.session.completed\"}"`
-	Extract    Optional[map[string]string]          `json:"extract,omitzero" doc:"Names and what they take from the event: any part as in where; of mail link, link:<text in it> and code; regex:<RE2 pattern>, its first group. An event without it does not match." example:"{\"order\":\"/data/object/id\"}"`
+	Where      Optional[map[string]json.RawMessage] `json:"where,omitzero" maxProperties:"20" doc:"Parts of the event and what they must be: a JSON Pointer into the body, header.<name>, query.<name>, subject, from, to, path or text. A value is compared as text, or {\"contains\": text}; {{steps.<id>.<name>}} stands for a value that an earlier step extracted." example:"{\"/type\":\"checkout.session.completed\"}"`
+	Extract    Optional[map[string]string]          `json:"extract,omitzero" maxProperties:"20" doc:"Names and what they take from the event: any part as in where; of mail link, link:<text in it> and code; regex:<RE2 pattern>, its first group. An event without it does not match." example:"{\"order\":\"/data/object/id\"}"`
 }
 
 // FromFlow converts a flow.

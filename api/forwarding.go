@@ -43,7 +43,7 @@ type CreateForwardingTarget struct {
 type NewForwardingTarget struct {
 	_              struct{}                    `additionalProperties:"false"`
 	Name           Optional[string]            `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
-	URL            Optional[string]            `json:"url,omitzero" required:"true" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
+	URL            Optional[string]            `json:"url,omitzero" required:"true" maxLength:"2048" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
 	When           Optional[string]            `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null, the default: all." example:"event:invoice.* -body./livemode:false"`
 	Headers        Optional[map[string]string] `json:"headers,omitzero" null:"true" maxProperties:"20" doc:"Sent with every request, by their names, in the place of headers of the event with the same name: 20 at most, 8,192 bytes together. Not headers that frame the request or belong to its connection, and none beginning with X-Service-. Values are sealed and never shown again." example:"{\"Authorization\":\"Bearer t0ken\",\"X-Environment\":\"staging\"}"`
 	Enabled        Optional[bool]              `json:"enabled,omitzero" doc:"Default true." example:"true"`
@@ -65,7 +65,7 @@ type UpdateForwardingTarget struct {
 type ForwardingTargetChange struct {
 	_              struct{}                    `additionalProperties:"false"`
 	Name           Optional[string]            `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people." example:"Staging"`
-	URL            Optional[string]            `json:"url,omitzero" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
+	URL            Optional[string]            `json:"url,omitzero" maxLength:"2048" format:"uri" doc:"http or https, publicly reachable." example:"https://staging.example.com/webhooks"`
 	When           Optional[string]            `json:"when,omitzero" null:"true" maxLength:"1000" doc:"Which events go to it: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. null: all. A change is for what comes from then on." example:"event:invoice.* -body./livemode:false"`
 	Headers        Optional[map[string]string] `json:"headers,omitzero" null:"true" maxProperties:"20" doc:"Sent with every request, by their names, in the place of headers of the event with the same name: 20 at most, 8,192 bytes together. Not headers that frame the request or belong to its connection, and none beginning with X-Service-. Values are sealed and never shown again. They replace those there are; a value of [redacted], as it is shown, stays. null: all stay." example:"{\"Authorization\":\"Bearer t0ken\",\"X-Environment\":\"staging\"}"`
 	Enabled        Optional[bool]              `json:"enabled,omitzero" doc:"true also resumes a target that is paused. false skips what waits for it." example:"true"`

@@ -14,7 +14,7 @@ import (
 // ReplayRequest is the body of POST /endpoints/{endpoint_id}/requests/{id}/replay.
 type ReplayRequest struct {
 	_             struct{}   `additionalProperties:"false"`
-	TargetURL     string     `json:"target_url,omitempty" required:"true" doc:"Where to send it, or the word tunnel for the connected local machine." example:"https://app.example.com/webhooks"`
+	TargetURL     string     `json:"target_url,omitempty" required:"true" minLength:"1" doc:"Where to send it, or the word tunnel for the connected local machine." example:"https://app.example.com/webhooks"`
 	IdentityMode  string     `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original. Webhooks only; regenerate needs a JSON body and a payment method." example:"original"`
 	SignatureMode string     `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve. Webhooks only; resign needs a signature config and a payment method." example:"preserve"`
 	Overrides     *Overrides `json:"overrides,omitempty" doc:"Changes to a copy of the event."`
@@ -54,7 +54,7 @@ type TimeChange struct {
 type Overrides struct {
 	_       struct{}           `additionalProperties:"false"`
 	Method  *string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" example:"POST"`
-	Headers map[string]*string `json:"headers,omitempty" doc:"Replaces or adds; null removes."`
+	Headers map[string]*string `json:"headers,omitempty" maxProperties:"50" doc:"Replaces or adds; null removes."`
 	Body    *string            `json:"body,omitempty" example:"{\"amount\":200}"`
 	Query   *QueryString       `json:"query,omitempty" also:"object" doc:"Replaces the query of target_url: percent-encoded text without the question mark, or an object of names, each with its value or an array of values." example:"debug=1"`
 }
@@ -230,7 +230,7 @@ type CaseOptions struct {
 // Assertions are the conditions on the answer to a run; at least one is given.
 type Assertions struct {
 	_          struct{}         `additionalProperties:"false"`
-	Status     *StatusAssertion `json:"status,omitempty" example:"{\"class\":\"2xx\"}"`
+	Status     *StatusAssertion `json:"status,omitempty" minProperties:"1" example:"{\"class\":\"2xx\"}"`
 	JSONSubset JSONObject       `json:"json_subset,omitempty" doc:"Must be contained in the answer: objects by subset, arrays element by element and of equal length, numbers by value."`
 }
 
@@ -250,12 +250,12 @@ type CreateReplayCase struct {
 // NewReplayCase describes a new case.
 type NewReplayCase struct {
 	_           struct{}              `additionalProperties:"false"`
-	SourceID    Optional[string]      `json:"source_id,omitzero" required:"true" doc:"The event that it replays. The case keeps a copy." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	SourceID    Optional[string]      `json:"source_id,omitzero" required:"true" minLength:"1" doc:"The event that it replays. The case keeps a copy." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	Name        Optional[string]      `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"An invoice is paid"`
 	Description Optional[string]      `json:"description,omitzero" null:"true" maxLength:"2000" example:"The order must become paid."`
-	TargetURL   Optional[string]      `json:"target_url,omitzero" required:"true" doc:"Where every run sends it, or the word tunnel." example:"https://app.example.com/webhooks"`
+	TargetURL   Optional[string]      `json:"target_url,omitzero" required:"true" minLength:"1" doc:"Where every run sends it, or the word tunnel." example:"https://app.example.com/webhooks"`
 	Options     Optional[CaseOptions] `json:"options,omitzero"`
-	Assertions  Optional[Assertions]  `json:"assertions,omitzero" required:"true"`
+	Assertions  Optional[Assertions]  `json:"assertions,omitzero" required:"true" minProperties:"1"`
 }
 
 // UpdateReplayCase is the body of PATCH /endpoints/{endpoint_id}/replay_cases/{case_id}.
@@ -268,12 +268,12 @@ type UpdateReplayCase struct {
 type ReplayCaseChange struct {
 	_           struct{}              `additionalProperties:"false"`
 	LockVersion Optional[int64]       `json:"lock_version,omitzero" required:"true" doc:"The version that the change was made from; any but the current is refused with 409." example:"1"`
-	SourceID    Optional[string]      `json:"source_id,omitzero" doc:"Another event to copy."`
+	SourceID    Optional[string]      `json:"source_id,omitzero" minLength:"1" doc:"Another event to copy."`
 	Name        Optional[string]      `json:"name,omitzero" minLength:"1" maxLength:"200" example:"An invoice is paid"`
 	Description Optional[string]      `json:"description,omitzero" null:"true" maxLength:"2000"`
-	TargetURL   Optional[string]      `json:"target_url,omitzero"`
+	TargetURL   Optional[string]      `json:"target_url,omitzero" minLength:"1"`
 	Options     Optional[CaseOptions] `json:"options,omitzero" doc:"Replaces the whole object."`
-	Assertions  Optional[Assertions]  `json:"assertions,omitzero" doc:"Replaces the whole object."`
+	Assertions  Optional[Assertions]  `json:"assertions,omitzero" minProperties:"1" doc:"Replaces the whole object."`
 }
 
 // ReplayCase is a saved replay with assertions on its answer.
@@ -399,7 +399,7 @@ type CreateReplayBatch struct {
 	_             struct{} `additionalProperties:"false"`
 	Query         string   `json:"query,omitempty" maxLength:"1000" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
 	RequestIDs    []string `json:"request_ids,omitempty" minItems:"1" maxItems:"1000" doc:"These events, in place of a query; one that is named twice is sent once, and one that is not there is 422."`
-	TargetURL     string   `json:"target_url,omitempty" required:"true" example:"https://app.example.com/webhooks"`
+	TargetURL     string   `json:"target_url,omitempty" required:"true" minLength:"1" example:"https://app.example.com/webhooks"`
 	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`
 	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`
 	Rate          *int     `json:"rate,omitempty" minimum:"1" maximum:"100" doc:"Events a second at most; default 10. They go one after another." example:"10"`

@@ -21,7 +21,7 @@ type GenericOptions struct {
 	Algorithm        string   `json:"algorithm,omitempty" enum:"sha1,sha256,sha512" doc:"Default sha256." example:"sha256"`
 	Encoding         string   `json:"encoding,omitempty" enum:"hex,base64" doc:"Default hex." example:"hex"`
 	Prefix           string   `json:"prefix,omitempty" maxLength:"200" doc:"What stands before the value; a leading sha256= and the like is tolerated." example:"v1="`
-	PayloadTemplate  string   `json:"payload_template,omitempty" doc:"What is signed, over {body}, {timestamp} and {id}; default {body}." example:"{timestamp}.{body}"`
+	PayloadTemplate  string   `json:"payload_template,omitempty" maxLength:"500" doc:"What is signed, over {body}, {timestamp} and {id}; default {body}." example:"{timestamp}.{body}"`
 	TimestampHeader  string   `json:"timestamp_header,omitempty" maxLength:"200" example:"X-Acme-Timestamp"`
 	TimestampUnit    string   `json:"timestamp_unit,omitempty" enum:"s,ms" doc:"Default s." example:"s"`
 	IDHeader         string   `json:"id_header,omitempty" maxLength:"200" doc:"The header of {id}." example:"X-Acme-Delivery"`
@@ -38,7 +38,7 @@ type CreateSignatureConfig struct {
 // NewSignatureConfig describes a new config.
 type NewSignatureConfig struct {
 	_        struct{}                 `additionalProperties:"false"`
-	Provider Optional[string]         `json:"provider,omitzero" required:"true" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
+	Provider Optional[string]         `json:"provider,omitzero" required:"true" minLength:"1" doc:"github, stripe, shopify, slack, twilio, generic_hmac, or another provider whose signatures can be checked." example:"github"`
 	Secret   Optional[string]         `json:"secret,omitzero" required:"true" minLength:"1" maxLength:"4096" doc:"As the provider shows it. It is sealed and never shown again." example:"It's a Secret to Everybody"`
 	Enabled  Optional[bool]           `json:"enabled,omitzero" doc:"Default true." example:"true"`
 	Options  Optional[GenericOptions] `json:"options,omitzero" doc:"With generic_hmac alone."`
@@ -131,8 +131,8 @@ type SendTestRequest struct {
 	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send: github, stripe, shopify, slack, twilio or generic_hmac." example:"github"`
 	EventType string            `json:"event_type,omitempty" doc:"Which sample; default the provider's first." example:"push"`
 	Method    string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" doc:"Without provider; default POST."`
-	Path      string            `json:"path,omitempty" doc:"Without provider: what follows the endpoint's URL."`
-	Headers   map[string]string `json:"headers,omitempty" doc:"Without provider."`
+	Path      string            `json:"path,omitempty" pattern:"^([/?]|$)" maxLength:"65536" doc:"Without provider: what follows the endpoint's URL."`
+	Headers   map[string]string `json:"headers,omitempty" maxProperties:"256" doc:"Without provider."`
 	Body      string            `json:"body,omitempty" doc:"Without provider."`
 }
 

@@ -2,7 +2,7 @@ package api
 
 // ExchangeCode is the body of POST /cli_auth/exchange.
 type ExchangeCode struct {
-	Code string `json:"code" required:"true" doc:"The one-time code that the page showed." example:"7XK2-M9QD-4TWH"`
+	Code string `json:"code" required:"true" minLength:"1" doc:"The one-time code that the page showed." example:"7XK2-M9QD-4TWH"`
 }
 
 // SignedIn is a command line that was signed in.

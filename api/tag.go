@@ -22,7 +22,7 @@ type NewTag struct {
 	_           struct{}         `additionalProperties:"false"`
 	Name        Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"billing"`
 	Color       Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
-	WorkspaceID Optional[int64]  `json:"workspace_id,omitzero" null:"true" doc:"A workspace of the account; default is the token's own, or the account's oldest."`
+	WorkspaceID Optional[int64]  `json:"workspace_id,omitzero" null:"true" minimum:"1" doc:"A workspace of the account; default is the token's own, or the account's oldest."`
 }
 
 // UpdateTag is the body of PATCH /tags/{tag_id}.

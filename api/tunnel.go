@@ -13,27 +13,27 @@ const (
 
 // ConnectTunnel is the body of POST /tunnel/connect. As in all bodies below /tunnel, unknown members are ignored.
 type ConnectTunnel struct {
-	EndpointID     string          `json:"endpoint_id" required:"true" doc:"An id or custom id of a webhook endpoint." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	InstallationID string          `json:"installation_id,omitempty" doc:"Tells installations of a client apart." example:"f3b1c6"`
-	ClientName     string          `json:"client_name,omitempty" example:"hookglass"`
+	EndpointID     string          `json:"endpoint_id" required:"true" minLength:"1" doc:"An id or custom id of a webhook endpoint." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	InstallationID string          `json:"installation_id,omitempty" maxLength:"255" doc:"Tells installations of a client apart." example:"f3b1c6"`
+	ClientName     string          `json:"client_name,omitempty" maxLength:"255" example:"hookglass"`
 	ClientMetadata *TunnelMetadata `json:"client_metadata,omitempty"`
-	Capabilities   []string        `json:"capabilities,omitempty" doc:"What the client can do beyond the base protocol." example:"[\"delivery_response_evidence_v2\",\"tunnel_replay_v1\"]"`
+	Capabilities   []string        `json:"capabilities,omitempty" maxItems:"32" doc:"What the client can do beyond the base protocol." example:"[\"delivery_response_evidence_v2\",\"tunnel_replay_v1\"]"`
 }
 
 // ConnectTunnelAnonymous is the body of POST /tunnel/connect_anonymous.
 type ConnectTunnelAnonymous struct {
-	TunnelKey      string          `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-	InstallationID string          `json:"installation_id,omitempty" doc:"Tells installations of a client apart." example:"f3b1c6"`
-	ClientName     string          `json:"client_name,omitempty" example:"hookglass"`
+	TunnelKey      string          `json:"tunnel_key" required:"true" minLength:"1" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	InstallationID string          `json:"installation_id,omitempty" maxLength:"255" doc:"Tells installations of a client apart." example:"f3b1c6"`
+	ClientName     string          `json:"client_name,omitempty" maxLength:"255" example:"hookglass"`
 	ClientMetadata *TunnelMetadata `json:"client_metadata,omitempty"`
-	Capabilities   []string        `json:"capabilities,omitempty" doc:"What the client can do beyond the base protocol." example:"[\"delivery_response_evidence_v2\",\"tunnel_replay_v1\"]"`
+	Capabilities   []string        `json:"capabilities,omitempty" maxItems:"32" doc:"What the client can do beyond the base protocol." example:"[\"delivery_response_evidence_v2\",\"tunnel_replay_v1\"]"`
 }
 
 // TunnelMetadata describes the local machine.
 type TunnelMetadata struct {
-	Hostname string `json:"hostname,omitempty" example:"ada-laptop"`
-	OS       string `json:"os,omitempty" example:"linux"`
-	Arch     string `json:"arch,omitempty" example:"amd64"`
+	Hostname string `json:"hostname,omitempty" maxLength:"255" example:"ada-laptop"`
+	OS       string `json:"os,omitempty" maxLength:"255" example:"linux"`
+	Arch     string `json:"arch,omitempty" maxLength:"255" example:"amd64"`
 }
 
 // TunnelTicket is the answer to a connect. It has no envelope.
@@ -116,10 +116,10 @@ type TunnelReplayCommand struct {
 
 // TunnelEvidence is what a machine observed of an answer (version 2 of reports). All fields are optional.
 type TunnelEvidence struct {
-	ResolvedURL           string            `json:"resolved_url,omitempty" doc:"The whole address that the request went to." example:"http://localhost:3000/orders?page=2"`
+	ResolvedURL           string            `json:"resolved_url,omitempty" maxLength:"8192" doc:"The whole address that the request went to." example:"http://localhost:3000/orders?page=2"`
 	ContentType           string            `json:"content_type,omitempty" maxLength:"255" example:"application/json"`
-	ResponseHeaders       map[string]string `json:"response_headers,omitempty"`
-	Body                  string            `json:"body,omitempty" doc:"The answer's body, or its beginning."`
+	ResponseHeaders       map[string]string `json:"response_headers,omitempty" maxProperties:"100" doc:"100 at most, 32 KiB together."`
+	Body                  string            `json:"body,omitempty" maxLength:"87384" doc:"The answer's body, or its beginning: 64 KiB at most, which are 87,384 characters of base64."`
 	BodyEncoding          string            `json:"body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
 	DeclaredContentLength *int64            `json:"declared_content_length,omitempty" minimum:"0" doc:"The answer's Content-Length." example:"2"`
 	DecodedBytesObserved  *int64            `json:"decoded_bytes_observed,omitempty" minimum:"0" doc:"Bytes of the body that came." example:"2"`
@@ -143,10 +143,10 @@ const (
 // and of /tunnel/delivery_reports_anonymous, and the data of the socket's action delivery_report.
 type DeliveryReport struct {
 	TunnelKey              string          `json:"tunnel_key,omitempty" doc:"Anonymous reports only: the endpoint's key, instead of a token."`
-	EndpointID             string          `json:"endpoint_id,omitempty" required:"true" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-	WebhookRequestID       string          `json:"webhook_request_id" required:"true" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-	TargetURL              string          `json:"target_url" required:"true" format:"uri" example:"http://localhost:3000"`
-	StatusCode             Optional[int64] `json:"status_code,omitzero" required:"true" minimum:"0" maximum:"599" doc:"Of the answer; 0: none came." example:"200"`
+	EndpointID             string          `json:"endpoint_id,omitempty" required:"true" minLength:"1" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+	WebhookRequestID       string          `json:"webhook_request_id" required:"true" minLength:"1" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	TargetURL              string          `json:"target_url" required:"true" maxLength:"8192" format:"uri" example:"http://localhost:3000"`
+	StatusCode             Optional[int64] `json:"status_code,omitzero" required:"true" minimum:"0" maximum:"599" except:"1-99" doc:"Of the answer; 0: none came." example:"200"`
 	ResponseMessage        string          `json:"response_message,omitempty" maxLength:"4096" doc:"The answer's reason, or why there was none." example:"OK"`
 	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" minimum:"0" maximum:"86400000" example:"12"`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
@@ -167,12 +167,12 @@ type DeliveryReportAck struct {
 
 // TunnelReplayResult is the body of POST /tunnel/replay_results.
 type TunnelReplayResult struct {
-	ResultToken            string          `json:"result_token" required:"true" doc:"As the command has it; it serves once." example:"trt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-	CommandID              string          `json:"command_id" required:"true" example:"tcmd_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-	StatusCode             Optional[int64] `json:"status_code,omitzero" minimum:"0" maximum:"599" doc:"Of the answer; 0: none came." example:"200"`
+	ResultToken            string          `json:"result_token" required:"true" minLength:"1" doc:"As the command has it; it serves once." example:"trt_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	CommandID              string          `json:"command_id" required:"true" minLength:"1" example:"tcmd_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	StatusCode             Optional[int64] `json:"status_code,omitzero" minimum:"0" maximum:"599" except:"1-99" doc:"Of the answer; 0: none came." example:"200"`
 	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" minimum:"0" maximum:"86400000" example:"12"`
 	ResponseMessage        string          `json:"response_message,omitempty" maxLength:"4096" example:"OK"`
-	Error                  string          `json:"error,omitempty" doc:"Why there was no answer."`
+	Error                  string          `json:"error,omitempty" maxLength:"4096" doc:"Why there was no answer."`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
 	RequestMayHaveBeenSent *bool           `json:"request_may_have_been_sent,omitempty" doc:"Bytes of the request may have reached the target. Left out: they may, but with connection_refused, dns_error and tls_error."`
 	TunnelEvidence

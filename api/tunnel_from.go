@@ -102,7 +102,7 @@ func fromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 // DeliveryReportByKey is the body of POST /tunnel/delivery_reports_anonymous.
 type DeliveryReportByKey struct {
 	DeliveryReport
-	TunnelKey  string `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	TunnelKey  string `json:"tunnel_key" required:"true" minLength:"1" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	EndpointID string `json:"endpoint_id,omitempty" doc:"Default: the endpoint of the key." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 }
 
@@ -135,14 +135,14 @@ type AcceptedReplayResultData struct {
 
 // TunnelSignatureConfig is the body of POST /tunnel/signature_config_anonymous.
 type TunnelSignatureConfig struct {
-	TunnelKey       string              `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	TunnelKey       string              `json:"tunnel_key" required:"true" minLength:"1" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	SignatureConfig *NewSignatureConfig `json:"signature_config,omitempty" required:"true"`
 }
 
 // ClaimEndpoint is the body of POST /endpoints/claim.
 type ClaimEndpoint struct {
 	_           struct{}         `additionalProperties:"false"`
-	TunnelKey   string           `json:"tunnel_key" required:"true" doc:"The key of a temporary endpoint. It is of no use from then on." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	TunnelKey   string           `json:"tunnel_key" required:"true" minLength:"1" doc:"The key of a temporary endpoint. It is of no use from then on." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	Name        Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"Default: as it is." example:"Payments"`
-	WorkspaceID Optional[int64]  `json:"workspace_id,omitzero" null:"true" doc:"Default: the token's workspace, or the account's oldest."`
+	WorkspaceID Optional[int64]  `json:"workspace_id,omitzero" null:"true" minimum:"1" doc:"Default: the token's workspace, or the account's oldest."`
 }

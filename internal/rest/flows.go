@@ -24,7 +24,7 @@ type (
 	}
 
 	flowKey struct {
-		Key string `header:"Idempotency-Key" longest:"255" doc:"Optional, 1 to 255 characters, the caller's own. Repeated with the same body it answers the flow that began before, with another 409." example:"deploy-481"`
+		Key string `header:"Idempotency-Key" longest:"255" form:"^[^\\x00-\\x1F\\x7F-\\x9F]*$" doc:"Optional, 1 to 255 characters, the caller's own. Repeated with the same body it answers the flow that began before, with another 409." example:"deploy-481"`
 	}
 
 	flowList struct {

@@ -289,12 +289,23 @@ func markNull(s *huma.Schema, t reflect.Type) {
 	}
 }
 
-// markAlso describes the members of a struct that take a second type beside text, which is named in their tag also.
+// markAlso describes the members of a struct that take a second type beside text, which is named in their tag also, and
+// those whose range has a gap, which is in their tag except. A gap is described by not, which generated clients pass
+// over; of anyOf they would make a type for each part.
 func markAlso(s *huma.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if p, second := s.Properties[name], f.Tag.Get("also"); p != nil && second != "" {
+		p := s.Properties[name]
+		if p == nil {
+			continue
+		}
+		if second := f.Tag.Get("also"); second != "" {
 			p.AnyOf, p.Type = []*huma.Schema{{Type: p.Type}, {Type: second}}, ""
+		}
+		if from, to, ok := strings.Cut(f.Tag.Get("except"), "-"); ok {
+			least, _ := strconv.ParseFloat(from, 64)
+			most, _ := strconv.ParseFloat(to, 64)
+			p.Not = &huma.Schema{Minimum: &least, Maximum: &most}
 		}
 	}
 }

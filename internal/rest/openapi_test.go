@@ -85,16 +85,73 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"NewTag/name":                          {"minLength": 1.0, "maxLength": 64.0},
 		"ChannelSettings/to":                   {"minItems": 1.0, "maxItems": 20.0},
 		"BacktestAction/limit":                 {"minimum": 1.0, "maximum": 100.0},
-		"DeliveryReport/status_code":           {"minimum": 0.0, "maximum": 599.0},
+		"DeliveryReport/status_code":           {"minimum": 0.0, "maximum": 599.0, "not": map[string]any{"minimum": 1.0, "maximum": 99.0}},
+		"DeliveryReport/target_url":            {"maxLength": 8192.0},
+		"TunnelReplayResult/status_code":       {"not": map[string]any{"minimum": 1.0, "maximum": 99.0}},
+		"TunnelReplayResult/response_headers":  {"maxProperties": 100.0},
+		"ConnectTunnel/client_name":            {"maxLength": 255.0},
+		"ConnectTunnel/capabilities":           {"maxItems": 32.0},
+		"NewReplayCase/assertions":             {"minProperties": 1.0},
+		"ReplayCaseChange/assertions":          {"minProperties": 1.0},
+		"Assertions/status":                    {"minProperties": 1.0},
+		"NewFlowStep/count":                    {"minProperties": 1.0, "maxProperties": 1.0},
+		"NewFlowStep/where":                    {"maxProperties": 20.0},
+		"NewFlowStep/extract":                  {"maxProperties": 20.0},
+		"ActionStepCondition/path":             {"maxLength": 500.0},
+		"AlertSettings/event_type":             {"maxLength": 200.0},
+		"AlertSettings/field":                  {"pattern": "^((any|body|headers|path|query|event_type|subject|from|to)$|/)"},
+		"DeclaredForwardingTarget/url":         {"maxLength": 2048.0},
+		"GenericOptions/payload_template":      {"maxLength": 500.0},
+		"NewEndpoint/workspace_id":             {"minimum": 1.0},
+		"NewTag/workspace_id":                  {"minimum": 1.0},
+		"Overrides/headers":                    {"maxProperties": 50.0},
+		"Response/body":                        {"maxLength": 1048576.0},
+		"Response/headers":                     {"maxProperties": 50.0},
+		"ResponseRule/headers":                 {"maxProperties": 50.0},
+		"SendTestRequest/headers":              {"maxProperties": 256.0},
+		"SendTestRequest/path":                 {"pattern": "^([/?]|$)", "maxLength": 65536.0},
 	} {
 		of, field, _ := strings.Cut(name, "/")
 		described := schemas[of].(map[string]any)["properties"].(map[string]any)[field].(map[string]any)
 		for bound, value := range want {
-			if described[bound] != value {
+			if !reflect.DeepEqual(described[bound], value) {
 				t.Errorf("%s of %s is %v, want %v", bound, name, described[bound], value)
 			}
 		}
 	}
+}
+
+// What is required is refused where it is empty, so the description says that it is not.
+func TestTextThatIsRequiredIsDescribedAsNotEmpty(t *testing.T) {
+	d := open(t, storetest.SQLite(t)).describe()
+	schemas := d.raw["components"].(map[string]any)["schemas"].(map[string]any)
+	var walk func(at string, schema map[string]any)
+	walk = func(at string, schema map[string]any) {
+		if ref, ok := schema["$ref"].(string); ok {
+			name := strings.TrimPrefix(ref, "#/components/schemas/")
+			at, schema = name, schemas[name].(map[string]any)
+		}
+		if items, ok := schema["items"].(map[string]any); ok {
+			walk(at+".0", items)
+		}
+		required, _ := schema["required"].([]any)
+		properties, _ := schema["properties"].(map[string]any)
+		for name, p := range properties {
+			member := p.(map[string]any)
+			walk(at+"."+name, member)
+			bounded := member["minLength"] != nil || member["pattern"] != nil || member["enum"] != nil || member["format"] != nil
+			if slices.Contains(required, any(name)) && member["type"] == "string" && !bounded {
+				t.Errorf("%s.%s is required, and described as if it may be empty", at, name)
+			}
+		}
+	}
+	d.each(func(_, _ string, op described) {
+		if op.RequestBody != nil {
+			for media, content := range op.RequestBody.Content {
+				walk(op.OperationID+" "+media, content.Schema.(map[string]any))
+			}
+		}
+	})
 }
 
 // A client that was generated from the description can only send the types that it names.
@@ -140,8 +197,14 @@ func TestTheWordsOfParametersAreDescribed(t *testing.T) {
 	}
 	s.describe().each(func(method, path string, op described) {
 		for _, p := range op.Parameters {
-			if p.Name == "Idempotency-Key" && p.Required != (op.OperationID == "run-replay-case") {
-				t.Errorf("%s: that %s is required: %v", op.OperationID, p.Name, p.Required)
+			if run := op.OperationID == "run-replay-case"; p.Name == "Idempotency-Key" && (p.Required != run || (p.Schema["minLength"] == 1.0) != run) {
+				t.Errorf("%s: that %s is required: %v, with %v characters at least", op.OperationID, p.Name, p.Required, p.Schema["minLength"])
+			}
+			if p.Name == "Idempotency-Key" && p.Schema["pattern"] != `^[^\x00-\x1F\x7F-\x9F]*$` {
+				t.Errorf("%s: %s is %v", op.OperationID, p.Name, p.Schema["pattern"])
+			}
+			if strings.HasSuffix(p.Name, "[]") && p.Schema["maxItems"] != 100.0 {
+				t.Errorf("%s: %s may have %v entries", op.OperationID, p.Name, p.Schema["maxItems"])
 			}
 			if p.In != "query" || words[p.Name] == "" {
 				continue

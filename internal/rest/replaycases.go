@@ -19,7 +19,7 @@ type (
 
 	runCase struct {
 		CasePath
-		Key string `header:"Idempotency-Key" required:"true" longest:"255" doc:"Required, 1 to 255 characters, the caller's own. Repeated at the same version of the case it answers the same run, at another 409." example:"deploy-481"`
+		Key string `header:"Idempotency-Key" required:"true" shortest:"1" longest:"255" form:"^[^\\x00-\\x1F\\x7F-\\x9F]*$" doc:"Required, 1 to 255 characters, the caller's own. Repeated at the same version of the case it answers the same run, at another 409." example:"deploy-481"`
 	}
 
 	runPath struct {

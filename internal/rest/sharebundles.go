@@ -12,10 +12,10 @@ import (
 
 type bundlePreview struct {
 	InEndpoint
-	RequestIDs []string `query:"request_ids[],explode" doc:"Which requests; or a query." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	RequestIDs []string `query:"request_ids[],explode" most:"100" doc:"Which requests; or a query." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	Query      string   `query:"query" longest:"1000" doc:"The search language, in place of ids." example:"provider:stripe"`
-	Pointers   []string `query:"pointers[],explode" doc:"What is replaced besides what is recognised." example:"/data/object/description"`
-	Keep       []string `query:"keep[],explode" doc:"What is left as it is: places, or kinds." example:"ip"`
+	Pointers   []string `query:"pointers[],explode" most:"100" doc:"What is replaced besides what is recognised." example:"/data/object/description"`
+	Keep       []string `query:"keep[],explode" most:"100" doc:"What is left as it is: places, or kinds." example:"ip"`
 }
 
 // bundleFile is the file name of a bundle.

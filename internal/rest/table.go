@@ -267,20 +267,20 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 }
 
 // narrow describes the values of parameters that are validated after the framework, by their own packages: words are
-// all allowed values, form is a pattern, longest bounds the characters.
+// all allowed values, form is a pattern, shortest and longest bound the characters, most bounds the entries of a list.
 func narrow[In any](op *huma.Operation) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
 		words, form := f.Tag.Get("words"), f.Tag.Get("form")
-		longest, _ := strconv.Atoi(f.Tag.Get("longest"))
-		if words == "" && form == "" && longest == 0 {
+		shortest, longest, most := numberIn(f, "shortest"), numberIn(f, "longest"), numberIn(f, "most")
+		if words == "" && form == "" && longest == nil && most == nil {
 			continue
 		}
-		i := slices.IndexFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == f.Tag.Get(p.In) })
+		i := slices.IndexFunc(op.Parameters, func(p *huma.Param) bool {
+			name, _, _ := strings.Cut(f.Tag.Get(p.In), ",")
+			return name == p.Name
+		})
 		s := *op.Parameters[i].Schema // a copy: the framework validates with the original
-		s.Pattern = form
-		if longest > 0 {
-			s.MaxLength = &longest
-		}
+		s.Pattern, s.MinLength, s.MaxLength, s.MaxItems = form, shortest, longest, most
 		for word := range strings.SplitSeq(words, ",") {
 			if word != "" {
 				s.Enum = append(s.Enum, word)
@@ -288,6 +288,15 @@ func narrow[In any](op *huma.Operation) {
 		}
 		op.Parameters[i].Schema = &s
 	}
+}
+
+// numberIn returns the number in a tag of a field, or nil without one.
+func numberIn(f reflect.StructField, tag string) *int {
+	n, err := strconv.Atoi(f.Tag.Get(tag))
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 // named answers not_found if the path has an impossible id: not a number where the id is numeric, which the framework
