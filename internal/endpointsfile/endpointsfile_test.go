@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -352,11 +353,19 @@ func TestTheSchemaIsThatOfTheFile(t *testing.T) {
 		"targets":    {s.Defs["NewForwardingTarget"].Properties, api.DeclaredForwardingTarget{}, nil, nil},
 		"actions":    {s.Defs["NewAction"].Properties, api.NewAction{}, nil, nil},
 		"alerts":     {s.Defs["DeclaredAlert"].Properties, api.DeclaredAlert{}, nil, nil},
+		"conditions": {s.Defs["ActionCondition"].Properties, api.ActionCondition{}, nil, nil},
+		"steps":      {s.Defs["NewStep"].Properties, api.NewStep{}, nil, nil},
+		"of steps":   {s.Defs["ActionStepCondition"].Properties, api.ActionStepCondition{}, nil, nil},
+		"settings":   {s.Defs["AlertSettings"].Properties, api.AlertSettings{}, nil, nil},
+		"options":    {s.Defs["GenericOptions"].Properties, api.GenericOptions{}, nil, nil},
+		"responses":  {s.Defs["Response"].Properties, api.Response{}, nil, nil},
+		"rules":      {s.Defs["ResponseRule"].Properties, api.ResponseRule{}, nil, nil},
 	} {
 		want := of.more
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of.of)) {
 			if member, _, _ := strings.Cut(f.Tag.Get("json"), ","); member != "" && !slices.Contains(of.less, member) {
 				want = append(want, member)
+				sameBounds(t, name+"."+member, of.has[member], f.Tag)
 			}
 		}
 		slices.Sort(want)
@@ -389,6 +398,29 @@ func TestTheSchemaIsThatOfTheFile(t *testing.T) {
 		}
 		if err := resolved.Validate(v); err != nil {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// sameBounds checks that the schema of a member has the bounds in its tag, so that an editor refuses what the server
+// refuses. Secrets are named in a file, not given.
+func sameBounds(t *testing.T, member string, schema any, tag reflect.StructTag) {
+	t.Helper()
+	has, _ := schema.(map[string]any)
+	if has == nil || has["oneOf"] != nil {
+		return
+	}
+	for _, bound := range []string{"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "maxProperties", "pattern"} {
+		want := tag.Get(bound)
+		got := ""
+		if has[bound] != nil {
+			got = fmt.Sprint(has[bound])
+		}
+		if n, err := strconv.ParseFloat(want, 64); err == nil && bound != "pattern" {
+			want = fmt.Sprint(n)
+		}
+		if got != want {
+			t.Errorf("%s: %s is %q in the schema, and %q in the contract", member, bound, got, want)
 		}
 	}
 }
