@@ -411,9 +411,11 @@ func queryText(s string) bool {
 }
 
 // AppendPath appends the path and, if given, the query of an event to those of the target, both as received. Forward
-// steps use it (spec: decisions, section 8).
+// steps use it (spec: decisions, section 8). A # that a sender left as it is becomes %23: in the address it would begin
+// a fragment, and nothing from there on would be sent.
 func AppendPath(target, path, rawQuery string) string {
 	target, _, _ = strings.Cut(target, "#")
+	path, rawQuery = strings.ReplaceAll(path, "#", "%23"), strings.ReplaceAll(rawQuery, "#", "%23")
 	base, query, _ := strings.Cut(target, "?")
 	if path != "" && path != "/" {
 		base = strings.TrimSuffix(base, "/") + "/" + strings.TrimPrefix(path, "/")

@@ -498,6 +498,7 @@ func TestAppendPath(t *testing.T) {
 		{"https://a.test/b", "/", "", "https://a.test/b"},
 		{"https://a.test/#/inbox?folder=1", "", "", "https://a.test/"}, // RFC 3986, section 3.5: a fragment may hold a ?
 		{"https://a.test/b#f?k=1", "/x", "q=1", "https://a.test/b/x?q=1"},
+		{"https://a.test/b", "/x#y", "q=1#2", "https://a.test/b/x%23y?q=1%232"}, // senders need not escape it
 	} {
 		if got := delivery.AppendPath(c[0], c[1], c[2]); got != c[3] {
 			t.Errorf("%v: %s", c, got)
