@@ -172,14 +172,16 @@ func (e Event) Request() (o provider.Outgoing, err error) {
 	return o, nil
 }
 
+// Target is the path and query in the request line of a request that Request returned.
+func Target(o provider.Outgoing) string { return strings.TrimPrefix(o.URL, "https://"+host) }
+
 // received returns the request as its receiver sees it.
 func (e Event) received(hint string) (*provider.Request, error) {
 	o, err := e.Request()
 	if err != nil {
 		return nil, err
 	}
-	target := strings.TrimPrefix(o.URL, "https://"+host)
-	path, query, _ := strings.Cut(target, "?")
+	path, query, _ := strings.Cut(Target(o), "?")
 	return &provider.Request{
 		Method: o.Method, URL: o.URL, Path: path, RawQuery: query, Headers: o.Headers, Body: o.Body, ReceivedAt: e.ReceivedAt, Hint: hint,
 	}, nil

@@ -227,11 +227,8 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 		if err != nil {
 			return err
 		}
-		u, err := url.Parse(out.URL)
-		if err != nil {
-			return fmt.Errorf("request %d of the bundle: %w", e.Number, err)
-		}
-		target := delivery.AppendPath(c.To, u.EscapedPath(), u.RawQuery)
+		path, query, _ := strings.Cut(bundle.Target(out), "?") // not net/url, which refuses what senders send (/50%)
+		target := outbound.AsSent(delivery.AppendPath(c.To, path, query))
 		if out.URL = target; !c.AsIs {
 			if out, err = e.For(target, time.Now()); err != nil {
 				return err
@@ -272,7 +269,7 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	ctx, cancel := context.WithTimeout(ctx, triggerTimeout)
 	defer cancel()
 	began := time.Now()
-	req, err := http.NewRequestWithContext(ctx, out.Method, out.URL, bytes.NewReader(out.Body))
+	req, err := requestTo(ctx, out)
 	if err != nil {
 		return result, err
 	}
@@ -298,6 +295,22 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	}
 	plain = plain[:min(len(plain), maxAnswer)]
 	return triggered{URL: out.URL, StatusCode: res.StatusCode, Body: string(plain), Truncated: longer, DurationMS: took.Milliseconds()}, nil
+}
+
+// requestTo is the request with its URL as it is: net/http would escape the path anew, and takes none with a % that
+// escapes nothing. It reads a path that begins with two slashes as an address; that one is left to it, and so is a URL
+// that cannot be sent as it is.
+func requestTo(ctx context.Context, out provider.Outgoing) (*http.Request, error) {
+	scheme, rest, _ := strings.Cut(out.URL, "://")
+	authority, path, ok := strings.Cut(rest, "/")
+	if !ok || strings.HasPrefix(path, "/") || strings.ContainsAny(path, " #") {
+		return http.NewRequestWithContext(ctx, out.Method, out.URL, bytes.NewReader(out.Body))
+	}
+	req, err := http.NewRequestWithContext(ctx, out.Method, scheme+"://"+authority, bytes.NewReader(out.Body))
+	if err == nil {
+		req.URL.Opaque = "/" + path
+	}
+	return req, err
 }
 
 // headersFor returns the sender's headers in their spelling, and no others: net/http would canonicalise the names and

@@ -111,8 +111,9 @@ func TestABundleIsSentInItsOwnHeadersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Bytes that are no text in the path; names in lower case; nothing that says who sends.
-	fmt.Fprintf(conn, "POST %s/\xff/x?q=\xfe HTTP/1.1\r\nHost: %s\r\nx-oNe: push\r\nx-two: 1\r\nX-Two: 2\r\nContent-Length: 2\r\n\r\n{}", at.Path, at.Host)
+	// Bytes that are no text in the path, and a % and a # that nobody escaped; names in lower case; nothing that says who
+	// sends.
+	fmt.Fprintf(conn, "POST %s/\xff/50%%/#x?q=\xfe HTTP/1.1\r\nHost: %s\r\nx-oNe: push\r\nx-two: 1\r\nX-Two: 2\r\nContent-Length: 2\r\n\r\n{}", at.Path, at.Host)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 200 ") {
 		t.Fatal(line, err)
 	}
@@ -153,9 +154,9 @@ func TestABundleIsSentInItsOwnHeadersAlone(t *testing.T) {
 		head <- lines
 	}()
 	if r := run(t, "", "bundle", "replay", file, "--to", "http://"+handler.Addr().String(), "--as-is"); r.code != 0 || !strings.Contains(r.out, "seen") {
-		t.Errorf("%d %s%s", r.code, r.out, r.err)
+		t.Fatalf("%d %s%s", r.code, r.out, r.err)
 	}
-	want := "POST /%FF/x?q=%FE HTTP/1.1\r\nHost: " + handler.Addr().String() + "\r\nContent-Length: 2\r\nX-Two: 2\r\nx-oNe: push\r\nx-two: 1\r\n\r\n"
+	want := "POST /%FF/50%/%23x?q=%FE HTTP/1.1\r\nHost: " + handler.Addr().String() + "\r\nContent-Length: 2\r\nX-Two: 2\r\nx-oNe: push\r\nx-two: 1\r\n\r\n"
 	if got := <-head; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
