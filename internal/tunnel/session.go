@@ -250,8 +250,8 @@ func (x *Session) End(own bool) {
 	x.s.Log.Debug("tunnel closed", "session", x.record.ID, "own", own)
 }
 
-// end stores the end of a session or of one subscription, or leaves it to whoever is just storing others. If the storage
-// is unavailable, the keeper retries; if the node dies before that, other nodes end the session.
+// end stores the end of a session or of one subscription, or leaves it to whoever is just storing others. If the
+// storage is unavailable, the keeper retries; if the node dies before that, other nodes end the session.
 func (s *Service) end(e store.TunnelEnd) {
 	s.mu.Lock()
 	s.ended = append(s.ended, e)
