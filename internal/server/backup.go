@@ -445,7 +445,7 @@ func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load 
 		unused = !used
 	}
 	if unused {
-		if err := db.MigrateTo(ctx, a.manifest.Schema); err != nil {
+		if err := db.PrepareLoad(ctx, a.manifest.Schema); err != nil {
 			return remedied(err)
 		}
 	}

@@ -148,10 +148,10 @@ func (c *MigrateCmd) move(ctx context.Context, t *Terminal, from, to *store.DB) 
 	return r, err
 }
 
-var errFilling = errors.New("the database is being filled by hookglass migrate --to, or that was cut off: finish it first")
+var errFilling = errors.New("the database is being filled by hookglass migrate --to or hookglass restore, or that was cut off: finish it first")
 
-// filled answers errFilling for a database that a move has not filled yet. A row that anything else puts there would be
-// one too many in the comparison at its end.
+// filled answers errFilling for a database that a move or a restore has not filled yet. A row that anything else puts
+// there would be one too many in the comparison at the move's end.
 func filled(ctx context.Context, db *store.DB) error {
 	unfinished, err := db.Unfinished(ctx)
 	if err == nil && unfinished {

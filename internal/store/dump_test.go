@@ -325,6 +325,36 @@ func TestOnPostgresALoadThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
+// A restore that is cut off leaves a database that looks empty, in which a server must not begin anew.
+func TestADatabaseThatIsPreparedForALoadIsUnfinished(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	from := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	furnish(t, from)
+	dumped, schema := dump(t, from)
+	is := func(want bool) {
+		t.Helper()
+		if unfinished, err := db.Unfinished(t.Context()); err != nil || unfinished != want {
+			t.Errorf("unfinished: %v, %v, want %v", unfinished, err, want)
+		}
+	}
+	is(false)
+	for range 2 { // that of a restore which was cut off, and of the one that is made again
+		if err := db.PrepareLoad(t.Context(), schema); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(true)
+	cut := errors.New("the file ends here")
+	if err := db.Load(t.Context(), schema, false, func(store.Sink) error { return cut }); !errors.Is(err, cut) {
+		t.Errorf("got %v", err)
+	}
+	is(true)
+	if err := db.Load(t.Context(), schema, false, dumped.replay); err != nil {
+		t.Fatal(err)
+	}
+	is(false)
+}
+
 func TestPostgresIsInUseWhileAProcessIsConnected(t *testing.T) {
 	dsn := storetest.Migrated(t)
 	if used, err := store.PostgresInUse(t.Context(), dsn); err != nil || used {

@@ -160,7 +160,8 @@ func (l *loader) clear(replace bool) error {
 	if err != nil || l.db.dialect == sqliteDialect {
 		return err
 	}
-	// The data of an unfinished move is gone, so drop its record too, which forbids serving the database.
+	// The data of an unfinished move is gone, so drop its record too, which forbids serving the database, as that of
+	// PrepareLoad does.
 	var moved bool
 	if err := l.tx.QueryRowContext(l.ctx, "SELECT to_regclass('moves') IS NOT NULL").Scan(&moved); err != nil || !moved {
 		return err

@@ -28,6 +28,7 @@ var (
 const (
 	moveCopying  = "copying"
 	moveComplete = "complete"
+	moveLoading  = "loading" // not by a move, but by a restore
 )
 
 // MoveProgress is the progress of one table in the destination.
@@ -338,7 +339,25 @@ func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
 	}
 }
 
-// Unfinished reports whether a move into the database is incomplete. Such a database must not be served.
+// movesSchema is the first schema with the table moves.
+const movesSchema = 17
+
+// PrepareLoad gives an unused database the schema of a dump. On PostgreSQL it is Unfinished from then on until a Load,
+// or a server would take what a restore left that was cut off for a new, empty database.
+func (db *DB) PrepareLoad(ctx context.Context, schema int64) error {
+	if db.dialect == postgres && schema >= movesSchema {
+		if err := db.MigrateTo(ctx, movesSchema); err != nil { // as early as can be
+			return err
+		}
+		_, err := db.write.ExecContext(ctx, "INSERT INTO moves (id, source, state, started_at) VALUES (2, '', $1, $2) ON CONFLICT DO NOTHING", moveLoading, now().UnixMicro())
+		if err != nil {
+			return classify(err)
+		}
+	}
+	return db.MigrateTo(ctx, schema)
+}
+
+// Unfinished reports whether a move or a restore into the database is incomplete. Such a database must not be served.
 func (db *DB) Unfinished(ctx context.Context) (unfinished bool, err error) {
 	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM moves WHERE state <> $1)", moveComplete).Scan(&unfinished)
 	return unfinished, classify(err)
