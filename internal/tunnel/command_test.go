@@ -9,6 +9,8 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/account"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 	"hookglass/internal/tunnel"
@@ -262,6 +264,53 @@ func TestAnAnswerEndsARequest(t *testing.T) {
 			must(t, err)
 			if got := n.Answer(t.Context(), ev); (got != nil) != given || given && int64(got.Status) != status {
 				t.Errorf("of the answer %d the sender gets %+v", status, got)
+			}
+		}
+	})
+}
+
+// A client is named in a report by whoever holds its credential and could have opened it: its account, or the key of its
+// temporary endpoint.
+func TestAReportNamesAClientByItsOwnCredential(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		type side struct {
+			name  string
+			who   hookglass.Principal
+			ep    hookglass.Endpoint
+			event string
+			grant tunnel.Grant
+		}
+		sides := []side{{name: "an account", who: b.who, ep: b.ep, event: b.capture(0, b.ep, 1)[0]}}
+		other, err := b.accounts.Register(t.Context(), account.Registration{Email: "bob@example.com"})
+		must(t, err)
+		bob, theirs := hookglass.Principal{Account: other.Account.ID, User: other.User.ID, Scopes: hookglass.System.Scopes}, "Theirs"
+		e, err := b.endpoints.Create(t.Context(), bob, endpoint.Draft{Name: &theirs})
+		must(t, err)
+		sides = append(sides, side{name: "another account", who: bob, ep: e, event: b.capture(0, e, 1)[0]})
+		for _, name := range []string{"a temporary endpoint", "another temporary endpoint"} {
+			e, key, err := b.endpoints.CreateTemporary(t.Context())
+			must(t, err)
+			who, err := b.accounts.Authenticate(t.Context(), key)
+			must(t, err)
+			sides = append(sides, side{name: name, who: who, ep: e, event: b.capture(0, e, 1)[0]})
+		}
+		for i := range sides {
+			var err error
+			sides[i].grant, err = n.Connect(t.Context(), sides[i].who, string(sides[i].ep.ID), hookglass.TunnelClient{})
+			must(t, err)
+		}
+		for i, who := range sides {
+			for j, client := range sides {
+				for k, secret := range sides {
+					_, err := n.Report(t.Context(), who.who, api.DeliveryReport{
+						EndpointID: string(who.ep.ID), WebhookRequestID: who.event, TargetURL: "http://localhost:3000", StatusCode: api.Some[int64](200),
+						TunnelClientID: client.grant.ClientID, TunnelClientCredential: secret.grant.Credential,
+					})
+					if own := i == j && j == k; own && err != nil || !own && !hookglass.Is(err, hookglass.CodeForbidden) {
+						t.Errorf("%s names the client of %s by the credential of %s: %v", who.name, client.name, secret.name, err)
+					}
+				}
 			}
 		}
 	})
