@@ -235,6 +235,17 @@ func TestNothingIsSaidThatTheRelayDoesNotOffer(t *testing.T) {
 	}
 }
 
+// The relay's limit is for the mail as it goes over the wire, and a mail of just that size goes.
+func TestAMailAsLargeAsTheRelayTakes(t *testing.T) {
+	mail := []byte("A: b\r\n\r\n.\n") // its bare LF becomes CR LF; the dot that is doubled does not count (RFC 1870, section 3)
+	for limit, want := range map[string]hookglass.ReleaseStatus{"SIZE 11": hookglass.ReleaseSent, "SIZE 10": hookglass.ReleaseFailed, "SIZE 0": hookglass.ReleaseSent} {
+		h := &host{extensions: []string{limit}}
+		if r, err := h.listen(t).Pass(t.Context(), []string{"dev@example.org"}, mail); r.Status != want {
+			t.Errorf("%s: %+v, %v", limit, r, err)
+		}
+	}
+}
+
 func TestAMailOf20MB(t *testing.T) {
 	line := []byte(".0123456789 0123456789 0123456789 0123456789 0123456789 0123456789\r\n")
 	raw := bytes.Repeat(line, 20<<20/len(line))

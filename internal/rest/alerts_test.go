@@ -143,7 +143,7 @@ func TestChannelsAreJudged(t *testing.T) {
 		}
 		for _, body := range []string{
 			`{}`, `{"notification_channel":{}}`, slack(`{}`), slack(`{"webhook_url":""}`), slack(`{"webhook_url":1}`), slack(`{"webhook_url":"x"}`), slack(`{"url":"https://a.example.com"}`),
-			slack(`{"webhook_url":"https://a.example.com","x":1}`), slack(`null`), `{"notification_channel":{"name":"x","kind":"fax","config":{}}}`,
+			slack(`{"webhook_url":"https://a.example.com","x":1}`), slack(`null`), `{"notification_channel":{"name":"x","kind":"fax","config":{"webhook_url":"https://a.example.com"}}}`,
 			`{"notification_channel":{"name":"x","kind":"email","config":{"to":[]}}}`, `{"notification_channel":{"name":"x","kind":"email","config":{"to":["nobody"]}}}`,
 			`{"notification_channel":{"name":"x","kind":"telegram","config":{"bot_token":"1:a","chat_id":"x y"}}}`,
 			`{"notification_channel":{"name":"x","kind":"telegram","config":{"bot_token":"1:a/../b","chat_id":"7"}}}`,
@@ -156,6 +156,7 @@ func TestChannelsAreJudged(t *testing.T) {
 		c := s.newChannel("x", `"kind":"slack","config":{"webhook_url":"https://a.example.com/"}`)
 		s.want(422, "POST", "/notification_channels", slack(`{"webhook_url":"https://a.example.com"}`), nil) // the name is taken
 		s.want(422, "PATCH", "/notification_channels/"+c.ID, `{"notification_channel":{"kind":"teams"}}`, nil)
+		s.want(200, "PATCH", "/notification_channels/"+c.ID, `{"notification_channel":{"kind":"slack"}}`, nil) // it stays what it is
 		s.want(200, "DELETE", "/notification_channels/"+c.ID, "", nil)
 		s.want(404, "POST", "/notification_channels/"+c.ID+"/test", "", nil)
 	})
@@ -171,6 +172,7 @@ func TestAlertsAreJudged(t *testing.T) {
 		for _, good := range []string{
 			with("missing_webhook", `{"window_minutes":1}`), with("missing_webhook", `{"window_minutes":1440}`), with("error_response", `{"threshold":1,"window_minutes":1440}`),
 			with("keyword_match", `{"keyword":"a"}`), with("keyword_match", `{"keyword":"a","field":"/data/x~1y"}`), with("volume_spike", `{"factor":1.01,"window_minutes":5,"min_count":1}`),
+			with("error_response", `{"threshold":1000000,"window_minutes":5}`), with("volume_spike", `{"factor":2,"window_minutes":5,"min_count":1000000}`),
 		} {
 			s.want(201, "POST", path, good, nil)
 		}
@@ -180,6 +182,7 @@ func TestAlertsAreJudged(t *testing.T) {
 			with("error_response", `{"threshold":0,"window_minutes":5}`), with("error_response", `{"window_minutes":5}`), with("keyword_match", `{"keyword":""}`),
 			with("keyword_match", `{"keyword":"a","field":"nose"}`), with("keyword_match", `{"keyword":"a","window_minutes":5}`), with("keyword_match", `{"keyword":"`+strings.Repeat("a", 201)+`"}`),
 			with("volume_spike", `{"factor":1,"window_minutes":5}`), with("volume_spike", `{"factor":"2","window_minutes":5}`), with("volume_spike", `{"factor":2,"window_minutes":5,"min_count":0}`),
+			with("error_response", `{"threshold":1000001,"window_minutes":5}`), with("volume_spike", `{"factor":2,"window_minutes":5,"min_count":1000001}`),
 			`{"alert":{"name":"x","kind":"keyword_match","config":{"keyword":"a"},"channel_ids":["chan_00000000000000000000000000"]}}`,
 			`{"alert":{"name":"","kind":"keyword_match","config":{"keyword":"a"}}}`, `{"alert":{"name":"x","kind":"keyword_match","config":{"keyword":"a"},"enabled":"yes"}}`,
 		} {
@@ -192,6 +195,12 @@ func TestAlertsAreJudged(t *testing.T) {
 			t.Errorf("changed it is %+v", changed.Data)
 		}
 		s.want(422, "PATCH", path+"/"+a.ID, `{"alert":{"kind":"volume_spike"}}`, nil)
+		s.want(200, "PATCH", path+"/"+a.ID, `{"alert":{"kind":"error_response"}}`, nil) // it stays what it is
+		k := s.newAlert(e.ID, `"kind":"keyword_match","config":{"keyword":"a","field":"body"}`)
+		s.want(200, "PATCH", path+"/"+k.ID, `{"alert":{"config":{"keyword":"b"}}}`, &changed)
+		if c := changed.Data.Config; c.Keyword != "b" || c.Field != "body" {
+			t.Errorf("with another keyword it is %+v", changed.Data)
+		}
 		s.want(200, "DELETE", path+"/"+a.ID, "", nil)
 		s.want(404, "GET", path+"/"+a.ID+"/incidents", "", nil)
 	})
