@@ -159,7 +159,7 @@ func (tx *Tx) setAlertChannels(num int64, channels []int64) error {
 		return err
 	}
 	for _, c := range channels {
-		if _, err := tx.exec("INSERT INTO alert_channels (alert, channel) VALUES ($1, $2) ON CONFLICT DO NOTHING", num, c); err != nil {
+		if _, err := tx.exec("INSERT INTO alert_channels (alert, channel) SELECT $1, num FROM notification_channels WHERE num = $2"+tx.dialect.forKeyShare()+" ON CONFLICT DO NOTHING", num, c); err != nil {
 			return err
 		}
 	}

@@ -196,14 +196,16 @@ func channelConflict(err error) error {
 	return err
 }
 
-// Notify queues a message for a channel. A message whose key is queued already is dropped; an empty key is none.
+// Notify queues a message for a channel, unless the channel is deleted. A message whose key is queued already is
+// dropped; an empty key is none.
 func (tx *Tx) Notify(channelNum int64, key string, m hookglass.Message) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	tx.Announce(TopicNotifications)
-	_, err = tx.exec("INSERT INTO notifications (id, channel, key, message, created_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (channel, key) WHERE key IS NOT NULL DO NOTHING",
+	_, err = tx.exec("INSERT INTO notifications (id, channel, key, message, created_at) SELECT $1, num, $3, $4, $5 FROM notification_channels WHERE num = $2"+tx.dialect.forKeyShare()+
+		" ON CONFLICT (channel, key) WHERE key IS NOT NULL DO NOTHING",
 		m.ID, channelNum, nullString(key), body, tx.Now.UnixMicro())
 	return err
 }

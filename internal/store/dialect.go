@@ -56,6 +56,15 @@ func (d dialect) forShare() string {
 	return ""
 }
 
+// forKeyShare locks the rows of a SELECT against deletion and forUpdate, but not against other changes. It is for
+// inserts of rows that refer to them.
+func (d dialect) forKeyShare() string {
+	if d == postgres {
+		return " FOR KEY SHARE"
+	}
+	return ""
+}
+
 // forUpdateOf locks the rows of one table of a SELECT over several.
 func (d dialect) forUpdateOf(table string) string {
 	if d == postgres {

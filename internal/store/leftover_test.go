@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"testing"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// beside does one update while another that has done its part is not committed: on PostgreSQL until the one is done or
+// waits for the other. An embedded database has one writer, so there the one comes after the other.
+func beside(t *testing.T, db *store.DB, first, second func(*store.Tx) error) {
+	t.Helper()
+	done := make(chan error, 1)
+	begun := false
+	writing(t, db, func(tx *store.Tx) error {
+		if err := first(tx); err != nil || begun {
+			return err
+		}
+		begun = true
+		go func() { done <- db.Update(t.Context(), hookglass.System, second) }()
+		for db.Postgres() {
+			select {
+			case err := <-done:
+				done <- err
+				return nil
+			default:
+			}
+			behind, err := tx.Ints(`SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))`)
+			if err != nil || behind[0] > 0 {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Neither a message nor a place in an alert is left of a channel that is deleted meanwhile, whoever comes first.
+func TestNothingIsLeftOfAChannelDeletedBesideItsUse(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "left@example.com")
+		e := endpointIn(t, db, home.first)
+		uses := map[string]func(tx *store.Tx, c hookglass.Channel) error{
+			"message": func(tx *store.Tx, c hookglass.Channel) error {
+				return tx.Notify(c.Num, "key", hookglass.Message{ID: hookglass.NewSortableID(hookglass.PrefixMessage, tx.Now), Type: hookglass.MessageTest, At: tx.Now})
+			},
+			"alert": func(tx *store.Tx, c hookglass.Channel) error {
+				a := hookglass.Alert{ID: hookglass.NewSortableID(hookglass.PrefixAlert, tx.Now), EndpointNum: e.Num, Name: "x", Kind: hookglass.AlertKeywordMatch}
+				return tx.CreateAlert(&a, []int64{c.Num})
+			},
+		}
+		for name, use := range uses {
+			for _, deletedFirst := range []bool{false, true} {
+				c := newChannel(t, db, home.first, name)
+				used := func(tx *store.Tx) error { return use(tx, c) }
+				deleted := func(tx *store.Tx) error { _, err := tx.DeleteChannel(c.ID); return err }
+				if deletedFirst {
+					beside(t, db, deleted, used)
+				} else {
+					beside(t, db, used, deleted)
+				}
+				reading(t, db, func(v *store.View) error {
+					left, err := v.Ints("SELECT channel FROM notifications UNION ALL SELECT channel FROM alert_channels")
+					if len(left) > 0 {
+						t.Errorf("%s, deleted first: %t: rows of the channels %d are left", name, deletedFirst, left)
+					}
+					return err
+				})
+			}
+		}
+	})
+}
