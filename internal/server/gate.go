@@ -32,8 +32,8 @@ const courtesy = 5 * time.Second
 // patience is how long a stream of events waits for the service to start, whenever it comes.
 const patience = 30 * time.Second
 
-func newGate(draining <-chan struct{}, courtesy time.Duration) *gate {
-	return &gate{opened: make(chan struct{}), refusing: time.Now().Add(courtesy), draining: draining}
+func newGate(draining <-chan struct{}, waits time.Duration) *gate {
+	return &gate{opened: make(chan struct{}), refusing: time.Now().Add(waits), draining: draining}
 }
 
 // capturer is what HTTP and mail reception need.

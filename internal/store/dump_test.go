@@ -326,33 +326,46 @@ func TestOnPostgresALoadThatFailsChangesNothing(t *testing.T) {
 }
 
 // A restore that is cut off leaves a database that looks empty, in which a server must not begin anew.
-func TestADatabaseThatIsPreparedForALoadIsUnfinished(t *testing.T) {
-	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
-	from := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
-	furnish(t, from)
-	dumped, schema := dump(t, from)
-	is := func(want bool) {
+func TestANewDatabaseThatIsPreparedForALoadIsUnfinished(t *testing.T) {
+	db, err := store.Open(t.Context(), store.Config{URL: storetest.Postgres(t), Connect: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	used := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	furnish(t, used)
+	dumped, schema := dump(t, used)
+	is := func(db *store.DB, want bool) {
 		t.Helper()
 		if unfinished, err := db.Unfinished(t.Context()); err != nil || unfinished != want {
 			t.Errorf("unfinished: %v, %v, want %v", unfinished, err, want)
 		}
 	}
-	is(false)
-	for range 2 { // that of a restore which was cut off, and of the one that is made again
+	prepare := func(db *store.DB) {
+		t.Helper()
 		if err := db.PrepareLoad(t.Context(), schema); err != nil {
 			t.Fatal(err)
 		}
 	}
-	is(true)
+	prepare(db)
+	is(db, true)
 	cut := errors.New("the file ends here")
 	if err := db.Load(t.Context(), schema, false, func(store.Sink) error { return cut }); !errors.Is(err, cut) {
 		t.Errorf("got %v", err)
 	}
-	is(true)
+	is(db, true)
+	prepare(db) // for the restore that is made again
+	is(db, true)
 	if err := db.Load(t.Context(), schema, false, dumped.replay); err != nil {
 		t.Fatal(err)
 	}
-	is(false)
+	is(db, false)
+
+	prepare(used)
+	if err := used.Load(t.Context(), schema, false, dumped.replay); !errors.Is(err, store.ErrNotEmpty) {
+		t.Errorf("loaded over data: %v", err)
+	}
+	is(used, false) // it is served as before
 }
 
 func TestPostgresIsInUseWhileAProcessIsConnected(t *testing.T) {

@@ -342,14 +342,19 @@ func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {
 // movesSchema is the first schema with the table moves.
 const movesSchema = 17
 
-// PrepareLoad gives an unused database the schema of a dump. On PostgreSQL it is Unfinished from then on until a Load,
-// or a server would take what a restore left that was cut off for a new, empty database.
+// PrepareLoad gives an unused database the schema of a dump. A new one on PostgreSQL is Unfinished from then on until a
+// Load, or a server would take what a restore left that was cut off for an empty installation. One that has been an
+// installation before stays one: Load may refuse it.
 func (db *DB) PrepareLoad(ctx context.Context, schema int64) error {
-	if db.dialect == postgres && schema >= movesSchema {
+	have, _, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if db.dialect == postgres && have < movesSchema && movesSchema <= schema {
 		if err := db.MigrateTo(ctx, movesSchema); err != nil { // as early as can be
 			return err
 		}
-		_, err := db.write.ExecContext(ctx, "INSERT INTO moves (id, source, state, started_at) VALUES (2, '', $1, $2) ON CONFLICT DO NOTHING", moveLoading, now().UnixMicro())
+		_, err := db.write.ExecContext(ctx, "INSERT INTO moves (id, source, state, started_at) VALUES (2, '', $1, $2)", moveLoading, now().UnixMicro())
 		if err != nil {
 			return classify(err)
 		}
