@@ -171,6 +171,7 @@ func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
 	whole := context.WithoutCancel(ctx) // a claim that is given up may be stored, and then nobody works until its lease ends
 	err = w.db.UpdateAlong(whole, hookglass.System, func(tx *store.Tx) error {
 		clear(claimed)
+		more = false
 		for _, q := range due {
 			n := places[q.EndpointNum]
 			if n == 0 {

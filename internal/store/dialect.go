@@ -105,7 +105,7 @@ func storageTrouble(err error) bool {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		switch pg.Code[:2] {
+		switch pg.Code[:min(2, len(pg.Code))] {
 		case "08", "53", "57", "58", "40", "55", "25", "XX": // connection, resources, intervention, system, rollback, not in state, transaction state, damage
 			return true
 		}

@@ -65,7 +65,7 @@ func checkClient(c *hookglass.TunnelClient) error {
 		}
 	}
 	if len(c.Capabilities) > maxCapabilities || slices.ContainsFunc(c.Capabilities, func(s string) bool { return !word(s) }) {
-		faults = append(faults, hookglass.FieldError{Field: "capabilities", Message: "must be at most 32 words"})
+		faults = append(faults, hookglass.FieldError{Field: "capabilities", Message: "must be at most 32 texts of at most 255 bytes without control characters"})
 	}
 	if len(faults) > 0 {
 		return hookglass.InvalidFields(faults)
