@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -162,6 +163,9 @@ func (f *caseFile) edited(event caseRequest, body []byte) (string, error) {
 	return "", nil
 }
 
+// device matches the names that are those of devices on Windows, with any ending.
+var device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+
 // slug derives a file name from the name of a case.
 func slug(name string) string {
 	var b strings.Builder
@@ -174,8 +178,11 @@ func slug(name string) string {
 		}
 	}
 	s := strings.Trim(b.String(), "-")
-	if s == "" {
+	switch {
+	case s == "":
 		s = "case"
+	case device.MatchString(s):
+		s += "-case"
 	}
 	return s[:min(len(s), 60)]
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"hookglass"
@@ -164,7 +165,7 @@ func (s *Server) devInfo(token, link string, hooks, inbox hookglass.Endpoint) de
 		Web: s.URL() + "/", SignIn: s.URL() + "/auth/link/" + link, WebhookURL: hook,
 		Email: inbox.EmailLocalPart + "@" + s.cfg.MailDomain, Token: token, API: s.URL() + "/api/v1", MCP: s.URL() + "/mcp",
 		EndpointID:  string(hooks.ID),
-		Curl:        `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`,
+		Curl:        curlLine(runtime.GOOS, hook),
 		Environment: "HOOKGLASS_SERVER=" + s.URL() + " HOOKGLASS_TOKEN=" + token + " HOOKGLASS_ENDPOINT=" + string(hooks.ID),
 		MailURL:     s.URL() + "/mail/" + string(inbox.ID), SMTP: s.smtpAddr(),
 	}
@@ -243,7 +244,7 @@ func (i devInfo) text() string {
 %s
   From a command line:
 
-    export %s
+    %s
     %s listen 3000     # every webhook also at localhost:3000, until Ctrl-C
 
   For an agent (MCP):
@@ -254,13 +255,36 @@ func (i devInfo) text() string {
 
   Ctrl-C stops it.
 
-`, i.SignIn, i.Web, i.WebhookURL, i.emailText(), i.Token, i.Curl, i.swaksText(), i.Environment, program(), i.MCP, i.Token, i.MCP, i.Token)
+`, i.SignIn, i.Web, i.WebhookURL, i.emailText(), i.Token, i.Curl, i.swaksText(), environmentLine(runtime.GOOS, i.Environment), program(), i.MCP, i.Token, i.MCP, i.Token)
 	return b.String()
+}
+
+// curlLine returns a line that sends a webhook from a terminal. On Windows it has no quotes within quotes, which no two
+// of its shells read alike, and names the program in full, since curl may be an alias of something else.
+func curlLine(goos, hook string) string {
+	if goos == "windows" {
+		return `curl.exe -X POST "` + hook + `" -d hello=world`
+	}
+	return `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`
+}
+
+// environmentLine returns a line that sets variables, given as NAME=value with spaces between: for PowerShell on
+// Windows, for a POSIX shell elsewhere.
+func environmentLine(goos, variables string) string {
+	if goos != "windows" {
+		return "export " + variables
+	}
+	var lines []string
+	for one := range strings.FieldsSeq(variables) {
+		name, value, _ := strings.Cut(one, "=")
+		lines = append(lines, `$env:`+name+`="`+value+`"`)
+	}
+	return strings.Join(lines, "; ")
 }
 
 // program returns how the user called the program, which may not be in the PATH.
 func program() string {
-	if filepath.Base(os.Args[0]) == "hookglass" && !strings.ContainsAny(os.Args[0], " '\"$") {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "hookglass" && !strings.ContainsAny(os.Args[0], " '\"$") {
 		return os.Args[0]
 	}
 	return "hookglass"

@@ -188,7 +188,7 @@ func (c *checked) examineMail(ctx context.Context, f *findings) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := greeted(ctx, c.SMTPListen); err != nil {
-		f.warn(name, "nothing greets at --smtp-listen %s: %v. Is the service running?", c.SMTPListen, err)
+		f.warn(name, "nothing greets at --smtp-listen %s (%v). Is the service running?", c.SMTPListen, err)
 	} else {
 		f.ok(name, "%s greets", c.SMTPListen)
 	}

@@ -125,5 +125,8 @@ var EnoughFiles = enoughFiles
 // Remedied is remedied.
 var Remedied = remedied
 
+// CurlLine and EnvironmentLine are what dev prints for a terminal.
+var CurlLine, EnvironmentLine = curlLine, environmentLine
+
 // NewLogger is newLogger.
 var NewLogger = newLogger

@@ -100,6 +100,20 @@ func call(t *testing.T, method, url, token, body string) (int, []byte) {
 	return res.StatusCode, answer
 }
 
+func TestWhatDevPrintsCanBePastedIntoATerminal(t *testing.T) {
+	for _, c := range [][3]string{
+		{"linux", `curl -X POST 'http://a/hooks/x' -H 'Content-Type: application/json' -d '{"hello":"world"}'`, "export A=1 B=http://b"},
+		{"windows", `curl.exe -X POST "http://a/hooks/x" -d hello=world`, `$env:A="1"; $env:B="http://b"`},
+	} {
+		if got := server.CurlLine(c[0], "http://a/hooks/x"); got != c[1] {
+			t.Errorf("%s: %s", c[0], got)
+		}
+		if got := server.EnvironmentLine(c[0], "A=1 B=http://b"); got != c[2] {
+			t.Errorf("%s: %s", c[0], got)
+		}
+	}
+}
+
 func TestDevCatchesAWebhookAndFindsItAgainAfterARestart(t *testing.T) {
 	for name, url := range map[string]func(*testing.T) string{
 		"sqlite":   func(*testing.T) string { return "" },

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -18,4 +19,9 @@ func DiskSpace(path string) (size, free int64, err error) {
 		blocks = int64(s.Bfree) // includes those reserved for root
 	}
 	return int64(s.Blocks) * int64(s.Bsize), blocks * int64(s.Bsize), nil
+}
+
+// noSpace reports whether an error of the system means a full disk.
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

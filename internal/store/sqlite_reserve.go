@@ -12,7 +12,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -67,9 +66,6 @@ func newReserve(database string, log *slog.Logger) *reserve {
 // wholeReserve returns the full size of a database's reserve.
 func wholeReserve(database string) (int64, error) {
 	total, _, err := DiskSpace(database)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return reserveSize, nil
-	}
 	return min(reserveSize, total/reserveShare/pageSize*pageSize), err
 }
 
@@ -167,15 +163,14 @@ func (r *reserve) restore() (short int64, err error) {
 		}
 	}()
 	_, free, err := DiskSpace(r.path[:len(r.path)-len(reserveSuffix)])
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err != nil {
 		return 0, err
 	}
-	known := err == nil
 	lacks, needs, err := r.missing(free)
 	if err != nil || lacks == 0 && !r.gone.Load() {
 		return 0, err
 	}
-	if known && free < needs {
+	if free < needs {
 		return needs - free, nil
 	}
 	if err := r.extend(lacks); err != nil {
@@ -229,7 +224,7 @@ func isFull(err error) bool {
 	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		return lite.Code()&0xff == sqlite3.SQLITE_FULL
 	}
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errOnReserve)
+	return noSpace(err) || errors.Is(err, errOnReserve)
 }
 
 // mayBeFull reports whether an error may mean a full disk: SQLite reports an exhausted quota as an I/O error.
