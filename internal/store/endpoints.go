@@ -248,6 +248,11 @@ func (tx *Tx) ExpireEndpoint(num int64) error {
 	return nil
 }
 
+// eraseAfter is how long after its deletion an endpoint is erased on PostgreSQL, where a transaction that has seen it
+// can add rows to it after the deletion is committed. By then each of those has ended: it and the deletion have the
+// patience of an update.
+const eraseAfter = 4 * patience
+
 func (tx *Tx) dropEndpoint(num int64) error {
 	if _, err := tx.exec(`DELETE FROM endpoint_stats WHERE endpoint = $1`, num); err != nil {
 		return err
@@ -260,10 +265,11 @@ func (tx *Tx) dropEndpoint(num int64) error {
 	if n == 0 {
 		return hookglass.NotFound("endpoint")
 	}
-	if _, err := tx.exec(`DELETE FROM declared WHERE endpoint = $1`, num); err != nil {
-		return err
+	var at time.Time
+	if tx.dialect == postgres {
+		at = tx.Now.Add(eraseAfter)
 	}
-	tx.Enqueue(hookglass.EraseJob{EndpointNum: num})
+	tx.enqueueAt(at, hookglass.EraseJob{EndpointNum: num})
 	tx.Announce(TopicEvents(num), TopicTunnel(num), TopicTokens)
 	return nil
 }

@@ -262,6 +262,7 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 		"DELETE FROM saved_searches WHERE endpoint = $1",
 		"DELETE FROM signature_configs WHERE endpoint = $1",
 		"DELETE FROM event_schemas WHERE endpoint = $1",
+		"DELETE FROM declared WHERE endpoint = $1",
 		"DELETE FROM endpoint_stats WHERE endpoint = $1",
 		"DELETE FROM endpoints WHERE num = $1",
 	} {

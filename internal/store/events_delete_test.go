@@ -649,10 +649,12 @@ func TestADeletedEndpointIsErasedAlone(t *testing.T) {
 		{"signature_configs", "(endpoint, provider, enabled, options, sealed, created_at, updated_at) VALUES (%[1]d, 'github', 1, '{}', $1, 1, 1)", owned},
 		{"event_schemas", "(endpoint, provider, event_type, version, observed, events, drifts, summary, first_at, last_at) VALUES (%[1]d, 'x', 'x', 1, '{}', 1, 0, '', 1, 1)", owned},
 		{"script_positions", "(endpoint, identity, script, position, at) VALUES (%[1]d, $1, 'x', 1, 1)", owned},
+		{"declared", "(workspace_id, file_set, kind, endpoint, ref, name, made, declared_at) SELECT id, 'x', 'x', %[1]d, '', 'x', 1, 1 FROM workspaces WHERE name = 'first'", owned},
 		{"activities", "(account_id, endpoint, type, occurred_at, data) VALUES (0, %[1]d, 'webhook.received', 1, '{}')", owned},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		gone, kept := newEndpoint(t, db), newEndpoint(t, db)
+		newTenant(t, db, "home@example.com")
 		writing(t, db, func(tx *store.Tx) error {
 			for _, table := range tables {
 				for _, e := range []hookglass.Endpoint{gone, kept} {

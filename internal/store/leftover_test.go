@@ -74,3 +74,62 @@ func TestNothingIsLeftOfAChannelDeletedBesideItsUse(t *testing.T) {
 		}
 	})
 }
+
+// What a transaction stores of an endpoint that it has seen, and that is deleted before it commits, is erased: by a job
+// that waits until no such transaction runs any more. An embedded database has one writer, so there it need not wait.
+func TestNothingIsLeftOfAnEndpointDeletedBesideItsUse(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		uses := 0
+		use := func(tx *store.Tx) error {
+			if _, err := tx.EndpointByNum(e.Num); hookglass.Is(err, hookglass.CodeNotFound) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			uses++
+			run := &hookglass.ActionRun{EndpointNum: e.Num, Status: hookglass.ActionRunCompleted, FinishedAt: tx.Now}
+			if err := tx.CountActionRuns(run); err != nil {
+				return err
+			}
+			return tx.SaveSearch(&hookglass.SavedSearch{EndpointNum: e.Num, Name: "x", Query: "x"})
+		}
+		beside(t, db, use, func(tx *store.Tx) error { return tx.DeleteEndpoint(&e) })
+		if uses != 1 {
+			t.Fatalf("it was used %d times", uses)
+		}
+		late := "scheduled_at <= datetime('now', '+1 seconds')"
+		if db.Postgres() {
+			late = "scheduled_at BETWEEN now() + interval '50 seconds' AND now() + interval '70 seconds'"
+		}
+		reading(t, db, func(v *store.View) error {
+			jobs, err := v.Ints("SELECT count(*) FROM river_job WHERE kind = 'erase' AND state IN ('available', 'scheduled') AND " + late)
+			if err != nil || jobs[0] != 1 {
+				t.Errorf("%d jobs erase it in time, %v", jobs, err)
+			}
+			return nil
+		})
+		for done := false; !done; {
+			writing(t, db, func(tx *store.Tx) (err error) {
+				done, err = tx.EraseEvents(e.Num)
+				return err
+			})
+		}
+		// Attempts are counted before an event is stored, by what was known of the endpoint.
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, err := tx.NextAttempt(e.Num, hookglass.DeliveryKey{1}, "500")
+			return err
+		})
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("an attempt at an erased endpoint: %v", err)
+		}
+		reading(t, db, func(v *store.View) error {
+			for _, table := range []string{"action_totals", "saved_searches", "script_positions", "endpoints"} {
+				if left, err := v.Ints("SELECT count(*) FROM " + table); err != nil || left[0] > 0 {
+					t.Errorf("%s has %d rows, %v", table, left, err)
+				}
+			}
+			return nil
+		})
+	})
+}

@@ -158,20 +158,21 @@ func (d dialect) hasJob(job hookglass.Queued, member, id string) string {
 // hasRunJob is hasJob for a rerun of an action.
 func (d dialect) hasRunJob(id string) string { return d.hasJob(hookglass.ActionRunJob{}, "RunID", id) }
 
-func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []hookglass.Job) error {
-	if err := q.insert(ctx, tx, insertParams(jobs)); err != nil {
+func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []river.InsertManyParams) error {
+	if err := q.insert(ctx, tx, jobs); err != nil {
 		return fmt.Errorf("enqueue: %w", err)
 	}
 	return nil
 }
 
-func insertParams(jobs []hookglass.Job) []river.InsertManyParams {
+func insertParams(at time.Time, jobs []hookglass.Job) []river.InsertManyParams {
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, j := range jobs {
-		params[i].Args = j
+		opts := &river.InsertOpts{ScheduledAt: at}
 		if q, ok := j.(hookglass.Queued); ok {
-			params[i].InsertOpts = &river.InsertOpts{Queue: q.Queue()}
+			opts.Queue = q.Queue()
 		}
+		params[i] = river.InsertManyParams{Args: j, InsertOpts: opts}
 	}
 	return params
 }

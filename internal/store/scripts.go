@@ -7,9 +7,10 @@ import (
 )
 
 // NextAttempt counts an attempt of a delivery at an endpoint with a response script and returns its number, from 1 on.
-// If the script has changed since the previous attempt, counting starts over.
+// If the script has changed since the previous attempt, counting starts over. It answers not_found.
 func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script string) (n int64, err error) {
-	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, 1, $4)
+	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at)
+		SELECT endpoint, $2, $3, 1, $4 FROM endpoint_stats WHERE endpoint = $1
 		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script,
 			position = CASE WHEN script_positions.script = excluded.script THEN script_positions.position + 1 ELSE 1 END
 		RETURNING position`, []any{endpointNum, key[:], script, tx.Now.UnixMicro()}, &n)
@@ -22,7 +23,8 @@ func (tx *Tx) NextAttempt(endpointNum int64, key hookglass.DeliveryKey, script s
 func (tx *Tx) NextAttemptOf(endpointNum int64, delivery, event hookglass.DeliveryKey, script string, open func(n int64) bool) (n int64, err error) {
 	var latest int64
 	// It is written in order to hold the row: attempts that come at the same time have each a place of their own.
-	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at) VALUES ($1, $2, $3, 0, $4)
+	err = tx.queryRow("endpoint", `INSERT INTO script_positions (endpoint, identity, script, position, at)
+		SELECT endpoint, $2, $3, 0, $4 FROM endpoint_stats WHERE endpoint = $1
 		ON CONFLICT (endpoint, identity) DO UPDATE SET at = excluded.at, script = excluded.script,
 			position = CASE WHEN script_positions.script = excluded.script THEN script_positions.position ELSE 0 END
 		RETURNING position`, []any{endpointNum, event[:], script, tx.Now.UnixMicro()}, &latest)

@@ -33,6 +33,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"hookglass"
 	"hookglass/internal/fair"
 )
@@ -337,7 +339,7 @@ type Tx struct {
 	queue  *queue
 	pace   *pace // of deleting events
 	topics []string
-	jobs   []hookglass.Job
+	jobs   []river.InsertManyParams
 
 	mayBeLost bool
 	atOnce    bool // other processes learn of the topics before Update returns
@@ -364,7 +366,12 @@ func (tx *Tx) MayBeLost() {
 }
 
 // Enqueue makes the job part of the transaction.
-func (tx *Tx) Enqueue(jobs ...hookglass.Job) { tx.jobs = append(tx.jobs, jobs...) }
+func (tx *Tx) Enqueue(jobs ...hookglass.Job) { tx.enqueueAt(time.Time{}, jobs...) }
+
+// enqueueAt is Enqueue for jobs that wait until a time.
+func (tx *Tx) enqueueAt(at time.Time, jobs ...hookglass.Job) {
+	tx.jobs = append(tx.jobs, insertParams(at, jobs)...)
+}
 
 func (tx *Tx) flushJobs() error {
 	if len(tx.jobs) == 0 {
