@@ -155,11 +155,17 @@ func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.A
 }
 
 func (tx *Tx) setAlertChannels(num int64, channels []int64) error {
+	// The channels are locked before their places in alerts, as by their deletion: transactions must not deadlock.
+	kept, err := queryAll(&tx.View, scanNum, "SELECT num FROM notification_channels WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num"+tx.dialect.forKeyShare(),
+		tx.dialect.list(append([]int64{}, channels...)))
+	if err != nil {
+		return err
+	}
 	if _, err := tx.exec("DELETE FROM alert_channels WHERE alert = $1", num); err != nil {
 		return err
 	}
-	for _, c := range channels {
-		if _, err := tx.exec("INSERT INTO alert_channels (alert, channel) SELECT $1, num FROM notification_channels WHERE num = $2"+tx.dialect.forKeyShare()+" ON CONFLICT DO NOTHING", num, c); err != nil {
+	for _, c := range kept {
+		if _, err := tx.exec("INSERT INTO alert_channels (alert, channel) VALUES ($1, $2)", num, c); err != nil {
 			return err
 		}
 	}

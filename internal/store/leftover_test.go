@@ -9,8 +9,9 @@ import (
 )
 
 // beside does one update while another that has done its part is not committed: on PostgreSQL until the one is done or
-// waits for the other. An embedded database has one writer, so there the one comes after the other.
-func beside(t *testing.T, db *store.DB, first, second func(*store.Tx) error) {
+// waits for the other, when the first may go on. An embedded database has one writer, so there the one comes after the
+// other.
+func beside(t *testing.T, db *store.DB, first, second func(*store.Tx) error, goOn ...func(*store.Tx) error) {
 	t.Helper()
 	done := make(chan error, 1)
 	begun := false
@@ -20,15 +21,21 @@ func beside(t *testing.T, db *store.DB, first, second func(*store.Tx) error) {
 		}
 		begun = true
 		go func() { done <- db.Update(t.Context(), hookglass.System, second) }()
-		for db.Postgres() {
+		for over := !db.Postgres(); !over; {
 			select {
 			case err := <-done:
 				done <- err
-				return nil
+				over = true
 			default:
+				behind, err := tx.Ints(`SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))`)
+				if err != nil {
+					return err
+				}
+				over = behind[0] > 0
 			}
-			behind, err := tx.Ints(`SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))`)
-			if err != nil || behind[0] > 0 {
+		}
+		for _, rest := range goOn {
+			if err := rest(tx); err != nil {
 				return err
 			}
 		}
@@ -128,6 +135,39 @@ func TestNothingIsLeftOfAnEndpointDeletedBesideItsUse(t *testing.T) {
 				if left, err := v.Ints("SELECT count(*) FROM " + table); err != nil || left[0] > 0 {
 					t.Errorf("%s has %d rows, %v", table, left, err)
 				}
+			}
+			return nil
+		})
+	})
+}
+
+// A change of an alert and the deletion of its channel do not wait for each other: the server would end one of them
+// after a second.
+func TestAnAlertIsChangedBesideTheDeletionOfItsChannel(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "beside@example.com")
+		e, c := endpointIn(t, db, home.first), newChannel(t, db, home.first, "on call")
+		a := hookglass.Alert{ID: "alrt_x", EndpointNum: e.Num, Name: "x", Kind: hookglass.AlertKeywordMatch}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateAlert(&a, []int64{c.Num}) })
+		calls := 0
+		beside(t, db, func(tx *store.Tx) error {
+			calls++
+			_, err := tx.ChangeChannel(c.ID, func(*hookglass.Channel) (bool, error) { return false, nil }) // locks it
+			return err
+		}, func(tx *store.Tx) error {
+			calls++
+			_, err := tx.ChangeAlert(e.Num, a.ID, func(*hookglass.Alert) ([]int64, bool, string, error) { return []int64{c.Num}, false, "", nil })
+			return err
+		}, func(tx *store.Tx) error {
+			_, err := tx.DeleteChannel(c.ID)
+			return err
+		})
+		if calls != 2 {
+			t.Errorf("%d calls for two updates", calls)
+		}
+		reading(t, db, func(v *store.View) error {
+			if left, err := v.Ints("SELECT channel FROM alert_channels"); err != nil || len(left) > 0 {
+				t.Errorf("rows of the channels %d are left, %v", left, err)
 			}
 			return nil
 		})
