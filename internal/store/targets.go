@@ -179,8 +179,8 @@ func (tx *Tx) ChangeForwardingTarget(endpointNum, id int64, change func(*hookgla
 		nullString(string(t.Dedupe.By)), nullInt(int64(t.Dedupe.Window/time.Second)))
 }
 
-// DeleteForwardingTarget deletes a target. Its deliveries are invisible at once and erased in the background. It
-// answers not_found.
+// DeleteForwardingTarget deletes a target. Its deliveries are in no list of deliveries any more, and what waits is
+// skipped in the background; their rows go with their events. It answers not_found.
 func (tx *Tx) DeleteForwardingTarget(endpointNum, id int64) error {
 	tx.AnnounceAtOnce(TopicEndpoints, TopicForwards)
 	return tx.change("forwarding target", "DELETE FROM forwarding_targets WHERE endpoint = $1 AND id = $2", endpointNum, id)
