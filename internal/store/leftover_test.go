@@ -99,7 +99,7 @@ func TestNothingIsLeftOfAnEndpointDeletedBesideItsUse(t *testing.T) {
 			if err := tx.CountActionRuns(run); err != nil {
 				return err
 			}
-			return tx.SaveSearch(&hookglass.SavedSearch{EndpointNum: e.Num, Name: "x", Query: "x"})
+			return tx.CreateReplayCase(&hookglass.ReplayCase{ID: "case_x", EndpointNum: e.Num, Sealed: []byte{1}}, []byte{1})
 		}
 		beside(t, db, use, func(tx *store.Tx) error { return tx.DeleteEndpoint(&e) })
 		if uses != 1 {
@@ -131,7 +131,7 @@ func TestNothingIsLeftOfAnEndpointDeletedBesideItsUse(t *testing.T) {
 			t.Errorf("an attempt at an erased endpoint: %v", err)
 		}
 		reading(t, db, func(v *store.View) error {
-			for _, table := range []string{"action_totals", "saved_searches", "script_positions", "endpoints"} {
+			for _, table := range []string{"action_totals", "replay_cases", "script_positions", "endpoints"} {
 				if left, err := v.Ints("SELECT count(*) FROM " + table); err != nil || left[0] > 0 {
 					t.Errorf("%s has %d rows, %v", table, left, err)
 				}
