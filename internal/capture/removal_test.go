@@ -157,3 +157,36 @@ func TestAnEndpointThatCannotBeExpiredLeavesTheRest(t *testing.T) {
 		}
 	})
 }
+
+// A claim that began before the end, and was made after the purge had found the endpoint due, is not undone.
+func TestAnEndpointThatIsClaimedAtItsEndStays(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		e := hookglass.Endpoint{ID: hookglass.NewEndpointID(), Name: "over", Kind: hookglass.KindWebhook, Enabled: true}
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			e.ExpiresAt = tx.Now.Add(-time.Minute)
+			return tx.CreateEndpoint(&e, nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed := false
+		b.captures.SetExpire(func(tx *store.Tx, num int64) error {
+			e.ExpiresAt, claimed = time.Time{}, true
+			if err := tx.SaveEndpoint(&e); err != nil {
+				return err
+			}
+			return tx.ExpireEndpoint(num)
+		})
+		if err := b.captures.Purge(t.Context()); err != nil || !claimed {
+			t.Fatal(err, claimed)
+		}
+		err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			_, err := v.Endpoint(string(e.ID))
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -239,9 +239,18 @@ func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
 	return nil
 }
 
-// ExpireEndpoint deletes an expired temporary endpoint. It is no error if the endpoint is gone already.
+// ExpireEndpoint deletes a temporary endpoint that has expired. It is no error if the endpoint is gone already, or was
+// claimed since it was found to be due.
 func (tx *Tx) ExpireEndpoint(num int64) error {
-	if err := tx.dropEndpoint(num); err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
+	err := tx.queryRow("endpoint", `SELECT num FROM endpoints WHERE num = $1 AND deleted_at IS NULL AND expires_at <= $2`+tx.dialect.forUpdate(),
+		[]any{num, tx.Now.UnixMicro()}, &num)
+	if err == nil {
+		err = tx.dropEndpoint(num)
+	}
+	if err != nil {
+		if hookglass.Is(err, hookglass.CodeNotFound) {
+			return nil
+		}
 		return err
 	}
 	tx.Announce(TopicEndpoints)
