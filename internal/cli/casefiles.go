@@ -69,8 +69,9 @@ var errMissing = errors.New("is not there")
 // caseDir is a directory of case files. Nothing outside of it is read or written, whatever links it contains: a
 // repository may come from others, and its bodies are sent to a target.
 type caseDir struct {
-	root *os.Root
-	path string
+	root   *os.Root
+	path   string
+	bodies map[string][]string // the case files that name a file as their body's, as far as they were read
 }
 
 func openCaseDir(path string) (*caseDir, error) {
@@ -78,7 +79,7 @@ func openCaseDir(path string) (*caseDir, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no directory %s; \"hookglass cases pull\" makes it", path)
 	}
-	return &caseDir{root, path}, err
+	return &caseDir{root, path, make(map[string][]string)}, err
 }
 
 func (d *caseDir) close() { d.root.Close() }
@@ -174,8 +175,23 @@ func (d *caseDir) file(name string) *caseFile {
 		f.fault = fmt.Errorf("%s: %s", f.path, yamlFault(err))
 	} else if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		f.fault = fmt.Errorf("%s holds more than one document", f.path)
+	} else if f.Request != nil && f.Request.BodyFile != "" {
+		body := filepath.Base(f.Request.BodyFile)
+		d.bodies[body] = append(d.bodies[body], name)
 	}
 	return f
+}
+
+// newBody returns the name of a file for the body of a case: that of the case file, unless another case has its body
+// there, as one whose file was renamed. It may be the only copy.
+func (d *caseDir) newBody(of string) string {
+	others := func(f string) bool { return f != of }
+	body := stem(of) + ".body"
+	for n := 2; slices.ContainsFunc(d.bodies[body], others); n++ {
+		body = fmt.Sprintf("%s-%d.body", stem(of), n)
+	}
+	d.bodies[body] = append(d.bodies[body], of)
+	return body
 }
 
 func (f *caseFile) write() error {

@@ -463,6 +463,23 @@ func TestNoTwoCasesShareTheFileOfABody(t *testing.T) {
 	says(t, d.run("pull"), 1, "order.yaml and ", "order.yml would have one file for both bodies")
 }
 
+// The body of a case whose event is gone is nowhere else.
+func TestTheBodyOfARenamedCaseIsNotOverwritten(t *testing.T) {
+	d := newCaseDir(t)
+	d.saved("order")
+	if err := os.Rename(filepath.Join(d.dir, "order.yaml"), filepath.Join(d.dir, "first.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	says(t, run(t, "", "requests", "delete", d.event, "-e", d.id), 0)
+	d.event = d.send("two", nil)
+	d.saved("order")
+	for name, body := range map[string]string{"first": "one", "order": "two"} {
+		if says(t, d.local(name), 0, "passed"); d.body != body {
+			t.Errorf("%s sent %q", name, d.body)
+		}
+	}
+}
+
 func TestCaseFilesThatAreNotThere(t *testing.T) {
 	d := newCaseDir(t)
 	for _, what := range [][]string{{"push"}, {"run", "--target", d.target}} {
