@@ -111,7 +111,7 @@ func (f *caseFile) fetch(ctx context.Context, from *client.Client, endpoint stri
 	if err != nil {
 		return err
 	}
-	request.BodyFile = stem(f.name) + ".body"
+	request.BodyFile = f.in.newBody(f.name)
 	f.Request = &request
 	return f.in.write(request.BodyFile, body)
 }

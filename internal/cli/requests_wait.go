@@ -19,7 +19,7 @@ import (
 // RequestsWaitCmd is `hookglass requests wait`.
 type RequestsWaitCmd struct {
 	Query   string        `short:"q" type:"query" placeholder:"QUERY" help:"For which event, for example: subject:reset."`
-	Since   time.Duration `placeholder:"TIME" help:"One that came in this time before does as well, the newest first; for example 1m."`
+	Since   ago           `placeholder:"TIME" help:"One that came since then does as well, the newest first: a duration as 1m that counts back from now, or ISO 8601."`
 	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait (default: ${default}); exit with 4 when it passes."`
 	Link    *string       `xor:"part" placeholder:"TEXT" help:"Print the first link of the mail with this text in it, alone; a mail without one is not what is waited for."`
 	Code    bool          `xor:"part" help:"Print the first one-time code of the mail, alone; a mail without one is not what is waited for."`
@@ -37,8 +37,8 @@ What comes from now on counts, and with --since what came shortly before.`
 
 // Validate says what is wrong with the flags.
 func (c *RequestsWaitCmd) Validate() error {
-	if c.Since < 0 || c.Timeout <= 0 {
-		return errors.New("--since must not be negative, and --timeout must be more than nothing")
+	if c.Timeout <= 0 {
+		return errors.New("--timeout must be more than nothing")
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	filter := client.Filter{Query: c.Query}
 	events := from.Stream(waiting, r.Endpoint, filter, "", tellAway(t))
 	if c.Since > 0 {
-		events = from.Since(waiting, r.Endpoint, filter, c.Since, tellAway(t))
+		events = from.Since(waiting, r.Endpoint, filter, time.Duration(c.Since), tellAway(t))
 	}
 	for came, err := range events {
 		if err != nil {

@@ -22,6 +22,14 @@ func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
 	if r := run(t, "", "requests", "wait", "--since", "1h", "--link", "/reset"); r.code != 0 || r.out != "https://shop.example.com/reset?t=1\n" {
 		t.Errorf("%+v", r)
 	}
+	for _, since := range []string{"1h30m", "2w", time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), time.Now().Add(-time.Hour).Format(time.RFC3339)} {
+		if got := member(t, object(t, "", "requests", "wait", "--since", since), "data", "subject"); got != "Welcome" {
+			t.Errorf("since %s came %v", since, got)
+		}
+	}
+	for _, since := range []string{"-1h", "soon", time.Now().Add(time.Hour).Format(time.RFC3339)} {
+		fails(t, 2, "counts back from now", "requests", "wait", "--since="+since)
+	}
 	if r := run(t, "", "requests", "wait", "--since", "1h", "--code"); r.code != 0 || r.out != "482913\n" {
 		t.Errorf("%+v", r)
 	}

@@ -16,11 +16,11 @@ import (
 
 // TargetsDeliveriesCmd is `hookglass targets deliveries`.
 type TargetsDeliveriesCmd struct {
-	Target string        `arg:"" help:"The target's id or name."`
-	Status string        `enum:"pending,sending,delivered,failed,skipped," default:"" placeholder:"STATUS" help:"Only those that are: pending, sending, delivered, failed or skipped."`
-	Since  time.Duration `placeholder:"TIME" help:"Only those of events that came in this time before, for example 2h."`
-	Limit  howMany       `default:"25" help:"How many at most, 1 to 1000."`
-	IDs    bool          `name:"ids" help:"Print the ids of the events alone, oldest first, for \"hookglass replays run\"."`
+	Target string  `arg:"" help:"The target's id or name."`
+	Status string  `enum:"pending,sending,delivered,failed,skipped," default:"" placeholder:"STATUS" help:"Only those that are: pending, sending, delivered, failed or skipped."`
+	Since  ago     `placeholder:"TIME" help:"Only those that were made after this time: ISO 8601, or a duration as 2h that counts back from now."`
+	Limit  howMany `default:"25" help:"How many at most, 1 to 1000."`
+	IDs    bool    `name:"ids" help:"Print the ids of the events alone, oldest first, for \"hookglass replays run\"."`
 }
 
 // Help implements kong.HelpProvider.
@@ -90,7 +90,7 @@ func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, en
 			return nil, err
 		}
 		for _, d := range page.Data {
-			if r.Since > 0 && time.Since(d.CreatedAt.Time) > r.Since {
+			if r.Since > 0 && time.Since(d.CreatedAt.Time) > time.Duration(r.Since) {
 				return found, nil // all later ones are older
 			}
 			if r.Status != "" && d.Status != r.Status {

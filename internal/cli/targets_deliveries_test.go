@@ -71,7 +71,7 @@ func TestWhatATargetMissedIsFoundAndSentAgain(t *testing.T) {
 	send(t, hook, "text/plain", "2")
 	var failed []string
 	for len(failed) < 2 {
-		failed = strings.Fields(run(t, "", "targets", "deliveries", "1", "--status", "failed", "--since", "1h", "--ids").out)
+		failed = strings.Fields(run(t, "", "targets", "deliveries", "1", "--status", "failed", "--since", "2w", "--ids").out)
 	}
 	if r := run(t, "", "targets", "deliveries", "1"); r.code != 0 || !strings.Contains(r.out, failed[1]) || !strings.Contains(r.out, "400") {
 		t.Errorf("%+v", r)
