@@ -351,8 +351,8 @@ func endpointNamed(ctx context.Context, at *client.Client, name string) (api.End
 	return e, err
 }
 
-// chosen returns the endpoints to listen to if no webhook endpoint was named: the named mailboxes, with the webhook
-// endpoint that their tunnel needs (the door), or all endpoints, or the only one.
+// chosen returns the endpoints to listen to if no webhook endpoint was named: the named mailboxes, if there is a
+// webhook endpoint whose tunnel they can use, or all endpoints, or the only one.
 func (c *ListenCmd) chosen(ctx context.Context, cfg *listen.Config, mailboxes []api.Endpoint) ([]api.Endpoint, error) {
 	all, err := cfg.Client.Endpoints(ctx)
 	if err != nil {
@@ -360,15 +360,11 @@ func (c *ListenCmd) chosen(ctx context.Context, cfg *listen.Config, mailboxes []
 	}
 	hooks := slices.DeleteFunc(slices.Clone(all), func(e api.Endpoint) bool { return !takesWebhooks(e) })
 	switch {
-	case len(mailboxes) > 0 && len(hooks) == 0:
-		return nil, errors.New("the tunnel of a mailbox needs a webhook endpoint beside it; create one with \"hookglass endpoints create\"")
+	case len(hooks) == 0 && (len(mailboxes) > 0 || c.All && len(all) > 0):
+		return nil, listen.ErrNoDoor
 	case len(mailboxes) > 0:
-		cfg.Door = hooks[0].ID
 		return mailboxes, nil
 	case c.All && len(all) > 0:
-		if len(hooks) > 0 {
-			cfg.Door = hooks[0].ID
-		}
 		return all, nil
 	case len(hooks) == 0:
 		return c.create(ctx, cfg)

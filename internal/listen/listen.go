@@ -56,8 +56,6 @@ type Endpoint struct {
 type Config struct {
 	Client    *client.Client
 	Endpoints []Endpoint
-	// Door is a webhook endpoint to request tickets for when only mailboxes are listened to, which have no tickets.
-	Door string
 	// Since is when the endpoints were made, if they were made for this listener: events that came to them before it
 	// was connected are its own. Zero: they are older.
 	Since   time.Time

@@ -1181,6 +1181,29 @@ func TestAnEndpointThatIsGoneIsLeftOut(t *testing.T) {
 	}
 }
 
+// There are no tickets for mailboxes, which use the tunnel of any webhook endpoint.
+func TestAMailboxOutlivesWhoseTunnelItUses(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.others = []api.Endpoint{{ID: "ep_mail", Kind: "email"}, {ID: "ep_gone", Kind: "webhook"}, {ID: "ep_door", Kind: "webhook"}}
+	s.deleted["ep_gone"] = true
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		to := c.Endpoints[0].Target
+		c.Endpoints = append(c.Endpoints, listen.Endpoint{ID: "ep_mail", Email: true, Target: to})
+	})
+	s.set(func() { s.deleted["ep_a"] = true })
+	s.cut()
+	eventually(t, "it is back", func() bool { return len(told[listen.Connected](l)) == 2 })
+	id := s.arrive(api.TunnelRequest{EndpointID: "ep_mail"})
+	eventually(t, "mail goes on", func() bool { return slices.Contains(h.ids(), id) })
+
+	s.set(func() { s.deleted["ep_door"] = true })
+	s.cut()
+	eventually(t, "it says what misses", func() bool {
+		return slices.ContainsFunc(told[listen.Disconnected](l), func(d listen.Disconnected) bool { return errors.Is(d.Err, listen.ErrNoDoor) })
+	})
+}
+
 func TestAKeyIsEnough(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)

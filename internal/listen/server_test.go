@@ -33,6 +33,7 @@ type server struct {
 	unacked  bool // reports of the socket are not confirmed
 	refuse   int  // the status of connects; 0: they work
 	deleted  map[string]bool
+	others   []api.Endpoint  // of the account
 	tickets  map[string]bool // false: used
 	connects int
 	sockets  map[*socket]bool
@@ -75,6 +76,9 @@ func newServer(t *testing.T) *server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/tunnel/connect", s.connect)
 	mux.HandleFunc("POST /api/v1/tunnel/connect_anonymous", s.connect)
+	mux.HandleFunc("GET /api/v1/endpoints", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, api.List[api.Endpoint]{Data: get(s, func() []api.Endpoint { return append([]api.Endpoint{}, s.others...) })})
+	})
 	mux.HandleFunc("GET /cable", s.cable)
 	mux.HandleFunc("POST /api/v1/tunnel/delivery_reports", s.restReport)
 	mux.HandleFunc("POST /api/v1/tunnel/delivery_reports_anonymous", s.restReport)

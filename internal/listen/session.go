@@ -190,29 +190,50 @@ func (s *session) heartbeat() error {
 }
 
 // connect gets a ticket for one of the endpoints; a socket opened with it serves all of them. There are no tickets for
-// mailboxes.
+// mailboxes: when only those are left, it is that of any webhook endpoint.
 func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err error) {
-	err = errNoneLeft
-	all := l.wanted()
-	if len(all) > 0 && l.cfg.Door != "" {
-		all = append(all, Endpoint{ID: l.cfg.Door})
-	}
-	for _, e := range all {
-		if e.Email {
+	mailboxes := false
+	for _, e := range l.wanted() {
+		if mailboxes = mailboxes || e.Email; e.Email {
 			continue
 		}
-		ticket, err = l.cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{
-			EndpointID: e.ID, InstallationID: l.cfg.Machine.Hostname, ClientName: "hookglass", ClientMetadata: &l.cfg.Machine,
-			Capabilities: []string{api.CapabilityEvidence, api.CapabilityReplay},
-		})
-		var refused *client.Error
-		if !errors.As(err, &refused) || refused.Code == "" || refused.Status != http.StatusNotFound {
+		if ticket, err = l.requestTicket(ctx, e.ID); !isGone(err) {
 			return ticket, err
 		}
 		l.forsake(e.ID)
-		err = errNoneLeft
 	}
-	return ticket, err
+	if !mailboxes {
+		return ticket, errNoneLeft
+	}
+	others, err := l.cfg.Client.Endpoints(ctx)
+	if err != nil {
+		return ticket, err
+	}
+	for _, e := range others {
+		if e.Kind != "webhook" {
+			continue
+		}
+		if ticket, err = l.requestTicket(ctx, e.ID); !isGone(err) {
+			return ticket, err
+		}
+	}
+	return ticket, ErrNoDoor
+}
+
+// ErrNoDoor says that there is no webhook endpoint whose tunnel could carry the events of a mailbox.
+var ErrNoDoor = errors.New("the tunnel of a mailbox needs a webhook endpoint beside it; create one with \"hookglass endpoints create\"")
+
+func (l *Listener) requestTicket(ctx context.Context, endpoint string) (api.TunnelTicket, error) {
+	return l.cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{
+		EndpointID: endpoint, InstallationID: l.cfg.Machine.Hostname, ClientName: "hookglass", ClientMetadata: &l.cfg.Machine,
+		Capabilities: []string{api.CapabilityEvidence, api.CapabilityReplay},
+	})
+}
+
+// isGone reports whether the server has no such endpoint.
+func isGone(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Code != "" && refused.Status == http.StatusNotFound
 }
 
 // take handles one message. up reports that all subscriptions are answered.
