@@ -3,8 +3,9 @@
 //
 // A call waits a minute for its answer to begin, [Client.WaitFlow] a minute longer than the time it is given, and calls
 // that may take the server longer (a share bundle, the deletion of many events) until their context ends. An answer
-// that has begun may take any time, as long as data keeps coming. A Client is safe for concurrent use. It does not
-// retry calls, except for [Client.Stream], which reconnects and continues where it was.
+// that has begun may take any time, as long as data keeps coming; a file, such as an export for which the server
+// searches long, also without, until its context ends. A Client is safe for concurrent use. It does not retry calls,
+// except for [Client.Stream], which reconnects and continues where it was.
 package client
 
 import (
