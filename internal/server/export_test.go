@@ -130,3 +130,6 @@ var CurlLine, EnvironmentLine = curlLine, environmentLine
 
 // NewLogger is newLogger.
 var NewLogger = newLogger
+
+// Answering is answering.
+var Answering = answering

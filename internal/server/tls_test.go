@@ -428,3 +428,34 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatClosesItsConnectionsIsNotFrozen: a listener that turns everyone away is busy, and one that does nothing with a
+// connection is frozen.
+func TestWhatClosesItsConnectionsIsNotFrozen(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server.Answering(ln.Addr().String(), 10*time.Millisecond) {
+		t.Error("nobody took the connection, and that passes for an answer")
+	}
+	taking := make(chan struct{})
+	go func() {
+		defer close(taking)
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			nc.Close()
+		}
+	}()
+	if !server.Answering(ln.Addr().String(), patience) {
+		t.Error("a listener that closes its connections passes for a frozen one")
+	}
+	ln.Close()
+	<-taking
+	if server.Answering(ln.Addr().String(), patience) {
+		t.Error("a listener that is gone passes for one that answers")
+	}
+}
