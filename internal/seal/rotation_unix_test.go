@@ -44,6 +44,24 @@ func TestARotationThatWasCutOffDoesNotStopTheNext(t *testing.T) {
 	}
 }
 
+// Nodes that share one keyset may reach it by links. All of them use the new key, whichever link it was rotated by.
+func TestARotationFollowsALink(t *testing.T) {
+	path := file(t)
+	shared := keys(t, path)
+	link := file(t)
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	linked := keys(t, link)
+	if err := linked.Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, shared, sealed(t, linked, "secret", "row"), "row", "secret")
+	if to, err := os.Readlink(link); err != nil || to != path {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+}
+
 // Administration runs as root where the service has a user of its own, who must still be able to read the keyset.
 func TestARotationLeavesTheKeysetToItsOwner(t *testing.T) {
 	path := file(t)

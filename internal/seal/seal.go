@@ -143,8 +143,13 @@ func (k *Keys) Rotate() error {
 
 // change rewrites the keyset as modified by fn. prepared is the id of the prepared key, or 0.
 func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) error {
+	// The file that a link leads to is replaced, not the link: others may follow that file, or back it up.
+	path, err := filepath.EvalSymlinks(k.path)
+	if err != nil {
+		return fmt.Errorf("seal: rotate: %w", err)
+	}
 	// The new file is also the lock: of two concurrent rotations, one would lose the other's key.
-	name := k.path + ".new"
+	name := path + ".new"
 	release, err := hold(name)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("seal: a rotation is under way; if none is, one was cut off: remove %s", name)
@@ -164,10 +169,10 @@ func (k *Keys) change(fn func(manager *keyset.Manager, prepared uint32) error) e
 		os.Remove(name) // it is ours until the rename; later the name may belong to another rotation
 		return err
 	}
-	if err := os.Rename(name, k.path); err != nil {
+	if err := os.Rename(name, path); err != nil {
 		return fmt.Errorf("seal: rotate: %w", err)
 	}
-	if err := syncDir(k.path); err != nil {
+	if err := syncDir(path); err != nil {
 		return err
 	}
 	return k.read()
