@@ -18,13 +18,14 @@ var basePattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 // ownSegments are the first segments of our own paths.
 var ownSegments = []string{
 	"hooks", "mail", "api", "docs", "mcp", "cable", "healthz", "readyz", "metrics", "assets", "openapi.json", "openapi.yaml",
-	"account", "activity", "auth", "channels", "endpoints", "secrets", "setup", "shared", "sign-in", "sign-out", "sign-up", "tags", "temporary",
+	"account", "activity", "auth", "channels", "endpoint-list", "endpoint-names", "endpoints", "flows", "secrets", "session", "setup",
+	"shared", "tags", "temporary", "sign-in", "sign-out", "sign-up", "login", "signin", "signup",
 }
 
 // parsePublicURL reads --public-url.
 func parsePublicURL(value string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(value, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || !isPort(u.Port()) {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil || !isPort(u.Port()) {
 		return nil, fmt.Errorf("%q is not an http or https address", value)
 	}
 	if u.Path == "" {

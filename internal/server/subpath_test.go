@@ -6,11 +6,45 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
+
+// TestAPublicURLIsOneThatCanBeCalled refuses one without a host, and one whose path hides a page: behind a proxy that
+// cuts the path, nobody could tell /flows below it from itself.
+func TestAPublicURLIsOneThatCanBeCalled(t *testing.T) {
+	refused := map[string]bool{"http://:8080": true, "https://h?": true, "https://h/hooks": true, "https://h/some": false, "https://h:8443/": false}
+	route := regexp.MustCompile(`"(?:(?:GET|POST|PUT|PATCH|DELETE) /([a-z-]+)|/([a-z-]+)": "/)`)
+	files, err := filepath.Glob("../web/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range route.FindAllStringSubmatch(string(text), -1) {
+			refused["https://h/"+m[1]+m[2]] = true
+		}
+	}
+	if len(refused) < 20 {
+		t.Fatalf("the web app has pages at %v alone", refused)
+	}
+	for address, wrong := range refused {
+		cfg := config(t.TempDir())
+		cfg.PublicURL = address
+		if _, err := cfg.Validate(); (err != nil) != wrong {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
 
 // TestTheServiceStandsBelowAPath reaches it both as a proxy passes everything on and as one that cuts the path.
 func TestTheServiceStandsBelowAPath(t *testing.T) {
