@@ -15,9 +15,10 @@ var (
 	jwtForm    = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
 	tokenForm  = regexp.MustCompile(`(?:[srp]k_(?:live|test)_\w{8,}|whsec_[\w+/=-]{8,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|npm_\w{30,}|shp(?:at|ca|pa|ss)_\w{16,}|\btk_\w{16,}|(?i:bearer|basic) [\w.~+/=-]{12,})`)
 	keyForm    = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----`)
-	phoneForm  = regexp.MustCompile(`\+\d[\d ().-]{5,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}`)
-	ibanForm   = regexp.MustCompile(`[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?`)
-	cardForm   = regexp.MustCompile(`\d(?:[ -]?\d){13,18}`)
+	phoneForm  = regexp.MustCompile(`\+\d[\d ().-]{5,}\d`)
+	localForm  = regexp.MustCompile(`\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}`)
+	ibanForm   = regexp.MustCompile(`[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,}(?: ?[A-Z0-9]{1,4})?`)
+	cardForm   = regexp.MustCompile(`\d(?:[ -]?\d){13,}`)
 	ip4Form    = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
 	ip6Form    = regexp.MustCompile(`[0-9A-Fa-f:]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]+`)
 	paramForm  = regexp.MustCompile(`[?&;]([\w.-]{2,60})=([^&#\s"'<>;]+)`)
@@ -104,20 +105,56 @@ func (f *finder) tokens() {
 func (f *finder) numbers() {
 	s, digits := f.s, f.digits()
 	if digits >= 8 {
-		f.all(phoneForm, Phone, func(text string, start, end int) bool {
-			n := len(alphanumeric(text))
-			return n >= 8 && n <= 15 && !inWord(s, start, end) && (start == 0 || strings.IndexByte("-.+", s[start-1]) < 0) && (end == len(s) || s[end] != '-')
+		alone := func(start, end int) bool {
+			return (start == 0 || strings.IndexByte("-.+", s[start-1]) < 0) && (end == len(s) || s[end] != '-')
+		}
+		f.grouped(phoneForm, Phone, 15, func(start, end int, plain []byte) bool {
+			return s[start] == '+' && len(plain) >= 8 && alone(start, end)
 		})
-		f.all(ibanForm, IBAN, func(text string, start, end int) bool {
-			plain := alphanumeric(text)
-			return len(plain) >= 15 && len(plain) <= 34 && !inWord(s, start, end) && ibanRest(plain) == 1
+		f.all(localForm, Phone, func(_ string, start, end int) bool { return !inWord(s, start, end) && alone(start, end) })
+		f.grouped(ibanForm, IBAN, 34, func(_, _ int, plain []byte) bool {
+			return len(plain) >= 15 && ibanStart(plain) && ibanRest(plain) == 1
 		})
 	}
 	if digits >= 14 {
-		f.all(cardForm, Card, func(text string, start, end int) bool {
-			plain := alphanumeric(text)
-			return !inWord(s, start, end) && (start == 0 || s[start-1] != '.') && network(plain) && luhn(plain)
+		f.grouped(cardForm, Card, 19, func(start, _ int, plain []byte) bool {
+			return len(plain) >= 14 && (start == 0 || s[start-1] != '.') && network(plain) && luhn(plain)
 		})
+	}
+}
+
+// grouped finds numbers of at most most letters and digits, whose groups may be separated. Groups that are none of
+// theirs may stand beside them in a match of the form: a date behind a telephone number, a quantity before that of a
+// card. So each group may be the first of a number, and of those that begin with it and satisfy ok the longest counts.
+func (f *finder) grouped(form *regexp.Regexp, kind Kind, most int, ok func(start, end int, plain []byte) bool) {
+	room := make([]byte, most)
+	for _, at := range form.FindAllStringIndex(f.s, -1) {
+		for start := at[0]; start < at[1]; {
+			plain, found, next := room[:0], 0, 0
+			for i := start; i < at[1] && len(plain) < most; i++ {
+				if !alphanumericByte(f.s[i]) {
+					continue
+				}
+				plain = append(plain, f.s[i])
+				if end := i + 1; end == len(f.s) || !wordByte(f.s[end]) {
+					if next == 0 {
+						next = end
+					}
+					if !inWord(f.s, start, end) && ok(start, end, plain) {
+						found = end
+					}
+				}
+			}
+			if found > 0 {
+				f.add(start, found, kind)
+				next = found
+			}
+			if next == 0 { // a group that is longer than a number
+				next = start + 1
+			}
+			for start = next; start < at[1] && (!alphanumericByte(f.s[start]) || alphanumericByte(f.s[start-1])); start++ {
+			}
+		}
 	}
 }
 
@@ -141,7 +178,19 @@ func (f *finder) machines() {
 		})
 	}
 	if strings.Count(s, ":") >= 2 {
-		f.all(ip6Form, IP, func(text string, start, end int) bool { return !inWord(s, start, end) && someone(text) })
+		for _, at := range ip6Form.FindAllStringIndex(s, -1) {
+			text := strings.TrimRight(s[at[0]:at[1]], ".") // of a sentence: from 2001:db8::1.
+			if strings.HasSuffix(text, ":") && !strings.HasSuffix(text, "::") {
+				text = text[:len(text)-1] // of a message: 2001:db8::1: refused
+			}
+			start := at[0]
+			if strings.HasPrefix(text, ":") && !strings.HasPrefix(text, "::") {
+				start, text = start+1, text[1:] // behind a name: peer:2001:db8::1
+			}
+			if end := start + len(text); !inWord(s, start, end) && someone(text) {
+				f.add(start, end, IP)
+			}
+		}
 	}
 }
 
@@ -163,13 +212,13 @@ func (f *finder) elements() {
 
 // someone reports whether an IP address identifies a host, and is not loopback or unspecified.
 func someone(text string) bool {
-	a, err := netip.ParseAddr(strings.TrimRight(text, "."))
-	return err == nil && !a.IsLoopback() && !a.IsUnspecified() && strings.TrimRight(text, ".") == text
+	a, err := netip.ParseAddr(text)
+	return err == nil && !a.IsLoopback() && !a.IsUnspecified()
 }
 
 // network reports whether a number has the prefix and the length of a payment card.
-func network(number string) bool {
-	two, four := number[:2], number[:4]
+func network(number []byte) bool {
+	two, four := string(number[:2]), string(number[:4])
 	switch len(number) {
 	case 14:
 		return two == "36" || two == "38" || two == "30"

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"math/big"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -233,7 +232,7 @@ func card(s string, n *numbers) string {
 		fake[i] = n.digit()
 	}
 	if last := len(fake) - 1; last > 0 {
-		for fake[last] = '0'; !luhn(string(fake)); fake[last]++ {
+		for fake[last] = '0'; !luhn(fake); fake[last]++ {
 			if fake[last] == '9' {
 				break
 			}
@@ -247,7 +246,7 @@ func card(s string, n *numbers) string {
 }
 
 // luhn reports whether the check digit of a number is correct.
-func luhn(number string) bool {
+func luhn(number []byte) bool {
 	sum := 0
 	for i := range len(number) {
 		d := int(number[len(number)-1-i] - '0')
@@ -265,7 +264,7 @@ func luhn(number string) bool {
 func iban(s string, n *numbers) string {
 	plain := strings.ToUpper(alphanumeric(s))
 	account := strings.ToUpper(shape(plain[4:]+"       x", n))[:len(plain)-4] // padded so that it is not taken for hexadecimal
-	check := 98 - ibanRest(plain[:2]+"00"+account)
+	check := 98 - ibanRest([]byte(plain[:2]+"00"+account))
 	fake := plain[:2] + date(check) + account
 	var b strings.Builder
 	next := 0
@@ -280,21 +279,26 @@ func iban(s string, n *numbers) string {
 	return b.String()
 }
 
+// ibanStart reports whether a number begins as those of accounts do: with a country and two check digits.
+func ibanStart(number []byte) bool {
+	upper := func(c byte) bool { return c >= 'A' && c <= 'Z' }
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	return upper(number[0]) && upper(number[1]) && digit(number[2]) && digit(number[3])
+}
+
 // ibanRest returns the checksum of an account number; 1 is correct.
-func ibanRest(number string) int {
-	var b strings.Builder
-	for _, r := range number[4:] + number[:4] {
-		if r >= 'A' && r <= 'Z' {
-			b.WriteString(strconv.Itoa(int(r-'A') + 10))
-			continue
+func ibanRest(number []byte) (rest int) {
+	for i := range number {
+		switch c := number[(i+4)%len(number)]; {
+		case c >= '0' && c <= '9':
+			rest = (rest*10 + int(c-'0')) % 97
+		case c >= 'A' && c <= 'Z':
+			rest = (rest*100 + int(c-'A') + 10) % 97
+		default:
+			return -1
 		}
-		b.WriteRune(r)
 	}
-	n, ok := new(big.Int).SetString(b.String(), 10)
-	if !ok {
-		return -1
-	}
-	return int(new(big.Int).Mod(n, big.NewInt(97)).Int64())
+	return rest
 }
 
 // address returns an address from a range that nobody uses: 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).

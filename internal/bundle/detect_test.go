@@ -1,0 +1,38 @@
+package bundle_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"hookglass/internal/bundle"
+)
+
+// Other numbers and the punctuation of a sentence may stand beside a value.
+func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
+	for text, c := range map[string]struct{ value, want string }{
+		"qty 12 4111 1111 1111 1111 paid":           {"4111 1111 1111 1111", `^qty 12 4\d{3} \d{4} \d{4} \d{4} paid$`},
+		"2026-11-20 4111111111111111":               {"4111111111111111", `^2026-11-20 4\d{15}$`},
+		"4111111111111111 01 27":                    {"4111111111111111", `^4\d{15} 01 27$`},
+		"BE68 5390 0754 7034 BIC KREDBEBB":          {"BE68 5390 0754 7034", `^BE\d\d \d{4} \d{4} \d{4} BIC KREDBEBB$`},
+		"ES9121000418450200051332 EUR 10":           {"ES9121000418450200051332", `^ES\d{22} EUR 10$`},
+		"REF1 NO12 3456 7890 BE68 5390 0754 7034":   {"BE68 5390 0754 7034", `^REF1 NO12 3456 7890 BE\d\d \d{4} \d{4} \d{4}$`},
+		"BE68539007547034 NL91 ABNA 0417 1643 00":   {"NL91 ABNA 0417 1643 00", `^BE\d{14} NL\d\d [A-Z]{4} \d{4} \d{4} \d\d$`},
+		"+491701234567 20240102":                    {"+491701234567", `^\+49\d{10} 20240102$`},
+		"+4915112345678 2025-11-29T10:00":           {"+4915112345678", `^\+49\d{11} 2025-11-29T10:00$`},
+		"+49 (0) 151 - 123 456 78, or 415-867-5309": {"123 456 78", `^\+49 \(\d\) \d{3} - \d{3} \d{3} \d\d, or \d{3}-\d{3}-\d{4}$`},
+		"from 2a02:6b8::feed: refused":              {"2a02:6b8::feed", `^from 2001:db8:[0-9a-f:]+: refused$`},
+		"from 2a02:6b8::feed.":                      {"2a02:6b8::feed", `^from 2001:db8:[0-9a-f:]+\.$`},
+		"client:2a02:6b8::feed port 1":              {"2a02:6b8::feed", `^client:2001:db8:[0-9a-f:]+ port 1$`},
+	} {
+		body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body)
+		if strings.Contains(body, c.value) || !regexp.MustCompile(c.want).MatchString(body) {
+			t.Errorf("%q became %q", text, body)
+		}
+	}
+	for _, text := range []string{"4111 1111 1111 1112 is no card", "BE69 5390 0754 7034 is no account", "2021 2022 2023 2024", "Foo::Bar: x", "12:30:45: started"} {
+		if body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body); body != text {
+			t.Errorf("%q became %q", text, body)
+		}
+	}
+}
