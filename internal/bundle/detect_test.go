@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -33,6 +34,27 @@ func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
 	for _, text := range []string{"4111 1111 1111 1112 is no card", "BE69 5390 0754 7034 is no account", "2021 2022 2023 2024", "Foo::Bar: x", "12:30:45: started"} {
 		if body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body); body != text {
 			t.Errorf("%q became %q", text, body)
+		}
+	}
+}
+
+// A value becomes the same substitute everywhere, whatever told what it is.
+func TestAValueHasOneSubstituteWhateverToldWhatItIs(t *testing.T) {
+	for range 20 { // with another key each time: a number that begins with 0 is none in JSON
+		var v struct {
+			Order, Who, First_name, City string
+			Number                       json.Number
+			Authorization, Token         string
+			Text                         string
+		}
+		body := makeBundle(t, bundle.Options{Pointers: []string{"/order", "/number", "/who"}}, webhook("unknown", "/", jsonHead,
+			`{"order":"ORD-99","number":123456,"who":"Ada Lovelace","first_name":"Ada","city":"Lovelace","authorization":"Bearer tok123456789abc","token":"tok123456789abc",
+				"text":"ORD-99|123456|Lovelace|tok123456789abc"}`)).Events[0].Body
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		if want := v.Order + "|" + v.Number.String() + "|" + v.City + "|" + v.Token; v.Text != want || v.Who != v.First_name+" "+v.City || v.Authorization != "Bearer "+v.Token {
+			t.Fatalf("a value has two substitutes: %s", body)
 		}
 	}
 }

@@ -31,11 +31,14 @@ const tries = 40
 
 // of returns the substitute of a value: of the same form, and the same for any capitalisation or grouping of the value.
 func (f *fakes) of(kind Kind, s string) string {
+	if kind == Address || kind == Pointed { // their words are looked for as names
+		kind = Name
+	}
 	id := string(kind) + "\x00" + s
 	if fake, ok := f.made[id]; ok {
 		return fake
 	}
-	if kind == Name || kind == Address || kind == Pointed { // word by word, so that a first name alone gets the same substitute
+	if kind == Name { // word by word, so that a first name alone gets the same substitute
 		if parts := strings.FieldsFunc(s, space); len(parts) > 1 {
 			fake := eachWord(s, func(word string) string { return f.of(kind, word) })
 			f.made[id] = fake
@@ -46,7 +49,9 @@ func (f *fakes) of(kind Kind, s string) string {
 	switch kind {
 	case Phone, Card, IBAN:
 		whose = alphanumeric(whose)
-	case Token, Secret, JWT, Encoded:
+	case Token: // also where it stands behind a scheme
+		whose = s[len(tokenPrefix.FindString(s)):]
+	case Secret, JWT, Encoded:
 		whose = s
 	case IP:
 		if dotted, ok := integerIP(s); ok { // the same address as where it is written out
@@ -57,6 +62,9 @@ func (f *fakes) of(kind Kind, s string) string {
 	for attempt := range tries {
 		n := &numbers{key: f.key, seed: string(kind) + "\x00" + whose + "\x00" + strconv.Itoa(attempt)}
 		fake = f.make(kind, s, n)
+		if strings.HasPrefix(fake, "0") && !strings.HasPrefix(s, "0") { // the value may also be a JSON number
+			fake = strconv.Itoa(1+n.below(9)) + fake[1:]
+		}
 		other := string(kind) + "\x00" + strings.ToLower(fake)
 		if kind == Phone || kind == Card || kind == IBAN {
 			other = string(kind) + "\x00" + alphanumeric(strings.ToLower(fake))
@@ -103,7 +111,7 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 			return date(1950+n.below(55)) + "-" + date(1+n.below(12)) + "-" + date(1+n.below(28)) + s[10:]
 		}
 		return shape(s, n)
-	case Name, Address, Pointed:
+	case Name:
 		return spoken(s, n)
 	}
 	return shape(s, n)

@@ -286,7 +286,7 @@ func (m *Maker) number(s string, at spot) (string, bool) {
 	m.remember(s, kind)
 	m.note(at.shown, kind)
 	put := m.fakes.of(kind, s)
-	if strings.Trim(s, "0123456789") != "" || strings.HasPrefix(put, "0") {
+	if strings.Trim(s, "0123456789") != "" {
 		put = figures(s, &numbers{key: m.fakes.key, seed: "figures\x00" + s})
 	}
 	return put, true
