@@ -495,3 +495,19 @@ func TestAnExportStandsBesideItsFormat(t *testing.T) {
 		c.silent()
 	}
 }
+
+// Safari paints a list of choices in its own way, taller than the fields beside it, unless the page does.
+func TestListsOfChoicesLookLikeFields(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1024, 900)
+	c.open(s.link())
+	c.open(s.page("/actions/new"))
+	if odd := eval[string](c, `[...document.querySelectorAll("main select")].filter((select) => {
+		const style = getComputedStyle(select);
+		return style.appearance !== "none" || style.overflowX === "visible" || !style.backgroundImage.includes("gradient")
+			|| select.offsetHeight !== document.querySelector("input[name=name]").offsetHeight;
+	}).map((select) => select.name).join(", ")`); odd != "" {
+		t.Errorf("not like the other fields: %s", odd)
+	}
+	c.silent()
+}
