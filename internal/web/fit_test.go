@@ -511,3 +511,20 @@ func TestListsOfChoicesLookLikeFields(t *testing.T) {
 	}
 	c.silent()
 }
+
+// A body with a character that is shown as its number has a download in place of the button that copies it.
+func TestTheDownloadOfABodyIsNotUnderItsSearch(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(json("{\"a\":\"\u202e\"}"))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	if !eval[bool](c, `(() => {
+		const box = document.querySelector("#part-body .body-bar a").getBoundingClientRect();
+		return document.elementFromPoint(box.left + 3, box.top + 3).matches(".body-bar a") && document.elementFromPoint(box.right - 3, box.bottom - 3).matches(".body-bar a");
+	})()`) {
+		t.Error("something covers the link")
+	}
+	c.silent()
+}
