@@ -219,6 +219,9 @@ func (c *ListenCmd) listen(ctx context.Context, cfg listen.Config, show *screen)
 	if n := sum.Received - sum.Waiting; err == nil && c.late(ctx, n) {
 		return c.tooFew(n)
 	}
+	if cfg.Client.Anonymous() && keyRefused(err) {
+		err = errKeyOver
+	}
 	return cmp.Or(err, lost)
 }
 
@@ -300,13 +303,20 @@ func (c *ListenCmd) endpoints(ctx context.Context, t *server.Terminal, cfg *list
 
 var errWrongKey = outcome{exitRefused, "no temporary endpoint has this key; they live for 24 hours. Without --key a new one is made"}
 
+// errKeyOver ends listening with a key that was valid when it began.
+var errKeyOver = outcome{exitRefused, "the temporary endpoint is no more: its 24 hours are over, or it was deleted, or an account took it over"}
+
+func keyRefused(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusUnauthorized
+}
+
 func takesWebhooks(e api.Endpoint) bool { return e.Kind == "webhook" }
 
 // keyed returns the temporary endpoint of the key.
 func (c *ListenCmd) keyed(ctx context.Context, cfg *listen.Config) ([]api.Endpoint, error) {
 	ticket, err := cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{ClientName: "hookglass"})
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+	if keyRefused(err) {
 		return nil, errWrongKey
 	}
 	if err != nil {

@@ -156,6 +156,32 @@ func TestOfALongAnswerListenSaysThatItIsTheBeginning(t *testing.T) {
 	}
 }
 
+func TestListenSaysThatItsTemporaryEndpointIsNoMore(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	g := begin(t, strings.NewReader(""), "listen")
+	key := g.err.wait(t, `--key (tk_\w+)`)
+	g.err.wait(t, "connected;")
+	claim, err := http.NewRequestWithContext(t.Context(), "POST", a.server+"/api/v1/endpoints/claim", strings.NewReader(`{"tunnel_key":"`+key+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.Header.Set("Authorization", "Bearer "+a.token)
+	claim.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status)
+	}
+	g.ends(t, 3)
+	if told := g.err.String(); !strings.Contains(told, "24 hours are over") || strings.Contains(told, "hookglass login") {
+		t.Errorf("it ends with\n%s", told)
+	}
+}
+
 func TestListenNeedsNoAccount(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
