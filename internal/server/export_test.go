@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -133,3 +134,8 @@ var NewLogger = newLogger
 
 // Answering is answering.
 var Answering = answering
+
+// Settle is settle of a server without a database, whose time is over.
+func Settle(parts *sync.WaitGroup, log *slog.Logger) error {
+	return (&Server{log: log}).settle(parts, time.Now())
+}

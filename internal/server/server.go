@@ -42,7 +42,8 @@ import (
 )
 
 const (
-	drainTimeout = 20 * time.Second // for requests under way when the server stops; exit is within 30 s
+	exitTimeout  = 29 * time.Second // from the signal to the end (30 s by spec: decisions, section 14)
+	drainTimeout = 20 * time.Second // for requests under way when the server stops
 	cutOffAfter  = 18 * time.Second // then requests that wait for others, such as replays, are given up and answered
 	databaseFile = "hookglass.db"
 	lockFile     = "lock"     // of the data directory
@@ -277,17 +278,35 @@ func (s *Server) Run(ctx context.Context, opened func(context.Context) error) er
 
 	// Clear readiness first, so that load balancers look elsewhere; then the listeners drain, then background work
 	// stops, and the database closes last.
+	over := time.Now().Add(exitTimeout)
 	notify("STOPPING=1")
 	s.gate.ready.Store(false)
 	defer s.cutOff()
 	defer time.AfterFunc(cutOffAfter, s.cutOff).Stop()
 	s.drain()
 	stop(nil)
-	parts.Wait()
-	if s.db != nil {
-		err = errors.Join(err, s.db.Close())
+	return errors.Join(err, s.settle(&parts, over))
+}
+
+// settle waits for the background work, and closes the database. It waits no longer when the time is over: a database
+// that hangs would hold the process for a minute. What is then not stored is done again, as after a crash.
+func (s *Server) settle(parts *sync.WaitGroup, over time.Time) error {
+	closed := make(chan error, 1)
+	go func() {
+		parts.Wait()
+		if s.db == nil {
+			closed <- nil
+			return
+		}
+		closed <- s.db.Close()
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(time.Until(over)):
+		s.log.Warn("the service ends before its work does: the storage does not answer; what is not stored is done again")
+		return nil
 	}
-	return err
 }
 
 // serve starts to serve HTTP on the bound listeners, and reports when that ends.

@@ -594,3 +594,17 @@ func TestAConfigurationTakesSmallBodiesAndSpacesInLists(t *testing.T) {
 		t.Error("a limit of 0 is accepted")
 	}
 }
+
+// TestAStopDoesNotWaitForWhatHangs: background work that the storage holds up must not keep the process.
+func TestAStopDoesNotWaitForWhatHangs(t *testing.T) {
+	var parts sync.WaitGroup
+	parts.Add(1)
+	defer parts.Done()
+	var log bytes.Buffer
+	if err := server.Settle(&parts, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "the storage does not answer") {
+		t.Errorf("nothing is said of it: %s", &log)
+	}
+}
