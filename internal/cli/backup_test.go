@@ -417,6 +417,24 @@ func TestARestoreDestroysNoKeyset(t *testing.T) {
 	}
 }
 
+// Rows without the keyset would be of no use, and in the way of the next try.
+func TestARestoreThatCannotPlaceItsKeysetWritesNothing(t *testing.T) {
+	i := install(t, freshSQLite(t))
+	file := filepath.Join(t.TempDir(), "backup.tgz")
+	object(t, "", i.args("backup", file)...)
+	each(t, func(t *testing.T, s storage) {
+		keyset := filepath.Join(t.TempDir(), "keys", "keyset.json")
+		fails(t, 1, "the keyset cannot be written", s.args("restore", file, "--secret-key-file", keyset)...)
+		if err := os.Mkdir(filepath.Dir(keyset), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		object(t, "", s.args("restore", file, "--secret-key-file", keyset)...)
+		if _, err := seal.Load(keyset); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestARestoreThatWasCutOffIsNotInTheWayOfTheNext(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(t.TempDir(), "backup.tgz")

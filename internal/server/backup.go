@@ -266,9 +266,14 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	if c.DatabaseURL == "" || newKeys != nil {
+	if c.DatabaseURL == "" || newKeys != nil && c.SecretKeyFile == "" {
 		if err := c.makeDirectory(); err != nil {
 			return err
+		}
+	}
+	if newKeys != nil { // before the rows, which could not be used without them
+		if err := writable(filepath.Dir(c.keyFile())); err != nil {
+			return remedied(fmt.Errorf("the keyset cannot be written to %s: %w", c.keyFile(), err))
 		}
 	}
 	if c.DatabaseURL == "" {
