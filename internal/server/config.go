@@ -303,11 +303,16 @@ func (c *checked) validateACME(f *faults) {
 	}
 }
 
-// parsePrefix reads a network, or a single address as a network of one.
+// parsePrefix reads a network, or a single address as a network of one. An IPv4 network may be written as one of IPv6, as
+// some logs show addresses; those of connections are compared as IPv4.
 func parsePrefix(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
+		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(s)
+	if mapped := 128 - 32; p.Addr().Is4In6() && p.Bits() >= mapped {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
+	}
 	return p.Masked(), err
 }

@@ -595,6 +595,29 @@ func TestAConfigurationTakesSmallBodiesAndSpacesInLists(t *testing.T) {
 	}
 }
 
+// TestAProxyMayBeNamedAsLogsShowIt: 127.0.0.1 is ::ffff:127.0.0.1 in the logs of a program that listens on IPv6.
+func TestAProxyMayBeNamedAsLogsShowIt(t *testing.T) {
+	for _, named := range []string{"::ffff:127.0.0.1", "::ffff:127.0.0.0/104", "127.0.0.1"} {
+		cfg := config(filepath.Join(t.TempDir(), "data"))
+		cfg.TrustedProxies = []string{named}
+		d, stop := start(t, cfg)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", d.WebhookURL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Forwarded-For", "192.0.2.7")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if _, list := call(t, "GET", d.API+"/endpoints/"+d.EndpointID+"/requests", d.Token, ""); !strings.Contains(string(list), `"ip_address":"192.0.2.7"`) {
+			t.Errorf("%s is not believed: %s", named, list)
+		}
+		stop()
+	}
+}
+
 // TestAStopDoesNotWaitForWhatHangs: background work that the storage holds up must not keep the process.
 func TestAStopDoesNotWaitForWhatHangs(t *testing.T) {
 	var parts sync.WaitGroup
