@@ -72,13 +72,17 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 	for stop := ctx.Done(); ; {
 		select {
 		case m := <-messages:
+			unanswered := s.pending
 			up, err := s.take(life, m)
-			if err != nil {
+			switch {
+			case err != nil:
 				return s.online, err
-			}
-			if up && !s.online {
+			case s.online:
+			case up:
 				late.Stop()
 				s.ready(recovery)
+			case s.pending < unanswered: // a thousand subscriptions may take longer in all
+				late.Reset(greeting)
 			}
 		case err := <-ended:
 			return s.online, err
