@@ -241,14 +241,11 @@ func judgeSpike(v *store.View, a hookglass.Alert, now time.Time, window time.Dur
 	if created := e.CreatedAt.Truncate(time.Minute); from.Before(created) {
 		from = created
 	}
-	var average float64
-	if windows := max(until.Sub(from).Seconds()/window.Seconds(), 1); until.After(from) {
-		before, err := v.FiguresOf(a.EndpointNum, from, until.Add(-time.Minute))
-		if err != nil {
-			return verdict{}, err
-		}
-		average = float64(before.Counted()) / windows
+	before, err := v.FiguresOf(a.EndpointNum, from, until.Add(-time.Minute)) // none if the endpoint is as young as that
+	if err != nil {
+		return verdict{}, err
 	}
+	average := float64(before.Counted()) / max(until.Sub(from).Seconds()/window.Seconds(), 1)
 	decided := decideSpike(a, count, average)
 	if !decided.triggered {
 		return decided, nil

@@ -308,7 +308,6 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 			}
 			if b.Gone {
 				if h.machine.lose(num, s.now()); h.State.Final() {
-					events = nil
 					return nil
 				}
 				continue // its steps have passed

@@ -219,12 +219,10 @@ func (v verdict) held() bool { return v.met == v.total }
 func (s *step) judge(r *reader, load func() error, values func(key, name string) (string, bool)) (verdict, error) {
 	e := r.event
 	v := verdict{met: 1, total: 1 + len(s.conditions) + len(s.wheres) + len(s.extracts), values: map[string]string{}}
-	loaded := false
 	read := func() error {
-		if loaded || e.Payload != nil {
+		if e.Payload != nil {
 			return nil
 		}
-		loaded = true
 		return load()
 	}
 	for _, c := range s.conditions {
