@@ -283,6 +283,24 @@ func TestAVerdictThatWasCutOffIsNone(t *testing.T) {
 	}
 }
 
+// Without a storage a mail is refused, which is counted, and the verdict on an earlier one is not taken for kept.
+func TestAStorageThatIsGoneTakesNeitherMailNorVerdict(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		o := newOffice(t, db, "")
+		inbox := o.mailbox("inbox")
+		task := o.task(o.event(inbox, o.send(note, "inbox@mail.test")[0].Event))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err, n := o.send(note, "inbox@mail.test")[0].Err, o.captures.Unwritten(); err == nil || n != 1 {
+			t.Errorf("the mail: %v, counted %d times", err, n)
+		}
+		if err := o.captures.Authenticate(t.Context(), task); err == nil {
+			t.Error("the verdict is taken for kept")
+		}
+	})
+}
+
 func (o *office) post(e hookglass.Endpoint, kind, body string, more ...hookglass.Header) (*hookglass.Event, error) {
 	o.t.Helper()
 	t, err := o.captures.AdmitMailbox(o.t.Context(), string(e.ID))

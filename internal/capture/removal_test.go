@@ -190,3 +190,50 @@ func TestAnEndpointThatIsClaimedAtItsEndStays(t *testing.T) {
 		}
 	})
 }
+
+// A purge takes all that is past its retention: lines of the feed, counters of attempts and incidents too.
+func TestAPurgeIsOfMoreThanEvents(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		a, key := hookglass.Alert{ID: "alrt_1", EndpointNum: b.ep.Num, Name: "A word", Kind: hookglass.AlertKeywordMatch, Enabled: true}, hookglass.DeliveryKey{1}
+		attempts := 0
+		for _, age := range []time.Duration{2 * time.Hour, 0} {
+			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				tx.Now = tx.Now.Add(-age)
+				if a.Num == 0 {
+					if err := tx.CreateAlert(&a, nil); err != nil {
+						return err
+					}
+				}
+				for _, a.State = range []hookglass.AlertState{hookglass.AlertOK, hookglass.AlertTriggered} { // it opens, and is over
+					if _, _, err := tx.TurnAlert(a, hookglass.Incident{ID: fmt.Sprint("inc_", age), Summary: "It came."}); err != nil {
+						return err
+					}
+				}
+				n, err := tx.NextAttempt(b.ep.Num, key, "500,200")
+				attempts = int(n)
+				return errors.Join(err, tx.AddActivity(hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: tx.Now, EndpointID: b.ep.ID}))
+			})
+			if err == nil {
+				err = b.captures.Purge(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := db.View(t.Context(), hookglass.Principal{Endpoint: b.ep.ID}, func(v *store.View) error {
+			lines, err := v.Activity("", time.Time{}, 10)
+			if err != nil {
+				return err
+			}
+			incidents, err := v.Incidents(string(b.ep.ID), a.ID, 0, 10)
+			if len(lines) != 1 || len(incidents) != 1 || attempts != 1 {
+				t.Errorf("%d lines and %d incidents are left, and the next attempt is number %d, want 1 of each", len(lines), len(incidents), attempts)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

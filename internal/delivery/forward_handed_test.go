@@ -74,6 +74,20 @@ func TestWithoutASubscriptionNothingThatIsHandedOverIsForwarded(t *testing.T) {
 	})
 }
 
+// A temporary endpoint belongs to no account, so nothing asks for a subscription: neither of what waited in the table,
+// nor of what is handed over.
+func TestATemporaryEndpointForwardsWithoutASubscription(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		e, _, err := y.endpoints.CreateTemporary(t.Context())
+		must(t, err)
+		y.ep = e
+		target := y.target(y.ep, newSink(t, always(200)).URL, 0)
+		y.startWarm(target)
+		y.capture(y.ep, "", "handed over")
+		until(t, "both", y.settledAll(target, 2, hookglass.ForwardDelivered))
+	})
+}
+
 func TestWhatFindsNoPlaceGoesBehindWhatWaits(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
 		open := make(chan struct{})

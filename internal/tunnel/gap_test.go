@@ -425,6 +425,9 @@ func TestAPageOfManyEndpointsHoldsNoMoreThanItGives(t *testing.T) {
 		for cursor := int64(0); ; {
 			m, err := n.Since(t.Context(), b.who, tunnel.Span{Since: time.Now().Add(-time.Minute), After: cursor, Limit: 100})
 			must(t, err)
+			if n := len(m.Events); n*size > 16<<20 {
+				t.Fatalf("a page has %d events of 2 MiB, want no more than 16 MiB", n)
+			}
 			for _, e := range m.Events {
 				found = append(found, string(e.ID))
 				if len(e.Body) != size {
@@ -437,6 +440,21 @@ func TestAPageOfManyEndpointsHoldsNoMoreThanItGives(t *testing.T) {
 		}
 		if !slices.Equal(found, ids) {
 			t.Errorf("%d events in another order, want %d", len(found), len(ids))
+		}
+	})
+}
+
+// A span may not begin before what is retained. One that is being read is read to its end: the bound moves on with time.
+func TestOnlyTheFirstPageOfASpanIsHeldToTheRetention(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		span := tunnel.Span{Since: time.Now().Add(-2 * time.Hour), Limit: 10} // events are kept for an hour
+		if _, err := n.Since(t.Context(), b.who, span); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("the first page: %v", err)
+		}
+		span.After = 1
+		if _, err := n.Since(t.Context(), b.who, span); err != nil {
+			t.Errorf("a later page: %v", err)
 		}
 	})
 }
