@@ -47,6 +47,25 @@ func TestTheSenderIsTheNearestHopThatIsNoProxy(t *testing.T) {
 	}
 }
 
+// A proxy may name a host of the characters of names, addresses and ports. Any other would end up in links and headers.
+func TestWhichHostsAProxyMayName(t *testing.T) {
+	for c := range 256 {
+		if c == ',' {
+			continue // which separates hosts
+		}
+		host, want := "a"+string([]byte{byte(c)})+"b", "own.example"
+		if strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:[]", byte(c)) >= 0 {
+			want = host
+		}
+		got := proxies.Origin(netip.MustParseAddr("10.0.0.1"), "own.example", "https", func(name string) []string {
+			return http.Header{"X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"http"}}[name]
+		})
+		if got.Host != want || got.Scheme != "http" {
+			t.Errorf("%q: %+v, want %q over http", host, got, want)
+		}
+	}
+}
+
 func origin(client, host, scheme string) httpd.Origin {
 	return httpd.Origin{Client: netip.MustParseAddr(client), Host: host, Scheme: scheme}
 }

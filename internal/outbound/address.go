@@ -77,13 +77,10 @@ var shutPorts = ports(
 
 // public reports whether an address is public unicast. It does not look for an IPv4 address inside an IPv6 one.
 func public(a netip.Addr) bool {
-	switch {
-	case a.Is4():
+	if a.Is4() {
 		return !anyContains(notPublic4, a)
-	case a.Is6() && a.Zone() == "" && !a.Is4In6():
-		return public6.Contains(a) && !anyContains(notPublic6, a)
 	}
-	return false
+	return public6.Contains(a) && !anyContains(notPublic6, a)
 }
 
 // isMetadata reports whether an address is a metadata service's, or an IPv6 address that embeds one, which a gateway on

@@ -22,7 +22,7 @@ func TestNamesOfOurOwnStayShut(t *testing.T) {
 		asked := 0
 		c := outbound.New(outbound.Config{
 			Allow:    rules(t, "10.0.0.0/8", "127.0.0.0/8"),
-			OwnHosts: []string{"DB.internal:6500", "standby.internal:6501", "10.0.0.5:6500"},
+			OwnHosts: []string{"DB.internal:6500", "standby.internal:6501", "10.0.0.5:6500", ":6502"}, // the last names nothing
 			Resolver: resolverFunc(func(_ context.Context, host string) ([]netip.Addr, error) {
 				if host == "db.internal" || host == "standby.internal" {
 					asked++
@@ -53,13 +53,16 @@ func TestNamesOfOurOwnStayShut(t *testing.T) {
 			t.Errorf("where nobody knows where our own is: %v", f)
 		}
 
-		zone = map[string]answers{"db.internal": addrs("10.0.0.1", "::ffff:10.0.0.2"), "standby.internal": addrs("10.0.0.3"), "alias.example": addrs("10.0.0.1")}
+		zone = map[string]answers{"db.internal": addrs("10.0.0.1", "::ffff:10.0.0.2"), "standby.internal": addrs("10.0.0.3"), "alias.example": addrs("10.0.0.1"), "other.example": addrs("10.0.0.9")}
 		open("http://10.0.0.1:6500/", false)
 		open("http://10.0.0.2:6500/", false)
 		open("http://alias.example:6500/", false)
 		open("http://10.0.0.3:6500/", true)
 		open("http://10.0.0.3:6501/", false)
 		open("http://10.0.0.1:6501/", true)
+		open("http://10.0.0.1:6502/", true)
+		open("http://other.example:6500/", true)
+		open("http://db.internal:6502/", true) // something else listens there
 
 		zone["db.internal"] = addrs("10.0.0.4")
 		time.Sleep(2 * time.Second)

@@ -104,6 +104,15 @@ func TestRulesOpenWhatTheySayAndNothingElse(t *testing.T) {
 	}
 }
 
+// A port that a rule names is open, also where another rule opens the address without it, before or behind.
+func TestAPortThatOneRuleNamesIsOpen(t *testing.T) {
+	for _, list := range [][]string{{"127.0.0.1:22", "127.0.0.0/8"}, {"127.0.0.0/8", "127.0.0.1:22"}} {
+		if err := outbound.New(outbound.Config{Allow: rules(t, list...)}).Check("url", "http://127.0.0.1:22/"); err != nil {
+			t.Errorf("with %v: %v", list, err)
+		}
+	}
+}
+
 // A rule opens an address, not the other ways to write it.
 func TestARuleDoesNotMakeASpellingValid(t *testing.T) {
 	c := outbound.New(outbound.Config{Allow: rules(t, "127.0.0.0/8")})
