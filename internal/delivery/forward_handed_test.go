@@ -82,7 +82,9 @@ func TestATemporaryEndpointForwardsWithoutASubscription(t *testing.T) {
 		must(t, err)
 		y.ep = e
 		target := y.target(y.ep, newSink(t, always(200)).URL, 0)
-		y.startWarm(target)
+		y.capture(y.ep, "", "waited")
+		y.start(y.db)
+		until(t, "the first", y.settledAll(target, 1, hookglass.ForwardDelivered))
 		y.capture(y.ep, "", "handed over")
 		until(t, "both", y.settledAll(target, 2, hookglass.ForwardDelivered))
 	})
