@@ -75,6 +75,7 @@ func TestHeadersAreBounded(t *testing.T) {
 		{"10 MB of fields", strings.Repeat("X-A: "+strings.Repeat("x", 990)+"\r\n", 10_000), true},
 		{"10 MB of one field", "X-A: " + strings.Repeat("x", 10<<20) + "\r\n", true},
 		{"10 MB of folds", "X-A: x\r\n" + strings.Repeat(" x\r\n", 2<<20), true},
+		{"a name of 300 KB", strings.Repeat("a", 300_000) + ": x\r\nSubject: s\r\n", true},
 		{"a subject of 1 MB", "Subject: " + strings.Repeat("=?utf-8?q?=C3=A9?= ", 50_000) + "\r\n", true},
 	} {
 		raw := []byte(c.header + "\r\nthe body\r\n")
@@ -83,6 +84,19 @@ func TestHeadersAreBounded(t *testing.T) {
 			t.Errorf("%s: %v, text of %d bytes", c.name, m.Faults, len(m.Text))
 		}
 		holds(t, raw, m)
+	}
+}
+
+func TestANameBeyondTheBoundOfAPartIsLeftOut(t *testing.T) {
+	raw := []byte("Content-Type: multipart/mixed; boundary=q\r\n\r\n--q\r\n" + strings.Repeat("a", 40_000) + ": x\r\n\r\nhi\r\n--q--\r\n")
+	if m := email.Parse(raw); m.Text != "hi" || !slices.Contains(m.Faults, email.HeaderTruncated) {
+		t.Errorf("%v, text of %d bytes", m.Faults, len(m.Text))
+	}
+}
+
+func TestAHeaderWithoutABodyIsBounded(t *testing.T) {
+	if m := email.Parse([]byte("From: " + strings.Repeat("a,", 1<<20))); !slices.Contains(m.Faults, email.HeaderTruncated) {
+		t.Errorf("%v, from of %d bytes", m.Faults, len(m.From))
 	}
 }
 

@@ -35,15 +35,18 @@ func (h block) get(name string) string {
 func scanHeader(b []byte, limit int, fault func(Fault)) (h block, body int) {
 	start, colon := -1, 0 // of the field being read
 	finish := func(end int) {
-		if start >= 0 {
-			h = append(h, field{strings.TrimRight(string(b[start:colon]), " \t"), unfold(b[colon+1 : end])})
-			start = -1
+		if end > limit {
+			end = limit
+			fault(HeaderTruncated)
 		}
+		if start >= 0 && colon < end { // else its name alone is beyond the limit
+			h = append(h, field{strings.TrimRight(string(b[start:colon]), " \t"), unfold(b[colon+1 : end])})
+		}
+		start = -1
 	}
 	for pos := 0; pos < len(b); {
 		if pos > limit {
-			finish(min(pos, limit))
-			fault(HeaderTruncated)
+			finish(pos)
 			return h, pos + afterBlankLine(b[pos:])
 		}
 		next := pos + len(line(b[pos:]))
