@@ -564,6 +564,22 @@ func TestAStreamThatWasClosedWithoutAWordIsOpenedAgain(t *testing.T) {
 	c.silent()
 }
 
+// Safari stops a stream when a form leaves the page, also where its answer is a file, and goes on to say that it is open.
+func TestAStreamThatOnlySaysItIsOpenIsOpenedAgain(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[bool](c, `window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.stream = this; } }, true`)
+	eval[bool](c, `dispatchEvent(new Event("online"))`) // makes a stream that the test can stop
+	c.until(`window.stream.readyState === EventSource.OPEN`)
+	eval[any](c, `(window.stream.close(), Object.defineProperty(window.stream, "readyState", { value: EventSource.OPEN }), 0)`)
+	first := s.hook(sent{target: "/1"})
+	eval[bool](c, `dispatchEvent(new Event("beforeunload"))`)
+	c.untilIn(soon, lists(first))
+	c.silent()
+}
+
 // A file comes without the page being left, so the button that asked for it does not stay busy.
 func TestTheSelectedRequestsCanBeExportedTwice(t *testing.T) {
 	s := newSite(t)

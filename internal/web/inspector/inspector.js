@@ -733,6 +733,8 @@ function follow(address) {
   // Firefox closes a stream without an event when something leaves the page, even if the page stays: a form whose
   // answer is a file, a link that was stopped.
   setInterval(() => !turn && !ended() && source.readyState === EventSource.CLOSED && connect(), 500);
+  // Safari stops a stream in the same way, and says that it is open. What leaves the page announces itself.
+  addEventListener("beforeunload", () => setTimeout(() => !turn && !ended() && connect(), 500));
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || source.readyState === EventSource.OPEN) settle();
     else if (!ended()) {
