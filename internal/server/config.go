@@ -303,7 +303,7 @@ func (c *checked) validateACME(f *faults) {
 	}
 }
 
-// parsePrefix reads a network, or a single address as a network of one. An IPv4 network may be written as one of IPv6, as
+// parsePrefix reads a network, or a single address as a network of one. An IPv4 network may be written within IPv6, as
 // some logs show addresses; those of connections are compared as IPv4.
 func parsePrefix(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
