@@ -15,13 +15,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"hookglass"
 	"hookglass/client"
+	"hookglass/internal/neterr"
 	"hookglass/internal/server"
 )
 
@@ -284,7 +284,7 @@ func withoutAnswer(call *client.Unanswered) string {
 	switch {
 	case call.Proxy():
 		return fmt.Sprintf("The proxy that the environment names for %s does not answer (%s). HTTP_PROXY and HTTPS_PROXY name it; NO_PROXY names hosts without one.", call.Server(), visible(call.Reason()))
-	case errors.Is(call, syscall.ECONNREFUSED):
+	case neterr.Refused(call):
 		return fmt.Sprintf("No server answers at %s (connection refused). --server or HOOKGLASS_SERVER names another; \"hookglass dev\" starts one.", call.Server())
 	case errors.As(call, &untrusted):
 		text := fmt.Sprintf("The certificate of %s is not trusted (%s).", call.Server(), visible(untrusted.Err.Error()))

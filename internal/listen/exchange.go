@@ -12,10 +12,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"hookglass/api"
+	"hookglass/internal/neterr"
 )
 
 const (
@@ -318,7 +318,7 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure = api.FailureTLS
 	case errors.As(err, &dns):
 		a.failure, a.problem = api.FailureDNS, "the name "+dns.Name+" is not known"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case neterr.Refused(err):
 		a.failure, a.problem = api.FailureConnectionRefused, "connection refused"
 	case errors.As(err, &network) && network.Timeout():
 		a.failure, a.problem = api.FailureTimeout, "no connection in time"
@@ -336,7 +336,7 @@ func failed(ctx context.Context, err error, sent bool) answer {
 
 // closed reports whether the other end closed the connection.
 func closed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || neterr.Closed(err)
 }
 
 // entire returns the answer for a replay, where only a complete one counts (spec: decisions, section 13).

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"hookglass/internal/neterr"
 )
 
 // maxAnswers bounds how many addresses of a name are tried.
@@ -134,7 +136,7 @@ func dialFailure(ctx context.Context, err error) *Failure {
 		return f
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return failed(CodeTimeout, "The target did not answer in the time allowed.")
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case neterr.Refused(err):
 		return failed(CodeConnectionRefused, "The target refused the connection.")
 	default:
 		return failed(CodeConnectionRefused, "The target cannot be reached.")

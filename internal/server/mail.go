@@ -9,10 +9,10 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"hookglass/internal/email"
+	"hookglass/internal/neterr"
 	"hookglass/internal/smtpd"
 )
 
@@ -33,7 +33,7 @@ func (s *Server) bindMail(anyPort bool) error {
 		ln, err := net.Listen("tcp", c.SMTPListen)
 		switch {
 		case err == nil:
-		case c.SMTPListen != defaultSMTP || !errors.Is(err, syscall.EADDRINUSE):
+		case c.SMTPListen != defaultSMTP || !neterr.InUse(err):
 			return bindFailure("smtp-listen", err)
 		case anyPort:
 			if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {

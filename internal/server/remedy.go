@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"hookglass/internal/neterr"
 	"hookglass/internal/store"
 )
 
@@ -25,9 +26,9 @@ func (r remedy) Unwrap() error { return r.error }
 func bindFailure(flag string, err error) error {
 	err = fmt.Errorf("--%s: %w", flag, err)
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case neterr.InUse(err):
 		return remedy{err, "another program has the address, perhaps another hookglass; stop that one, or name another address by --" + flag}
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case neterr.NotOurs(err):
 		return remedy{err, "this machine has no such address; 0.0.0.0 means all that it has"}
 	case errors.Is(err, fs.ErrPermission):
 		return remedy{err, "ports below 1024 need root, or the right CAP_NET_BIND_SERVICE, which the service of a package has"}
