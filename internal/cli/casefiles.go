@@ -244,7 +244,7 @@ func (f *caseFile) assertions() (a hookglass.Assertions, wire api.Assertions, er
 // event returns the event of the case, from its files.
 func (f *caseFile) event() (*hookglass.Event, error) {
 	if f.Request == nil {
-		return nil, fmt.Errorf("%s has no request: its event was gone when it was pulled", f.path)
+		return nil, fmt.Errorf("%s has no request; \"hookglass cases pull\" writes it there, unless its event is gone", f.path)
 	}
 	if f.Request.Method != methodMail && !slices.Contains(hookglass.Methods, f.Request.Method) {
 		return nil, fmt.Errorf("%s: the method of the request must be one of %s", f.path, strings.Join(hookglass.Methods, ", "))
