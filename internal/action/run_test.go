@@ -168,6 +168,24 @@ func TestANotifyStepContinuesUnlessItSaysOtherwise(t *testing.T) {
 	})
 }
 
+// A body of JSON is said to be that, unless the step says what it is.
+func TestTheContentTypeOfARequestIsTheStepsOwn(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.ran(b.create(draft("Types",
+			step("http_request", "Unsaid", `{"url":"https://a.example.com/","body":"[1]"}`),
+			step("http_request", "Said", `{"url":"https://a.example.com/","headers":{"content-type":"application/vnd.api+json"},"body":"[1]"}`),
+			step("http_request", "Text", `{"url":"https://a.example.com/","body":"one"}`),
+		)), body)
+		var types []string
+		for _, sent := range b.net.requests() {
+			types = append(types, strings.Join(sent.Headers.Values("Content-Type"), " and "))
+		}
+		if got := strings.Join(types, ", "); got != "application/json, application/vnd.api+json, " {
+			t.Errorf("sent as %q", got)
+		}
+	})
+}
+
 func TestHTTPRequestAnswers(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.net.respond = func(_ int, r outbound.Request) (*outbound.Response, error) {

@@ -35,6 +35,8 @@ func TestSecretsAreSetAndNeverReadAgain(t *testing.T) {
 			"65 characters":  {action.SecretDraft{Name: text(strings.Repeat("A", 65)), Value: text("v")}, hookglass.CodeValidationFailed},
 			"64 characters":  {action.SecretDraft{Name: text(strings.Repeat("A", 64)), Value: text("v")}, ""},
 			"16 KiB":         {action.SecretDraft{Name: text("Large"), Value: text(strings.Repeat("v", 16<<10))}, ""},
+			"lines":          {action.SecretDraft{Name: text("Lines"), Value: text("v"), Description: text("one\n\ttwo")}, ""},
+			"an escape":      {action.SecretDraft{Name: text("Escape"), Value: text("v"), Description: text("\x1b[2J")}, hookglass.CodeValidationFailed},
 			"16 KiB and one": {action.SecretDraft{Name: text("Larger"), Value: text(strings.Repeat("v", 16<<10+1))}, hookglass.CodeValidationFailed},
 		} {
 			if _, err := b.actions.CreateSecret(t.Context(), b.who, ws, c.d); err == nil && c.code != "" || err != nil && hookglass.CodeOf(err) != c.code {
