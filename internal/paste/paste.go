@@ -273,17 +273,24 @@ func (r pasted) python() string {
 	return b.String()
 }
 
+// sample is the body of the first request.
+const sample = `{"hello":"world"}`
+
+// Curl returns the command that sends an endpoint its first request.
+func Curl(url string) string {
+	return "curl -X POST '" + url + "' -H 'Content-Type: application/json' -d '" + sample + "'"
+}
+
 // Samples are how programs send an endpoint its first request.
 func Samples(url string) []Copy {
-	const body = `{"hello":"world"}`
-	quoted := literal(body)
+	quoted := literal(sample)
 	return []Copy{
-		{"curl", "curl -X POST '" + url + "' -H 'Content-Type: application/json' -d '" + body + "'"},
+		{"curl", Curl(url)},
 		{"JavaScript", "await fetch(" + literal(url) + ", {\n  method: \"POST\",\n  headers: { \"Content-Type\": \"application/json\" },\n  body: JSON.stringify({ hello: \"world\" }),\n});"},
 		{"Python", "import requests\n\nrequests.post(" + literal(url) + ", json={\"hello\": \"world\"})"},
 		{"Go", "res, err := http.Post(" + literal(url) + ",\n\t\"application/json\", strings.NewReader(" + quoted + "))"},
-		{"PHP", "$curl = curl_init('" + url + "');\ncurl_setopt($curl, CURLOPT_POSTFIELDS, '" + body + "');\ncurl_setopt($curl, CURLOPT_HTTPHEADER, ['Content-Type: application/json']);\ncurl_exec($curl);"},
-		{"Ruby", "require \"net/http\"\n\nNet::HTTP.post(URI(" + literal(url) + "), '" + body + "',\n  \"Content-Type\" => \"application/json\")"},
+		{"PHP", "$curl = curl_init('" + url + "');\ncurl_setopt($curl, CURLOPT_POSTFIELDS, '" + sample + "');\ncurl_setopt($curl, CURLOPT_HTTPHEADER, ['Content-Type: application/json']);\ncurl_exec($curl);"},
+		{"Ruby", "require \"net/http\"\n\nNet::HTTP.post(URI(" + literal(url) + "), '" + sample + "',\n  \"Content-Type\" => \"application/json\")"},
 		{"Java", "HttpClient.newHttpClient().send(\n    HttpRequest.newBuilder(URI.create(" + literal(url) + "))\n        .header(\"Content-Type\", \"application/json\")\n        .POST(HttpRequest.BodyPublishers.ofString(" + quoted + ")).build(),\n    HttpResponse.BodyHandlers.ofString());"},
 		{"C#", "using var client = new HttpClient();\nawait client.PostAsync(" + literal(url) + ",\n    new StringContent(" + quoted + ", Encoding.UTF8, \"application/json\"));"},
 	}

@@ -16,6 +16,7 @@ import (
 	"hookglass"
 	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
+	"hookglass/internal/paste"
 	"hookglass/internal/store"
 )
 
@@ -265,7 +266,7 @@ func curlLine(goos, hook string) string {
 	if goos == "windows" {
 		return `curl.exe -X POST "` + hook + `" -d hello=world`
 	}
-	return `curl -X POST '` + hook + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`
+	return paste.Curl(hook)
 }
 
 // environmentLine returns a line that sets variables, given as NAME=value with spaces between: for PowerShell on

@@ -467,9 +467,9 @@ func head(m Model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var17 string
-				templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(show.Curl(m.Address))
+				templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(paste.Curl(m.Address))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 114, Col: 75}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 114, Col: 76}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 				if templ_7745c5c3_Err != nil {
@@ -480,9 +480,9 @@ func head(m Model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var18 string
-				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(show.Curl(m.Address))
+				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(paste.Curl(m.Address))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 114, Col: 106}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 114, Col: 108}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 				if templ_7745c5c3_Err != nil {
@@ -1023,7 +1023,7 @@ func blank(m Model) templ.Component {
 			}
 		}
 		if m.Endpoint.Kind == hookglass.KindWebhook && len(m.Events) > 0 {
-			templ_7745c5c3_Err = snippet(show.Curl(m.Address), "Copy the curl line").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = snippet(paste.Curl(m.Address), "Copy the curl line").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

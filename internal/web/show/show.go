@@ -123,11 +123,6 @@ func Cut(s string, n int) (string, bool) {
 	return s[:n], true
 }
 
-// Curl returns the command that sends an endpoint its first request.
-func Curl(url string) string {
-	return `curl -X POST '` + url + `' -H 'Content-Type: application/json' -d '{"hello":"world"}'`
-}
-
 // ChannelKind returns the name of a kind of notification channel.
 func ChannelKind(k hookglass.ChannelKind) string {
 	switch k {
