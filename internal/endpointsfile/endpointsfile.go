@@ -363,8 +363,14 @@ func (f *File) Locate(details []hookglass.FieldError) error {
 	return errors.Join(faults...)
 }
 
-// told reports whether a fault of a path, or of what it is a part of, was told before.
+// told reports whether a fault of a path, or of what it is a part of, was told before. Faults of headers name them all
+// together, so one header that was told stands for them.
 func (f *File) told(path string) bool {
+	for wrong := range f.wrong {
+		if headerPath.FindString(wrong) == path+"." {
+			return true
+		}
+	}
 	for path != "" {
 		if f.wrong[path] {
 			return true

@@ -131,13 +131,15 @@ func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
   - {provider: stripe, secret: whsec_hush, a/b: 1}
   forwarding_targets:
   - {name: 5, url: "https://app.example.com/", retry_count: many}
+  - {name: next, url: "https://app.example.com/", headers: {Authorization: {env: UNSET}}}
 - custom_id: bb
   enabled: "yes"
 `
 	f, err := endpointsfile.Parse("f", []byte(text), secrets)
 	for _, want := range []string{
 		"f:3: endpoints.0.colour is not a known key", "f:5: endpoints.0.signature_configs.0.secret is never written down", "f:5: endpoints.0.signature_configs.0.a/b is not a known key",
-		"f:7: endpoints.0.forwarding_targets.0.name is of another type", "f:7: endpoints.0.forwarding_targets.0.retry_count is of another type", "f:9: endpoints.1.enabled is of another type",
+		"f:7: endpoints.0.forwarding_targets.0.name is of another type", "f:7: endpoints.0.forwarding_targets.0.retry_count is of another type", "f:8: endpoints.0.forwarding_targets.1.headers.Authorization names nothing",
+		"f:10: endpoints.1.enabled is of another type",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -146,8 +148,12 @@ func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
 	if f == nil || len(f.Declaration.Endpoints) != 2 {
 		t.Fatalf("what is left is %+v", f)
 	}
-	located := f.Locate([]hookglass.FieldError{{Field: "declaration.endpoints.0.signature_configs.0.secret", Message: "is required"}, {Field: "declaration.endpoints.1.custom_id", Message: "must be longer"}})
-	if located.Error() != "f:8: endpoints.1.custom_id must be longer" {
+	located := f.Locate([]hookglass.FieldError{
+		{Field: "declaration.endpoints.0.signature_configs.0.secret", Message: "is required"},
+		{Field: "declaration.endpoints.0.forwarding_targets.1.headers", Message: "may not leave Authorization empty"},
+		{Field: "declaration.endpoints.1.custom_id", Message: "must be longer"},
+	})
+	if located.Error() != "f:9: endpoints.1.custom_id must be longer" {
 		t.Errorf("got %v", located)
 	}
 	many := "endpoints:\n- custom_id: aa\n"
