@@ -41,6 +41,7 @@ type caseFile struct {
 	Request     *caseRequest `yaml:"request,omitempty"`
 
 	in    *caseDir
+	tree  yaml.Node // as it was read
 	name  string
 	path  string // for people
 	fault error  // why it cannot be used
@@ -175,6 +176,8 @@ func (d *caseDir) file(name string) *caseFile {
 		f.fault = fmt.Errorf("%s: %s", f.path, yamlFault(err))
 	} else if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) { // a second YAML document would be ignored
 		f.fault = fmt.Errorf("%s holds more than one document", f.path)
+	} else if err := yaml.Unmarshal(text, &f.tree); err != nil {
+		f.fault = fmt.Errorf("%s: %s", f.path, yamlFault(err))
 	} else if f.Request != nil && f.Request.BodyFile != "" {
 		body := filepath.Base(f.Request.BodyFile)
 		d.bodies[body] = append(d.bodies[body], name)
@@ -194,11 +197,20 @@ func (d *caseDir) newBody(of string) string {
 	return body
 }
 
+// write keeps the comments that people made in the file.
 func (f *caseFile) write() error {
+	root := yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{}}}
+	if err := root.Content[0].Encode(f); err != nil {
+		return err
+	}
+	inline(&root) // the headers, a line each
+	if f.tree.Kind != 0 {
+		keepForm(&root, &f.tree)
+	}
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(f), enc.Close()); err != nil {
+	if err := errors.Join(enc.Encode(&root), enc.Close()); err != nil {
 		return err
 	}
 	return f.in.write(f.name, b.Bytes())

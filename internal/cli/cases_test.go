@@ -297,6 +297,26 @@ func says(t *testing.T, r result, code int, words ...string) {
 	}
 }
 
+// What people wrote beside the values of a file stays there, whoever changes the values.
+func TestCommentsOfACaseFileStay(t *testing.T) {
+	d := newCaseDir(t)
+	d.write("kept.yaml", fmt.Sprintf("# Asked for by the shop.\n\n# The name as the shop says it.\nname: 'Kept'\nsource_id: %s # sent by hand\n# Staging.\ntarget_url: %s\nstatus: 2xx\n# The end.\n", d.event, d.target))
+	says(t, d.run("push"), 0, "kept.yaml: version 1 of rcase_")
+	d.edit("kept.yaml", "name: 'Kept'", "name: 'Renamed'")
+	says(t, d.run("push"), 0, "kept.yaml: version 2 of rcase_")
+	says(t, d.run("pull"), 0)
+	text := d.read("kept.yaml")
+	for _, want := range []string{
+		"# Asked for by the shop.\n", "# The name as the shop says it.\nname: 'Renamed'\n", "source_id: " + d.event + " # sent by hand\n", "# Staging.\ntarget_url: " + d.target + "\n", "status: 2xx\n# The end.\n",
+		"lock_version: 2\n", "    - [Accept-Encoding, gzip]\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	says(t, d.local("kept"), 0)
+}
+
 func TestACaseFileMustAssertSomething(t *testing.T) {
 	d := newCaseDir(t)
 	d.status = 500
