@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,6 +147,32 @@ type Detail struct {
 
 // outcomes counts the deliveries and runs of the request.
 func (d *Detail) outcomes() int { return len(d.Forwards) + len(d.Reports) + len(d.Runs) }
+
+// failed counts those that ended badly. Of the reports of local machines only the newest counts.
+func (d *Detail) failed() (n int) {
+	for _, f := range d.Forwards {
+		if f.State == hookglass.ForwardFailed {
+			n++
+		}
+	}
+	for _, r := range d.Runs {
+		if r.Status == hookglass.ActionRunFailed || r.Status == hookglass.ActionRunStopped {
+			n++
+		}
+	}
+	if len(d.Reports) > 0 && !d.Reports[0].Delivered() {
+		n++
+	}
+	return n
+}
+
+// fate is what the tab of the deliveries tells: how many failed, or else how many there are.
+func (d *Detail) fate() string {
+	if n := d.failed(); n > 0 {
+		return strconv.Itoa(n) + " failed"
+	}
+	return some(d.outcomes())
+}
 
 // settling is how long after its arrival a request may get new deliveries: jobs start, and local machines report.
 const settling = time.Minute

@@ -297,19 +297,19 @@ detail.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// tally shows a count, or another word, in the tab of a part.
-function tally(part, count) {
+// tally shows in the tab of a part the count, or another word, that an element has for it.
+function tally(part, { count, bad }) {
   const tab = document.getElementById(`tab-${part}`);
   tab.querySelector(".count")?.remove();
   if (!count) return;
   const told = document.createElement("span");
-  told.className = "count";
+  told.className = bad === undefined ? "count" : "count bad";
   told.textContent = count;
   tab.append(told);
 }
 
 document.addEventListener("hookglass:fresh", (event) => {
-  if (event.detail === "deliveries") tally("deliveries", document.getElementById("deliveries").dataset.count);
+  if (event.detail === "deliveries") tally("deliveries", document.getElementById("deliveries").dataset);
 });
 
 // ---- Arrivals
@@ -526,7 +526,7 @@ async function marks() {
     const same = now.dataset.state ? now.dataset.state === shown?.dataset.state : now.outerHTML === shown?.outerHTML;
     if (!shown || same || shown.querySelector("select:focus, details[open]")) continue;
     shown.replaceWith(now.cloneNode(true));
-    if (now.dataset.mark === "signature") tally("signature", now.dataset.count);
+    if (now.dataset.mark === "signature") tally("signature", now.dataset);
   }
   resume(stop);
 }

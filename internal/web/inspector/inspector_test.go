@@ -47,6 +47,32 @@ func TestDeliveriesAreKeptFreshUntilTheyAreOver(t *testing.T) {
 	}
 }
 
+// What failed is told before the deliveries are opened: by the tab, in place of how many there are.
+func TestTheTabOfDeliveriesTellsWhatFailed(t *testing.T) {
+	forward := func(s hookglass.ForwardState) inspector.Forward { return inspector.Forward{Forward: hookglass.Forward{State: s}} }
+	run := func(s hookglass.RunStatus) hookglass.ActionRun { return hookglass.ActionRun{Status: s} }
+	came, lost := &hookglass.DeliveryReport{StatusCode: 200}, &hookglass.DeliveryReport{StatusCode: 502}
+	for want, with := range map[string]inspector.Detail{
+		`data-count=""`:  {},
+		`data-count="4"`: {Forwards: []inspector.Forward{forward(hookglass.ForwardDelivered), forward(hookglass.ForwardPending), forward(hookglass.ForwardSkipped)}, Runs: []hookglass.ActionRun{run(hookglass.ActionRunCompleted)}},
+		`data-count="2"`: {Reports: []*hookglass.DeliveryReport{came, lost}}, // newest first
+		`data-count="4 failed" data-bad`: {
+			Forwards: []inspector.Forward{forward(hookglass.ForwardFailed), forward(hookglass.ForwardDelivered)}, Reports: []*hookglass.DeliveryReport{lost, came},
+			Runs: []hookglass.ActionRun{run(hookglass.ActionRunFailed), run(hookglass.ActionRunStopped), run(hookglass.ActionRunRunning)},
+		},
+	} {
+		d := inspector.NewOutcomes("ep_x", &hookglass.Event{ID: "req_x"}, time.Now())
+		d.Forwards, d.Reports, d.Runs = with.Forwards, with.Reports, with.Runs
+		var part bytes.Buffer
+		if err := inspector.Deliveries(d).Render(t.Context(), &part); err != nil {
+			t.Fatal(err)
+		}
+		if head, _, _ := strings.Cut(part.String(), ">"); !strings.HasSuffix(head, want) {
+			t.Errorf("%q is not at the end of %q", want, head)
+		}
+	}
+}
+
 // A duplicate names the request that was forwarded instead, with a link.
 func TestADuplicateLinksToTheFirst(t *testing.T) {
 	now := time.Now()
