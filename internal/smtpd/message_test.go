@@ -157,6 +157,15 @@ func TestChunksMakeOneMessage(t *testing.T) {
 		c.says("BDAT"+argument, 501)
 		c.closed()
 	}
+	// One that is too long to be read away is answered, too.
+	for _, begin := range []string{"NOOP", "MAIL FROM:<a@example.org>"} {
+		_, addr := start(t, smtpd.Config{MaxMessageBytes: 1 << 10}, l)
+		c := greeted(t, addr)
+		c.says(begin, 250)
+		c.send("BDAT 99999999999999999999 LAST\r\n" + strings.Repeat("x", 5<<10))
+		c.expect(503)
+		c.closed()
+	}
 }
 
 // Who gives a message up between two chunks is answered, and may begin another.

@@ -285,13 +285,17 @@ func (c *conn) noRecipient() error {
 func (c *conn) bdat(rest string) error {
 	size, last, ok := parseChunk(rest)
 	if !ok {
-		_ = c.fault(replySyntax)
-		return errEnd // the chunk's end is unknown, so nothing that follows can be read as a command
+		return replySyntax // the chunk's end is unknown, so nothing that follows can be read as a command
 	}
 	chunks := &chunkReader{conn: c, left: size, last: last, rest: c.server.cfg.CommandTimeout}
 	if !c.begun || len(c.to) == 0 {
 		chunks.last = true // read this chunk only
-		if err := c.discard(chunks); err != nil {
+		switch err := c.discard(chunks); {
+		case err == intake.ErrTooLarge && c.begun:
+			return replyRcptFirst
+		case err == intake.ErrTooLarge:
+			return replyMailFirst
+		case err != nil:
 			return err
 		}
 		if c.begun {
