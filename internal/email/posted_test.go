@@ -152,6 +152,16 @@ func TestMailgunParsed(t *testing.T) {
 	}
 }
 
+func TestAFileWithSeveralContentIDsHasTheLastOfThem(t *testing.T) {
+	for range 20 { // a map's order varies
+		p := newPosted("recipient", "in@example.org", "body-plain", text, "content-id-map", `{"<c@x>":"a","<b@x>":"a","<d@x>":"a","<a@x>":"a"}`).
+			file("a", `filename="logo.png"`, "image/png", "x").read(t)
+		if !bytes.Contains(p.Raw, []byte("Content-ID: <d@x>\r\n")) {
+			t.Fatalf("%s", p.Raw)
+		}
+	}
+}
+
 func TestSendGridParsed(t *testing.T) {
 	headers := "Received: by mx.example.com\nDKIM-Signature: v=1;\n a=b\nFrom: =?utf-8?q?Ad=C3=A9?= <a@example.com>\nTo: in@example.org\nMessage-ID: <1@example.com>\nContent-Type: multipart/mixed; boundary=\"old\"\n"
 	latin := strings.NewReplacer("ö", "\xf6").Replace(text)
