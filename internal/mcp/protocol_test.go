@@ -139,6 +139,8 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			change func(*http.Request)
 		}{
 			"text":             {415, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
+			"gzip":             {415, func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }},
+			"no coding":        {200, func(r *http.Request) { r.Header.Set("Content-Encoding", "identity") }},
 			"a foreign origin": {403, func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }},
 			"no origin":        {403, func(r *http.Request) { r.Header.Set("Origin", "null") }},
 			"two origins": {403, func(r *http.Request) {
