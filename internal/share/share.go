@@ -130,6 +130,10 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 	return e, share, nil
 }
 
+// keyParameter finds a parameter that is often all by which a sender proves itself. Elsewhere a field of this name is
+// the key of anything, so it is no credential to the redactor.
+var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)[^&]+`)
+
 func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	masks := []redact.Mask{{Value: string(at.ID)}}
 	if at.CustomID != "" {
@@ -155,7 +159,7 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 			return ""
 		}
 		u := text("http://host/?" + raw) // as a URL, whose parameters are judged by their names
-		return strings.TrimPrefix(u, "http://host/?")
+		return keyParameter.ReplaceAllString(strings.TrimPrefix(u, "http://host/?"), "${1}"+hookglass.Redacted)
 	}
 	payload := *e.Payload
 	payload.Headers, payload.Trailers = r.Headers(payload.Headers), r.Headers(payload.Trailers)

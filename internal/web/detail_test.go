@@ -783,7 +783,7 @@ func TestASharedRequestInAnotherCharsetIsReadWithoutItsSecrets(t *testing.T) {
 func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	s := newSite(t)
 	s.secret("github", "swordfish-swordfish")
-	event := s.hook(sent{target: "/pay?token=t0psecret", body: `{"password":"hunter2","total":5,"echo":"swordfish-swordfish"}`, headers: hookglass.Headers{
+	event := s.hook(sent{target: "/pay?token=t0psecret&Key=k3ysecret&key=s3cond&monkey=seen", body: `{"password":"hunter2","total":5,"echo":"swordfish-swordfish"}`, headers: hookglass.Headers{
 		{Name: "Content-Type", Value: "application/json"}, {Name: "Authorization", Value: "Bearer abcdefgh"}, {Name: "X-Kept", Value: "kept"},
 	}})
 	b := s.signedIn()
@@ -791,7 +791,7 @@ func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 	link := regexp.MustCompile(`id="share-link">([^<]+)<`).FindStringSubmatch(page.body)[1]
 	stranger := s.visitor()
 	a := stranger.want(200, "GET", link, nil)
-	a.holds(t, "kept", "total", "[redacted]")
+	a.holds(t, "kept", "total", "[redacted]", "seen")
 	level := byte('0')
 	for _, heading := range regexp.MustCompile(`<h(\d)`).FindAllStringSubmatch(regexp.MustCompile(`(?s)<dialog.*?</dialog>`).ReplaceAllString(a.body, ""), -1) {
 		if heading[1][0] > level+1 {
@@ -799,7 +799,7 @@ func TestASharedRequestIsReadByAnybodyWithoutItsSecrets(t *testing.T) {
 		}
 		level = heading[1][0]
 	}
-	for _, secret := range []string{"abcdefgh", "hunter2", "swordfish", "t0psecret", string(s.endpoint.ID)} {
+	for _, secret := range []string{"abcdefgh", "hunter2", "swordfish", "t0psecret", "k3ysecret", "s3cond", string(s.endpoint.ID)} {
 		if strings.Contains(a.body, secret) {
 			t.Errorf("a stranger reads %q", secret)
 		}
