@@ -165,7 +165,7 @@ func (c *conn) Disconnect(reason string, reconnect bool) {
 }
 
 func (c *conn) disconnect(reason string, reconnect bool) {
-	last := time.AfterFunc(farewell, c.Abort)
+	last := time.AfterFunc(farewell, c.cut)
 	defer last.Stop()
 	code := websocket.StatusPolicyViolation
 	if reconnect {
@@ -179,13 +179,16 @@ func (c *conn) disconnect(reason string, reconnect bool) {
 
 // violated ends a socket whose client does not keep to the protocol, and tells it so.
 func (c *conn) violated(code websocket.StatusCode, why string) {
-	last := time.AfterFunc(farewell, c.Abort)
+	last := time.AfterFunc(farewell, c.cut)
 	defer last.Stop()
 	_ = c.ws.Close(code, why) // there is nobody else to tell
 }
 
 // Abort implements tunnel.Conn.
 func (c *conn) Abort() { _ = c.ws.CloseNow() }
+
+// cut ends a socket whose client does not answer its end. CloseNow would wait for that answer beside Close, 5 s long.
+func (c *conn) cut() { _ = c.net.Close() }
 
 // refuse tells a client why it gets no session, and closes.
 func (c *conn) refuse(err error) {
