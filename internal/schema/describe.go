@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"encoding/json"
-)
+import "encoding/json"
 
 // dialect is the dialect of [Schema.JSONSchema].
 const dialect = "https://json-schema.org/draft/2020-12/schema"

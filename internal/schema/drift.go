@@ -56,7 +56,7 @@ func (d *differ) node(was, is *Node, path []string) {
 		return
 	}
 	if is.Collapsed && !was.Collapsed {
-		s := &Schema{Root: (&Schema{Root: was}).Clone().Root}
+		s := (&Schema{Root: was}).Clone()
 		s.collapse(s.Root)
 		was = s.Root
 	}
