@@ -6,6 +6,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -17,7 +18,6 @@ import (
 	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
-	"hookglass/internal/query"
 	"hookglass/internal/schema"
 	"hookglass/internal/store"
 )
@@ -251,7 +251,7 @@ func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Type
 	all.Sampled = true
 	var events []*hookglass.Event
 	err := s.db.View(ctx, who, func(v *store.View) error {
-		page, err := v.Events(string(all.Endpoint.ID), store.EventList{Query: query.Query{}, Limit: sample})
+		page, err := v.Events(string(all.Endpoint.ID), store.EventList{Limit: sample})
 		events, all.More = page.Events, page.Next != 0
 		return err
 	})
@@ -324,7 +324,7 @@ func (in inference) types() (all []Type) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Type) int {
-		return strings.Compare(a.Provider+"\x00"+a.EventType, b.Provider+"\x00"+b.EventType)
+		return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.EventType, b.EventType))
 	})
 	return all
 }
