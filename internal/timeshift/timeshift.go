@@ -221,7 +221,7 @@ func (m *mover) text(s, name string) (string, bool) {
 		if at, err := time.Parse(form, s); err == nil {
 			// If formatting does not reproduce the text, it was misread, for example with an unknown zone abbreviation.
 			if at.Format(form) == s && plausible(at) {
-				return m.moved(s, at.Add(m.delta).Format(form))
+				return moved(s, at.Add(m.delta).Format(form))
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func (m *mover) instant(f []string) (string, bool) {
 	if fraction != "" {
 		to += point + fractionOf(at, len(fraction))
 	}
-	return m.moved(f[0], to+gap+zone)
+	return moved(f[0], to+gap+zone)
 }
 
 func fractionOf(at time.Time, digits int) string {
@@ -286,14 +286,14 @@ func (m *mover) number(s, name string) (string, bool) {
 		if hasFraction {
 			to += "." + fractionOf(at, len(fraction))
 		}
-		return m.moved(s, to)
+		return moved(s, to)
 	case n >= firstSecond*1000 && n <= lastSecond*1000 && !hasFraction:
-		return m.moved(s, strconv.FormatInt(n+m.delta.Milliseconds(), 10))
+		return moved(s, strconv.FormatInt(n+m.delta.Milliseconds(), 10))
 	}
 	return "", false
 }
 
-func (m *mover) moved(from, to string) (string, bool) { return to, from != to }
+func moved(from, to string) (string, bool) { return to, from != to }
 
 // timeWords are the last words of names of times. Names are split at punctuation and capitals.
 var timeWords = strings.Fields(`time timestamp date at ts created updated modified changed deleted completed started ended start end begin finish finished expires expiry
