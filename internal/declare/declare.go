@@ -262,14 +262,8 @@ func (r *run) fail(at, wrapped string, err error) error {
 		return nil
 	}
 	for _, f := range coded.Details {
-		field := f.Field
-		if len(field) > len(wrapped) && field[:len(wrapped)] == wrapped {
-			field = field[len(wrapped)+1:]
-		} else if field == wrapped {
-			field = ""
-		}
 		path := at
-		if field != "" {
+		if field := strings.TrimPrefix(f.Field, wrapped+"."); field != "" && field != wrapped {
 			path += "." + field
 		}
 		r.faults = append(r.faults, hookglass.FieldError{Field: path, Message: f.Message})

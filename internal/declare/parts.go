@@ -17,14 +17,7 @@ import (
 
 // endpoint settles an endpoint and then its parts.
 func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
-	ref := d.ID.Value
-	if ref == "" {
-		ref = d.CustomID.Value
-	}
-	name := ref
-	if d.CustomID.Value != "" {
-		name = d.CustomID.Value
-	}
+	ref, name := cmp.Or(d.ID.Value, d.CustomID.Value), cmp.Or(d.CustomID.Value, d.ID.Value)
 	var e hookglass.Endpoint
 	err := r.view(r.ctx, func(v *store.View) (err error) { e, err = v.Endpoint(ref); return err })
 	found := err == nil
