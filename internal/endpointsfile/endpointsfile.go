@@ -100,6 +100,9 @@ func Parse(name string, text []byte, secrets Secrets) (*File, error) {
 	}
 	r := &reader{file: name, secrets: secrets, lines: make(map[string]int), wrong: make(map[string]bool)}
 	r.value("", root.Content[0], 0)
+	if r.spent > maxSpent { // the rest was not written: what there is is no JSON
+		return nil, errors.Join(r.faults...)
+	}
 	f := &File{name: name, lines: r.lines, wrong: r.wrong}
 	faults := r.faults
 	for {
