@@ -31,6 +31,7 @@ func TestFilters(t *testing.T) {
 		"status class":         {query.Filter{Status: "2xx"}, false, false},
 		"tag":                  {query.Filter{Tag: "needs care"}, true, false},
 		"content_type":         {query.Filter{ContentType: "application/json"}, true, false},
+		"the longest value":    {query.Filter{Tag: strings.Repeat("x", query.MaxLength)}, false, false},
 		"before":               {query.Filter{Before: "2026-11-20T11:00:00Z", Ignored: "any"}, false, true},
 		"after":                {query.Filter{After: "2026-11-20T11:00:00Z", Ignored: "any"}, false, false},
 		"all together":         {query.Filter{Method: "post", Tag: "billing", Q: "provider:stripe"}, true, false},
@@ -87,6 +88,14 @@ func TestBetweenExcludesItsBounds(t *testing.T) {
 		if got := query.Between(c.after, c.before).Match(invoice()); got != c.want {
 			t.Errorf("between %v and %v: %t", c.after, c.before, got)
 		}
+	}
+}
+
+// The zero time is "no bound" to callers: what is before the first of all years would be everything.
+func TestNoTimeIsTakenForNoBound(t *testing.T) {
+	first, err := query.ParseTime("0001-01-01", now)
+	if err != nil || first.IsZero() || query.Between(time.Time{}, first).Match(invoice()) {
+		t.Errorf("%v, %v", first, err)
 	}
 }
 

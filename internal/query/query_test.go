@@ -68,6 +68,7 @@ func TestTerms(t *testing.T) {
 		{`provider:"stripe"`, true, false},
 		{`provider:str`, false, false},
 		{`provider:str*`, true, false},
+		{`provider:s*t*ripe*`, true, false}, // a star also stands for nothing
 		{`-provider:stripe`, false, true},
 		{`event:invoice.*`, true, false},
 		{`event:*.payment_failed`, true, false},
@@ -87,6 +88,7 @@ func TestTerms(t *testing.T) {
 		{`status:5XX`, true, false},
 		{`status:4xx`, false, false},
 		{`-status:4xx`, true, true},
+		{`-status:1xx`, true, true},
 		{`path:/bill`, true, false},
 		{`path:/Hook`, false, false},
 		{`path:hook`, true, false},
@@ -97,6 +99,7 @@ func TestTerms(t *testing.T) {
 		{`header.x-a:b`, true, false},
 		{`header.X-A:A`, true, false},
 		{`header.x-a:c`, false, false},
+		{`header.x-b:b`, false, false},
 		{`-header.x-a:c`, true, true},
 		{`header.x-a:*`, true, false},
 		{`header.x-empty:*`, true, false},
@@ -110,6 +113,8 @@ func TestTerms(t *testing.T) {
 		{`body./data/list/00:1`, false, false},
 		{`body./data/list/-:*`, false, false},
 		{`body./data/list/2:*`, false, false},
+		{`body./data/list/3:*`, false, false},
+		{`body./data/list/-1:*`, false, false},
 		{`body./data/list/1/a~1b:true`, true, false},
 		{`body./data/amount:12345678901234567890`, true, false},
 		{`body./data/none:null`, true, false},
@@ -118,14 +123,17 @@ func TestTerms(t *testing.T) {
 		{`body./big:*`, true, false},
 		{`body./big/x:[1,2]`, true, false},
 		{`query.page:2`, true, false},
+		{`query.page:3`, false, false},
 		{`query.tag:"a b"`, true, false},
 		{`query.flag:*`, true, false},
 		{`query.bad:%zz`, true, false},
+		{`query.bad:%Zz`, true, false},
 		{`query.Page:2`, false, false},
 		{`content_type:application/json`, true, false},
 		{`content_type:application/js`, false, false},
 		{`content_type:*`, true, false},
 		{`content_type:application/*`, true, false},
+		{`content_type:webhook`, false, false},
 		{`content_type:*/json`, true, false},
 		{`content_type:"application/json; charset=utf-8"`, true, false},
 		{`type:JSON`, true, false},
@@ -206,7 +214,10 @@ func TestTerms(t *testing.T) {
 		{`order stripe`, false, false},
 		{`"order is on"`, false, true},
 		{`"is order"`, false, false},
+		{`"order is" alice`, false, true},
 		{"\"hello\x00world\"", false, true},
+		{"world\x00hello", false, false}, // one word
+		{"hello\r\n-evt_1", false, true},
 		{`https://stripe.com`, true, false},
 		{`12:30`, false, false},
 		{`{"id":"evt_1"`, true, false},
@@ -282,10 +293,12 @@ func TestWhatIsNotUTF8IsFoundAsItIsShown(t *testing.T) {
 // What has a colon and begins with no field is text, as is all that people paste (spec: "text in path, headers, body,
 // subject, from, to").
 func TestAWordWithAColonIsTextWhereItNamesNoField(t *testing.T) {
-	mail := &hookglass.Event{Type: hookglass.EventEmail, Method: "EMAIL", Subject: "Re: order 7", Payload: &hookglass.Payload{Body: []byte("it runs at localhost:8080 or www.example.com:443, user:42")}}
+	mail := &hookglass.Event{Type: hookglass.EventEmail, Method: "EMAIL", Subject: "Re: order 7", Payload: &hookglass.Payload{Body: []byte("it runs at localhost:8080 or www.example.com:443, user:42 of body.mail in café:1")}}
 	for q, want := range map[string]bool{
 		"localhost:8080": true, "localhost:8081": false, "www.example.com:443": true, "user:42": true, "user:43": false, "Re: order": true, "Fwd: order": false,
-		"re:": true, "order:": false, `user:42 localhost:8080 subject:order`: true,
+		"re:": true, "order:": false, `user:42 localhost:8080 subject:order`: true, "body.mail localhost:8080": true, `body."mail:8080`: false, "-café:1": false,
+		// Neither short words nor those that differ more are taken for a slip of the pen.
+		"tip:42": false, "methodology:1": false, "pxyh:1": false, "tpxe:1": false, "usbjxct:1": false,
 	} {
 		parsed, err := query.Parse(q, now)
 		if err != nil {
@@ -314,6 +327,7 @@ func TestAFieldIsOneAlsoBeforeTwoSlashes(t *testing.T) {
 		{`-path://x`, false, true},
 		{`header.x-asset://cdn.*`, true, true},
 		{`app://open`, true, true},
+		{`-app://open`, false, false},
 		{`https://open`, false, false},
 	} {
 		q, err := query.Parse(c.q, now)
@@ -397,12 +411,16 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`provder:stripe`, 0, `no field "provder"`},
 		{`form:alice`, 0, "quote text that has a colon"},
 		{`headers.x-a:1`, 0, `no field "headers"`},
+		{`content-type:json`, 0, `no field "content-type"`},
+		{`b0dy:1`, 0, `no field "b0dy"`},
+		{`bod9:1`, 0, `no field "bod9"`},
 		{`a -nosuch:1`, 3, `no field "nosuch"`},
 		{`a nosuch:"b c"`, 2, `no field "nosuch"`},
 		{`provider.x:1`, 8, "colon"},
 		{`header:1`, 7, "header.x-request-id:7"},
 		{`header.:1`, 7, "header.x-request-id:7"},
 		{`query.:1`, 6, "query.page:2"},
+		{`query.Ġ:`, 8, "value"},
 		{`body.data:1`, 5, "JSON Pointer"},
 		{`body./a~2:1`, 5, "JSON Pointer"},
 		{`body:1`, 5, "JSON Pointer"},
@@ -414,9 +432,13 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`status:0404`, 7, "404"},
 		{`status:600`, 7, "404"},
 		{`status:abc`, 7, "4xx"},
+		{`status:5`, 7, "4xx"},
+		{`status:50xx`, 7, "4xx"},
+		{`status:xx`, 7, "4xx"},
 		{`delivery:lost`, 9, "failed, delivered, pending, skipped or none"},
 		{`is:nice`, 3, "ignored, webhook or email"},
 		{`after:soon`, 6, "duration"},
+		{`after:""`, 6, "duration"},
 		{`after:2026-13-01`, 6, "duration"},
 		{`after:294277-01-01`, 6, "duration"},
 		{`after:-2h`, 6, "duration"},
@@ -428,6 +450,7 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`size:-1`, 5, "bytes"},
 		{`size:99999999999`, 5, "bytes"},
 		{"a\xffb", 1, "UTF-8"},
+		{"\uFFFDa\xffb", 2, "UTF-8"},
 		{strings.Repeat("é", query.MaxLength+1), query.MaxLength, "at most 1000 characters"},
 		{strings.Repeat("a ", query.MaxTerms) + "b", 2 * query.MaxTerms, "at most 32 terms"},
 	} {
@@ -451,7 +474,7 @@ func TestBoundsAreReached(t *testing.T) {
 	for _, q := range []string{
 		strings.Repeat("é", query.MaxLength),
 		strings.Repeat("a ", query.MaxTerms),
-		"before:36500d", "size:4294967295g",
+		"before:36500d", "size:4294967295g", "status:100", "status:599",
 	} {
 		if _, err := query.Parse(q, now); err != nil {
 			t.Errorf("%.20s…: %v", q, err)
@@ -505,7 +528,7 @@ func TestHostileTextIsSearchedInLinearTime(t *testing.T) {
 func TestWhatIsKnownWhenAnEventComes(t *testing.T) {
 	for text, want := range map[string]bool{
 		"method:GET path:/a header.x:1 query.p:2 body./a:b type:json ip:192.0.2.1 size:>1 provider:stripe event:a signature:failed free": true,
-		"status:200": false, "path:/a tag:x": false, "-is:ignored": false, "delivery:none": false, "before:1h": false, "": true,
+		"status:200": false, "path:/a tag:x": false, "note:x": false, "-is:ignored": false, "delivery:none": false, "before:1h": false, "": true,
 	} {
 		q, err := query.Parse(text, time.Now())
 		if err != nil {
@@ -517,6 +540,24 @@ func TestWhatIsKnownWhenAnEventComes(t *testing.T) {
 		if _, err := query.ParseCondition(text); (err == nil) != want || err != nil && !hookglass.Is(err, hookglass.CodeValidationFailed) {
 			t.Errorf("%q as a condition: %v", text, err)
 		}
+	}
+}
+
+// The sender waits while a condition is checked, so that only the beginning of a large body decides it.
+func TestAConditionLooksAtTheFirstMiB(t *testing.T) {
+	e := invoice()
+	e.Body = []byte(`{"first":1,"pad":"` + strings.Repeat("a", query.MaxLooked) + `","last":1}`)
+	for text, want := range map[string]bool{"body./first:1": true, "body./last:1": false, `-"last"`: true} {
+		c, err := query.ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Means(e) != want {
+			t.Errorf("%s is met: %t", text, !want)
+		}
+	}
+	if !strings.HasSuffix(string(e.Body), `"last":1}`) {
+		t.Error("the event lost the rest of its body")
 	}
 }
 
@@ -537,11 +578,28 @@ func TestReadsNamesTheParts(t *testing.T) {
 	}
 }
 
-func TestJSONBehindAByteOrderMarkHasItsValues(t *testing.T) {
-	e := &hookglass.Event{Payload: &hookglass.Payload{Body: []byte("\xef\xbb\xbf{\"id\":7}")}}
-	q, err := query.Parse("body./id:7", now)
-	if err != nil || !q.Match(e) {
-		t.Errorf("it is not found: %v", err)
+// A body is read as far as it is JSON, and has no value that it only begins.
+func TestValuesOfABodyThatIsNotQuiteJSON(t *testing.T) {
+	for _, c := range []struct {
+		body, q string
+		want    bool
+	}{
+		{"\xef\xbb\xbf{\"id\":7}", "body./id:7", true},
+		{`{"id":7, oops`, "body./id:7", true},
+		{`{"id":tru`, "body./id:*", false},
+		{`{"id":[1,`, "body./id:*", false},
+		{`{"id":[1,`, "body./id/0:1", true},
+		{`{"id":"a`, "body./id:*", false},
+		{`{"x":tru, "id":7}`, "body./id:7", false},
+	} {
+		e := &hookglass.Event{Payload: &hookglass.Payload{Body: []byte(c.body)}}
+		q, err := query.Parse(c.q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Match(e); got != c.want {
+			t.Errorf("%s finds %q: %t", c.q, c.body, got)
+		}
 	}
 }
 

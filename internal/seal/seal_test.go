@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"hookglass/internal/seal"
 )
@@ -226,6 +227,44 @@ func TestAPreparedRotationOpensEverywhereBeforeItSeals(t *testing.T) {
 	agree("rotated at both")
 	if err := first.Rotate(); err != nil || first.Count() != 3 {
 		t.Errorf("a rotation that was not prepared: %v, %d keys", err, first.Count())
+	}
+}
+
+// Whoever deploys a keyset may copy it over the old one, keep its time, or give it a length that the old one had.
+func TestHoweverTheFileIsReplacedItsKeysAreUsed(t *testing.T) {
+	at := time.Now()
+	put := func(path string, content []byte, at time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, content, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, replace := range map[string]func(path string, content []byte){
+		"at another time":   func(path string, content []byte) { put(path, content, at.Add(time.Second)) },
+		"by another length": func(path string, content []byte) { put(path, append(content, ' '), at) },
+		"by another file": func(path string, content []byte) {
+			put(path+".copy", content, at)
+			if err := os.Rename(path+".copy", path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		path, other := file(t), file(t)
+		keys(t, path)
+		theirs := keys(t, other)
+		before, err := os.ReadFile(path)
+		after, err2 := os.ReadFile(other)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		long := max(len(before), len(after))
+		pad := func(content []byte) []byte { return append(content, bytes.Repeat([]byte(" "), long-len(content))...) }
+		put(path, pad(before), at)
+		k := keys(t, path)
+		replace(path, pad(after))
+		if got, err := k.Open(sealed(t, theirs, "secret", "row"), "row"); err != nil || string(got) != "secret" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }
 
