@@ -15,7 +15,7 @@ var discard = slog.New(slog.DiscardHandler)
 
 func TestABearerTokenIsReadFromOneWellFormedField(t *testing.T) {
 	for field, want := range map[string]string{
-		"Bearer hg_abc": "hg_abc", "bearer a-._~+/b==": "a-._~+/b==", "BEARER x": "x",
+		"Bearer hg_abc": "hg_abc", "bearer a-._~+/b==": "a-._~+/b==", "BEARER x": "x", "Bearer azAZ09": "azAZ09",
 		"": "", "Bearer": "", "Bearer ": "", "Bearer  x": "", "Bearer\tx": "", " Bearer x": "", "Bearer x ": "", "Bearer x y": "", "Bearer =": "", "Bearer a=b": "", "Bearer x,y": "",
 		"Basic x": "", "x": "", "Bearer \"x\"": "", "Bearer é": "",
 	} {

@@ -30,6 +30,9 @@ func TestAListIsPagedToItsEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if limit > 0 && p.Most() != limit+1 {
+				t.Errorf("limit %d: %d are read", limit, p.Most())
+			}
 			out := httpd.Answer(p, store(p.Behind, p.Most()), same, same)
 			got, sizes = append(got, out.Data...), append(sizes, len(out.Data))
 			if out.Meta.NextCursor == nil {
@@ -54,7 +57,7 @@ func TestACursorIsOfOneList(t *testing.T) {
 			t.Errorf("%d: %d, %v", place, got, err)
 		}
 	}
-	for _, wrong := range []string{*other.Cursor(5), "x", "!", *list.Cursor(5) + "A", *list.Cursor(5) + "=", strings.Repeat("A", 100), *list.Cursor(-1)} {
+	for _, wrong := range []string{*other.Cursor(5), "x", "!", *list.Cursor(5) + "A", *list.Cursor(5) + "=", strings.Repeat("A", 100), *list.Cursor(-1), "\n", "eA", *list.Cursor(5) + "!"} {
 		if got, err := list.Place(wrong); err == nil {
 			t.Errorf("%q is taken for %d", wrong, got)
 		}

@@ -37,6 +37,13 @@ func TestTheSenderIsTheNearestHopThatIsNoProxy(t *testing.T) {
 		{"a quote before what the proxy appends", peer, http.Header{"X-Forwarded-For": {`", 203.0.113.7`}, "X-Forwarded-Host": {`"\, a.example`}, "X-Forwarded-Proto": {`", https`}}, origin("203.0.113.7", "a.example", "https")},
 		{"a quote left open before what the proxy appends", peer, http.Header{"Forwarded": {`for="1.2.3.4\, for="[2001:db8::1]:47011";proto=https`}}, origin("2001:db8::1", "own.example", "https")},
 		{"a comma and a quote within quotes", peer, http.Header{"Forwarded": {`for=203.0.113.7;by="a\", b", for=10.3.3.3`}}, origin("203.0.113.7", "own.example", "http")},
+		{"members that are empty", peer, http.Header{"X-Forwarded-For": {", 203.0.113.7,, "}}, origin("203.0.113.7", "own.example", "http")},
+		{"elements that are empty", peer, http.Header{"Forwarded": {", for=203.0.113.7,, "}}, origin("203.0.113.7", "own.example", "http")},
+		{"a parameter without its value", peer, http.Header{"Forwarded": {`for=;host=;proto=https`}}, origin(peer, "own.example", "https")},
+		{"a host in a quote that never ends", peer, http.Header{"Forwarded": {`host="a.example`}}, origin(peer, "own.example", "http")},
+		{"a host in a quote that never begins", peer, http.Header{"Forwarded": {`host=a.example"`}}, origin(peer, "own.example", "http")},
+		{"a host that is a quote", peer, http.Header{"Forwarded": {`host="`}}, origin(peer, "own.example", "http")},
+		{"a host too long", peer, http.Header{"X-Forwarded-Host": {strings.Repeat("a", 256)}}, origin(peer, "own.example", "http")},
 		{"from no proxy", outside, http.Header{"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Host": {"evil.example"}, "Forwarded": {"for=1.2.3.4"}}, origin(outside, "own.example", "http")},
 		{"X-Real-Ip is nobody's word", peer, http.Header{"X-Real-Ip": {"1.2.3.4"}}, origin(peer, "own.example", "http")},
 	} {

@@ -458,30 +458,48 @@ func TestHandshake(t *testing.T) {
 		{name: "a body that speaks of the question", body: `{"type":"message","text":"url_verification","challenge":"c"}`},
 		{name: "a body too long for a question", body: `{"challenge":"c","type":"url_verification","pad":"` + strings.Repeat("x", 16<<10) + `"}`},
 		{name: "slack without a challenge", headers: "X-Slack-Signature: x", body: `{"type":"url_verification"}`},
+		{name: "a body that speaks of zoom's question", body: `{"event":"message","text":"endpoint.url_validation","payload":{"plainToken":"p"}}`, configs: zoom},
+		{name: "a body that speaks of event grid's question", body: `[{"eventType":"Other","subject":"SubscriptionValidationEvent","data":{"validationCode":"512d"}}]`},
 		{name: "meta", method: "GET", query: "hub.mode=subscribe&hub.verify_token=t&hub.challenge=42%2B1", status: 200, want: "42+1", header: "X-Content-Type-Options: nosniff"},
 		{name: "websub", method: "GET", query: "hub.topic=x&hub.mode=unsubscribe&hub.challenge=42", status: 200, want: "42"},
 		{name: "zoom", headers: "x-zm-signature: v0=x", body: `{"event":"endpoint.url_validation","payload":{"plainToken":"p"}}`, configs: zoom, status: 200,
 			want: `{"encryptedToken":"` + hex.EncodeToString(hmacOf("p")) + `","plainToken":"p"}`, header: "Content-Type: application/json"},
 		{name: "zoom without a secret", headers: "x-zm-signature: v0=x", body: `{"event":"endpoint.url_validation","payload":{"plainToken":"p"}}`},
+		{name: "zoom without a token", headers: "x-zm-signature: v0=x", body: `{"event":"endpoint.url_validation","payload":{}}`, configs: zoom},
 		{name: "microsoft graph", query: "validationToken=Validation%3a+Testing", status: 200, want: "Validation: Testing", header: "Content-Type: text/plain"},
+		{name: "microsoft graph by get", method: "GET", query: "validationToken=a+b", status: 200, want: "a b", header: "X-Content-Type-Options: nosniff"},
 		{name: "event grid", headers: "aeg-event-type: SubscriptionValidation", body: `[{"eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{"validationCode":"512d"}}]`, status: 200, want: `{"validationResponse":"512d"}`},
 		{name: "cloudevents", method: "OPTIONS", headers: "WebHook-Request-Origin: eventemitter.example.com\nWebHook-Request-Rate: 120", status: 200, header: "WebHook-Allowed-Origin: eventemitter.example.com"},
+		{name: "cloudevents, as often", method: "OPTIONS", headers: "WebHook-Request-Origin: a.test\nWebHook-Request-Rate: 120", status: 200, header: "WebHook-Allowed-Rate: 120"},
+		{name: "cloudevents, however often", method: "OPTIONS", headers: "WebHook-Request-Origin: a.test", status: 200, header: "WebHook-Allowed-Rate: *"},
+		{name: "cloudevents, as often as can not be said", method: "OPTIONS", headers: "WebHook-Request-Origin: a.test\nWebHook-Request-Rate: 1\x7f", status: 200, header: "WebHook-Allowed-Rate: *"},
+		{name: "cloudevents of a name for no header", method: "OPTIONS", headers: "WebHook-Request-Origin: a\x1f.test"},
+		{name: "cloudevents of a name too long", method: "OPTIONS", headers: "WebHook-Request-Origin: " + strings.Repeat("x", 4097)},
+		{name: "event grid without a code", headers: "aeg-event-type: SubscriptionValidation", body: `[{"eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{}}]`},
 		{name: "a preflight is none", method: "OPTIONS", headers: "Origin: https://a.test"},
 		{name: "dropbox", method: "GET", query: "challenge=abc", status: 200, want: "abc", header: "X-Content-Type-Options: nosniff"},
 		{name: "a query that happens to have one", method: "GET", query: "challenge=abc&page=2"},
 		{name: "asana", headers: "X-Hook-Secret: hs", status: 200, header: "X-Hook-Secret: hs"},
 		{name: "twitch", headers: "Twitch-Eventsub-Message-Type: webhook_callback_verification", body: `{"challenge":"tc","subscription":{}}`, status: 200, want: "tc"},
+		{name: "twitch, an event", headers: "Twitch-Eventsub-Message-Type: notification", body: `{"challenge":"tc","subscription":{}}`},
 		{name: "xero, right", headers: "x-xero-signature: " + b64(hmacOf(`{"events":[ ],"entropy":"e"}`)), body: `{"events":[ ],"entropy":"e"}`, configs: xero, status: 200},
 		{name: "xero, wrong", headers: "x-xero-signature: " + base64ed, body: `{"events":[],"entropy":"e"}`, configs: xero, status: 401},
 		{name: "xero, an event", headers: "x-xero-signature: " + base64ed, body: `{"events":[{}],"entropy":"e"}`, configs: xero},
+		{name: "xero, no list", headers: "x-xero-signature: " + base64ed, body: `{"events":"]","entropy":"e"}`, configs: xero},
+		{name: "xero, a digit", headers: "x-xero-signature: " + base64ed, body: `{"events":7,"entropy":"e"}`, configs: xero},
 		{name: "x", method: "GET", query: "crc_token=tok&nonce=1", configs: x, status: 200, want: `{"response_token":"sha256=` + b64(hmacOf("tok")) + `"}`},
 		{name: "x without a secret", method: "GET", query: "crc_token=tok"},
+		{name: "x with another's secret", method: "GET", query: "crc_token=tok", configs: zoom},
+		{name: "x with a token too long", method: "GET", query: "crc_token=" + strings.Repeat("x", 4097), configs: x},
 		{name: "discord event ping", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"version":1,"application_id":"1","type":0}`, status: 204},
 		{name: "discord interaction ping", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":1}`, status: 200, want: `{"type":1}`},
 		{name: "discord probes with a bad signature", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":1}`, configs: discord, status: 401, want: "invalid request signature"},
 		{name: "discord event", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":0,"event":{}}`},
+		{name: "discord command", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":2}`},
+		{name: "discord ping to nobody", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"type":1}`},
 		{name: "discord event of its type", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"version":1,"application_id":"1","type":1,"event":{"type":"ENTITLEMENT_CREATE"}}`, configs: discord},
 		{name: "adyen", body: `{"live":"false","notificationItems":[{"NotificationRequestItem":{"eventCode":"AUTHORISATION"}}]}`, status: 200, want: "[accepted]"},
+		{name: "adyen, another kind", headers: "HmacSignature: x", body: `{"type":"balancePlatform.payment.created"}`},
 		{name: "an ordinary delivery", headers: "X-GitHub-Event: ping", body: `{"challenge":"x"}`},
 		{name: "a challenge too long to echo", method: "GET", query: "challenge=" + strings.Repeat("x", 4097)},
 		{name: "the longest", method: "GET", query: "challenge=" + strings.Repeat("x", 4096), status: 200, want: strings.Repeat("x", 4096)},
@@ -490,7 +508,7 @@ func TestHandshake(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := &provider.Request{Method: or(c.method, "POST"), RawQuery: c.query, Headers: fields(c.headers), Body: []byte(c.body), ReceivedAt: received}
 			got, ok := provider.Handshake(r, provider.Detect(r), c.configs)
-			if ok != (c.status != 0) || got.Status != c.status {
+			if ok != (c.status != 0) || ok && got.Status != c.status {
 				t.Fatalf("%v %d", ok, got.Status)
 			}
 			if ok && c.want != "" && string(got.Body) != c.want {
@@ -509,8 +527,10 @@ func TestHandshake(t *testing.T) {
 // Zoom validates addresses again and again, with the secret that it has: while one is exchanged that is the old one.
 func TestZoomIsAnsweredWithTheSecretThatItSignedWith(t *testing.T) {
 	const body = `{"event":"endpoint.url_validation","payload":{"plainToken":"p"}}`
-	configs := []provider.Config{{ID: 7, Provider: "zoom", Secrets: []string{"new", "old"}}}
-	for _, key := range []string{"new", "old"} {
+	configs := []provider.Config{
+		{ID: 6, Provider: "slack", Secrets: []string{"slack's"}}, {ID: 7, Provider: "zoom", Secrets: []string{"new", "old"}}, {ID: 8, Provider: "zoom", Secrets: []string{"newer", "older"}},
+	}
+	for _, key := range []string{"new", "old", "newer", "older"} {
 		ts := fmt.Sprint(stamp)
 		r := &provider.Request{Method: "POST", Body: []byte(body), ReceivedAt: received, Headers: fields("x-zm-request-timestamp: " + ts +
 			"\nx-zm-signature: v0=" + hex.EncodeToString(mac(sha256.New, []byte(key), "v0:", ts, ":", body)))}
