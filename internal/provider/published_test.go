@@ -109,6 +109,10 @@ func TestVerifyWithPublishedKeys(t *testing.T) {
 	const body = `{"webhook_type":"ITEM","webhook_code":"ERROR","item_id":"i"}`
 	const credentials = `{"client_id":"c","secret":"s3","environment":"sandbox"}`
 	plaidAsk := provider.KeyRef{URL: "https://sandbox.plaid.com/webhook_verification_key/get", Post: `{"client_id":"c","key_id":"kid-1","secret":"s3"}`}
+	ecDER, err := x509.MarshalPKIXPublicKey(&k.ec.PublicKey)
+	must(t, err)
+	ecPub := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: ecDER}))
+	cut := func(text string, n int) string { return text[:len(text)-n] }
 	published := map[provider.KeyRef][]byte{
 		{URL: snsCert}: []byte(k.cert), {URL: "https://sns.cn-north-1.amazonaws.com.cn/a.pem"}: []byte(k.cert),
 		{URL: ppCert}: []byte(k.cert), plaidAsk: []byte(`{"key":` + k.jwk + `,"request_id":"r"}`),
@@ -135,6 +139,8 @@ func TestVerifyWithPublishedKeys(t *testing.T) {
 		{name: "sns of another version", id: "aws_sns", body: k.sns(t, "3", nil), secret: topic, want: "no_supported_scheme", offline: true},
 		{name: "sns, no arn", id: "aws_sns", body: k.sns(t, "1", nil), secret: "orders", want: "unusable_secret", offline: true},
 		{name: "sns, no signature", id: "aws_sns", body: `{"Type":"Notification","SigningCertURL":"` + snsCert + `"}`, secret: topic, want: "missing_signature", offline: true},
+		{name: "sns, a signature that is none", id: "aws_sns", body: strings.Replace(k.sns(t, "1", nil), `"Signature":"`, `"Signature":"%`, 1), secret: topic, want: "malformed_signature", offline: true},
+		{name: "sns by a key of another kind", id: "aws_sns", body: k.sns(t, "1", nil), secret: ecPub, want: "signature_mismatch", offline: true},
 		{name: "paypal", id: "paypal", headers: k.paypal(t, "WH-9", body), body: body, secret: "WH-9"},
 		{name: "paypal with a certificate of its own", id: "paypal", headers: strings.Replace(k.paypal(t, "WH-9", body), ppCert, "https://evil.test/", 1), body: body, secret: "WH-9\n" + k.cert, offline: true},
 		{name: "paypal of another webhook", id: "paypal", headers: k.paypal(t, "WH-8", body), body: body, secret: "WH-9", want: "signature_mismatch"},
@@ -148,6 +154,11 @@ func TestVerifyWithPublishedKeys(t *testing.T) {
 		{name: "plaid of another body", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body+" "), body: body, secret: k.jwk, want: "body_hash_mismatch", offline: true},
 		{name: "plaid of another key", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: other.jwk, want: "signature_mismatch", offline: true},
 		{name: "plaid by a key that has ended", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: strings.Replace(k.jwk, `"expired_at":null`, `"expired_at":1771243200`, 1), want: "signature_mismatch", offline: true},
+		{name: "plaid by a key that ends later", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: strings.Replace(k.jwk, `"expired_at":null`, `"expired_at":1771243201`, 1), offline: true},
+		{name: "plaid, a short signature", id: "plaid", headers: cut(k.plaid(t, plaidHead, stamp, body), 6), body: body, secret: k.jwk, want: "signature_mismatch", offline: true},
+		{name: "plaid by half the credentials", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: `{"client_id":"c"}`, want: "unusable_secret", offline: true},
+		{name: "plaid by the other half", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: `{"secret":"s"}`, want: "unusable_secret", offline: true},
+		{name: "plaid by no JSON", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: `{"client_id":"c","secret":"s"`, want: "unusable_secret", offline: true},
 		{name: "plaid by a key with another id", id: "plaid", headers: k.plaid(t, plaidHead, stamp, body), body: body, secret: strings.Replace(k.jwk, "kid-1", "kid-2", 1), want: "signature_mismatch", offline: true},
 		{name: "plaid says none", id: "plaid", headers: k.plaid(t, `{"alg":"none","kid":"kid-1"}`, stamp, body), body: body, secret: k.jwk, want: "no_supported_scheme", offline: true},
 		{name: "plaid says HS256", id: "plaid", headers: k.plaid(t, `{"alg":"HS256","kid":"kid-1"}`, stamp, body), body: body, secret: k.jwk, want: "no_supported_scheme", offline: true},
@@ -217,6 +228,8 @@ func TestASignatureWithinABodyNeedsOneReading(t *testing.T) {
 		{"sns with another message behind, escaped", "aws_sns", added(`"Mess\u0061ge":"forged"`), "body_hash_mismatch"},
 		{"sns with another message before", "aws_sns", `{"Message":"forged",` + sns[1:], "signature_mismatch"},
 		{"sns with a second body", "aws_sns", sns + `{"Message":"forged"}`, "body_hash_mismatch"},
+		{"sns with a second body far behind", "aws_sns", sns + strings.Repeat(" ", 1<<20) + `{"Message":"forged"}`, "body_hash_mismatch"},
+		{"adyen with an item that is not signed", "adyen", adyen(good+`,{"NotificationRequestItem":{"success":"true"}}`, ""), "missing_signature"},
 		{"sns with another message far behind", "aws_sns", added(`"x":"` + strings.Repeat("x", 1<<20) + `","Message":"forged"`), "body_hash_mismatch"},
 		{"adyen", "adyen", adyen(good+","+item("2", "true", ""), ""), ""},
 		{"adyen with a forged item", "adyen", adyen(good+","+item("2", "false", ""), ""), "signature_mismatch"},
@@ -247,7 +260,8 @@ func TestKeyAddresses(t *testing.T) {
 		"https://sns.eu-west-1.amazonaws.com:/a.pem", "https://sns.a.b.amazonaws.com/a.pem", "https://sns..amazonaws.com/a.pem", "https://sns.eu-west-1.amazonaws.com/a/b.pem",
 		"https://sns.eu-west-1.amazonaws.com/a.pem?x=1", "https://sns.eu-west-1.amazonaws.com/a.pem#x", "https://sns.eu-west-1.amazonaws.com/a.txt", "https://SNS.eu-west-1.amazonaws.com/a.pem",
 		"https://s3.eu-west-1.amazonaws.com/a.pem", "https://sns.evil%2etest/.amazonaws.com/a.pem", "//sns.eu-west-1.amazonaws.com/a.pem", "https://sns.eu_west.amazonaws.com/a.pem",
-		"https://sns.eu-west-1.amazonaws.com/%61.pem/", "https://169.254.169.254/a.pem", "file:///etc/passwd.pem", "https://sns.eu-west-1.amazonaws.com/..pem", "x" + strings.Repeat("y", 600),
+		"https://sns.eu-west-1.amazonaws.com/%61.pem/", "https://169.254.169.254/a.pem", "file:///etc/passwd.pem", "https://sns.eu-west-1.amazonaws.com/..pem",
+		"https://sns.internal/a.pem", "https://eu-west-1.amazonaws.com/a.pem", "https://sns.eu-west-1.amazonaws.com/" + strings.Repeat("y", 600) + ".pem", "x" + strings.Repeat("y", 600),
 	} {
 		if v := judge("aws_sns", "", k.sns(t, "1", map[string]string{"SigningCertURL": address}), topic); v.Status != hookglass.SignatureFailed || v.Reason != "foreign_key" || v.Needs != nil {
 			t.Errorf("sns %q: %+v", address, v)
@@ -274,6 +288,8 @@ func TestKeyAnswers(t *testing.T) {
 		want   bool
 	}{
 		{cert, k.cert, true}, {cert, "", false}, {cert, "<html>", false}, {cert, k.jwk, false}, {cert, strings.Repeat("x", 70<<10) + k.cert, false},
+		{cert, k.cert + strings.Repeat("\n", 70<<10), false},
+		{ask, strings.NewReplacer(`"x"`, `"y"`, `"y"`, `"x"`).Replace(k.jwk), false}, // no point of the curve
 		{cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
 		{ask, k.jwk, true}, {ask, `{"key":` + k.jwk + `}`, true}, {ask, `{"error_code":"INVALID"}`, false}, {ask, k.cert, false},
 		{ask, strings.Replace(k.jwk, `"x":"`, `"x":"A`, 1), false}, {ask, `[]`, false}, {ask, strings.Replace(k.jwk, "P-256", "P-384", 1), false},

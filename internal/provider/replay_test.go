@@ -495,6 +495,7 @@ func TestHandshake(t *testing.T) {
 		{name: "discord interaction ping", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":1}`, status: 200, want: `{"type":1}`},
 		{name: "discord probes with a bad signature", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":1}`, configs: discord, status: 401, want: "invalid request signature"},
 		{name: "discord event", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":0,"event":{}}`},
+		{name: "discord ping that names no event", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":0,"event":null}`, status: 204},
 		{name: "discord command", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"application_id":"1","type":2}`},
 		{name: "discord ping to nobody", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"type":1}`},
 		{name: "discord event of its type", headers: "X-Signature-Ed25519: 00\nX-Signature-Timestamp: 1", body: `{"version":1,"application_id":"1","type":1,"event":{"type":"ENTITLEMENT_CREATE"}}`, configs: discord},

@@ -74,6 +74,8 @@ func TestVerifyEveryProvider(t *testing.T) {
 
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
+	edPub, err := x509.MarshalPKIXPublicKey(pub)
+	must(t, err)
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	sum := sha256.Sum256([]byte(ts + body))
@@ -151,6 +153,7 @@ func TestVerifyEveryProvider(t *testing.T) {
 		"mailgun form":            {headers: form, body: "timestamp=1&token=tok&signature=" + hex.EncodeToString(mac(sha256.New, []byte(secret), "1tok"))},
 		"mandrill":                {headers: form + "X-Mandrill-Signature: " + b64(mac(sha1.New, []byte(secret), target, "a 1b=2&")), body: "b=%3D2%26&a+=1"},
 		"meta":                    {body: `{"object":"page","entry":[]}`, headers: "X-Hub-Signature: sha1=00\nX-Hub-Signature-256: sha256=" + hex.EncodeToString(mac(sha256.New, []byte(secret), `{"object":"page","entry":[]}`))},
+		"mandrill odd escapes":    {headers: form + "X-Mandrill-Signature: " + b64(mac(sha1.New, []byte(secret), target, "a\n%4z%zf\xff\xfa")), body: "a=%0A%4z%zf%fF%Fa"},
 		"mollie":                  {headers: "X-Mollie-Signature: sha256=" + hex64 + "\nX-Mollie-Signature: sha256=" + hex256},
 		"mux":                     {headers: "Mux-Signature: t=" + ts + ",v1=" + tsBody},
 		"netlify":                 {headers: "X-Webhook-Signature: " + jws},
@@ -174,6 +177,7 @@ func TestVerifyEveryProvider(t *testing.T) {
 		"sentry":                  {headers: "Sentry-Hook-Signature: " + hex256},
 		"square":                  {headers: "x-square-hmacsha256-signature: " + b64(mac(sha256.New, []byte(secret), target, body))},
 		"standard_webhooks":       {headers: standard("webhook-", key), secret: whsec},
+		"standard_webhooks url":   {headers: standard("webhook-", []byte("\xfb\xff\xbe")), secret: "whsec_-_--"},
 		"standard_webhooks plain": {headers: standard("webhook-", key), secret: b64(key)},
 		"svix asymmetric":         {headers: "svix-id: msg_1\nsvix-timestamp: " + ts + "\nsvix-signature: v1,xx v1a," + b64(ed25519.Sign(priv, []byte("msg_1."+ts+"."+body))), secret: "whpk_" + b64(pub)},
 		"surveymonkey":            {headers: "Sm-Signature: " + baseSha1},
@@ -182,6 +186,7 @@ func TestVerifyEveryProvider(t *testing.T) {
 		"tally":                   {headers: "Tally-Signature: " + base256},
 		"telegram":                {headers: "X-Telegram-Bot-Api-Secret-Token: " + secret},
 		"telnyx":                  {headers: "telnyx-timestamp: " + ts + "\ntelnyx-signature-ed25519: " + b64(ed25519.Sign(priv, []byte(ts+"|"+body))), secret: b64(pub)},
+		"telnyx by pem":           {headers: "telnyx-timestamp: " + ts + "\ntelnyx-signature-ed25519: " + b64(ed25519.Sign(priv, []byte(ts+"|"+body))), secret: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: edPub}))},
 		"travis":                  {headers: form + "Travis-Repo-Slug: a/b\nSignature: " + b64(rsSig), body: "payload=" + url.QueryEscape(`{"state":"passed"}`), secret: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: rsPub}))},
 		"travis pkcs1":            {headers: form + "Travis-Repo-Slug: a/b\nSignature: " + b64(rsSig), body: "payload=" + url.QueryEscape(`{"state":"passed"}`), secret: string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(&rs.PublicKey)}))},
 		"trello":                  {headers: "X-Trello-Webhook: " + b64(mac(sha1.New, []byte(secret), body, target))},
@@ -214,6 +219,13 @@ func TestVerifyEveryProvider(t *testing.T) {
 			for _, wrong := range []string{"another", "", " ", "whsec_", hex64[:62] + "00", "whsec_bm90IHRoZSBrZXk="} {
 				if got := provider.Verify(r, d, []provider.Config{{ID: 3, Provider: id, Secrets: []string{wrong}}}); got.Status != hookglass.SignatureFailed || got.Reason == "" || got.Message == "" {
 					t.Errorf("secret %q: %+v", wrong, got)
+				}
+			}
+			if !strings.Contains("|adyen payment|gitlab token|mailgun|mailgun form|plivo 2|telegram|", "|"+name+"|") { // which do not sign the body
+				changed := *r
+				changed.Body = append(bytes.Clone(r.Body), ' ')
+				if got := provider.Verify(&changed, d, []provider.Config{good}); got.Status != hookglass.SignatureFailed {
+					t.Errorf("another body: %+v", got)
 				}
 			}
 			bare := *r
@@ -269,6 +281,9 @@ func TestTolerances(t *testing.T) {
 		return &provider.Request{Method: "POST", Body: []byte("{}"), ReceivedAt: received.Add(500e6),
 			Headers: fields(fmt.Sprintf(header, ts, hex.EncodeToString(mac(sha256.New, []byte(secret), ts, separator, "{}"))))}
 	}
+	linear := func(body string) *provider.Request {
+		return &provider.Request{Method: "POST", Body: []byte(body), ReceivedAt: received.Add(500e6), Headers: fields("Linear-Signature: " + hex.EncodeToString(mac(sha256.New, []byte(secret), body)))}
+	}
 	for _, c := range []struct {
 		name string
 		r    *provider.Request
@@ -289,6 +304,9 @@ func TestTolerances(t *testing.T) {
 		{"elevenlabs at the edge", listed("ElevenLabs-Signature: t=%[1]s,v0=%[2]s", ".", stamp-1799), ""},
 		{"elevenlabs too old by half a second", listed("ElevenLabs-Signature: t=%[1]s,v0=%[2]s", ".", stamp-1800), "timestamp_out_of_tolerance"},
 		{"elevenlabs of the future", listed("ElevenLabs-Signature: t=%[1]s,v0=%[2]s", ".", stamp+100000), ""},
+		{"linear at the edge", linear(`{"webhookTimestamp":1771243140500}`), ""},
+		{"linear too old by a millisecond", linear(`{"webhookTimestamp":1771243140499}`), "timestamp_out_of_tolerance"},
+		{"linear without a time", linear(`{}`), "missing_timestamp"},
 		{"workos at the edge", listed("WorkOS-Signature: t=%[1]s, v1=%[2]s", ".", (stamp-180)*1000+500), ""},
 		{"workos too old by a millisecond", listed("WorkOS-Signature: t=%[1]s, v1=%[2]s", ".", (stamp-180)*1000+499), "timestamp_out_of_tolerance"},
 		{"workos of the future", listed("WorkOS-Signature: t=%[1]s, v1=%[2]s", ".", (stamp+100000)*1000), ""},
@@ -359,6 +377,24 @@ func TestVerifyChoosesConfigs(t *testing.T) {
 	empty := stripe("{}", 0, "")
 	if got := provider.Verify(empty, d, []provider.Config{config(1, "stripe", "")}); got.Status != hookglass.SignatureFailed {
 		t.Errorf("signed with the empty secret: %+v", got)
+	}
+}
+
+// With an empty key, or one that can be guessed from the secret's form, anybody could sign.
+func TestASecretThatIsNoKeyVerifiesNothing(t *testing.T) {
+	for secret, key := range map[string]string{"whsec_": "", "whsec_=": "", "whsec_%%": "whsec_%%", "whsec_%": "%"} {
+		for _, id := range []string{"svix", "standard_webhooks", "openai"} {
+			signature := "v1," + b64(mac(sha256.New, []byte(key), "m.", fmt.Sprint(stamp), ".{}"))
+			headers := ""
+			for _, prefix := range []string{"svix-", "webhook-"} {
+				headers += fmt.Sprintf("%sid: m\n%stimestamp: %d\n%ssignature: %s\n", prefix, prefix, stamp, prefix, signature)
+			}
+			r := &provider.Request{Method: "POST", Headers: fields(headers), Body: []byte("{}"), ReceivedAt: received}
+			got := provider.Verify(r, provider.Detection{Provider: id}, []provider.Config{{Provider: id, Secrets: []string{secret}}})
+			if got.Status != hookglass.SignatureFailed || got.Reason != "unusable_secret" {
+				t.Errorf("%s by %s: %+v", id, secret, got)
+			}
+		}
 	}
 }
 
@@ -463,6 +499,9 @@ func TestGenericHMAC(t *testing.T) {
 		{name: "timestamp in the list, none", headers: "X-Signature: v1=" + hexTime, options: hookglass.GenericOptions{PayloadTemplate: "{timestamp}.{body}", Prefix: "v1="}, want: "malformed_signature"},
 		{name: "only another version", headers: "X-Signature: t=1771243200,v0=" + hexTime, options: hookglass.GenericOptions{PayloadTemplate: "{timestamp}.{body}", Prefix: "v1="}, want: "no_supported_scheme"},
 		{name: "id", headers: "X-Id: i7\nX-Signature: " + hex.EncodeToString(mac(sha256.New, []byte(secret), "i7.", body)), options: hookglass.GenericOptions{IDHeader: "X-Id", PayloadTemplate: "{id}.{body}"}},
+		{name: "id as in standard webhooks", headers: "webhook-id: i7\nX-Signature: " + hex.EncodeToString(mac(sha256.New, []byte(secret), "i7.", body)), options: hookglass.GenericOptions{PayloadTemplate: "{id}.{body}"}},
+		{name: "id missing", headers: "X-Signature: " + hex256, options: hookglass.GenericOptions{PayloadTemplate: "{id}.{body}"}, want: "missing_id"},
+		{name: "timestamp header beside one in the list", headers: "X-T: 1771243200\nX-Signature: t=1,v1=" + hexTime, options: hookglass.GenericOptions{TimestampHeader: "X-T", PayloadTemplate: "{timestamp}.{body}", ToleranceSeconds: 1}},
 		{name: "base64 secret", headers: "X-Signature: " + hex256, secret: b64([]byte(secret)), options: hookglass.GenericOptions{SecretEncoding: "base64"}},
 		{name: "a secret that is no hex", headers: "X-Signature: " + hex256, secret: "xyz", options: hookglass.GenericOptions{SecretEncoding: "hex"}, want: "unusable_secret"},
 	} {
@@ -486,6 +525,8 @@ func TestValidateOptions(t *testing.T) {
 		"o.secret_encoding":    {SecretEncoding: "standard"},
 		"o.header":             {Header: "X Signature"},
 		"o.header ":            {Header: "*"},
+		"o.header  ":           {Header: strings.Repeat("x", 201)},
+		"o.payload_template ":  {PayloadTemplate: "{body}" + strings.Repeat("x", 495)},
 		"o.timestamp_header":   {TimestampHeader: "X-T\n"},
 		"o.id_header":          {IDHeader: "ä"},
 		"o.prefix":             {Prefix: strings.Repeat("x", 201)},
@@ -498,7 +539,7 @@ func TestValidateOptions(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	must(t, provider.ValidateOptions("o.", hookglass.GenericOptions{ToleranceSeconds: 86400}))
+	must(t, provider.ValidateOptions("o.", hookglass.GenericOptions{ToleranceSeconds: 86400, Header: "aA0-zZ9"}))
 	if err := provider.ValidateOptions("o.", hookglass.GenericOptions{PayloadTemplate: `{"b":{body}}`}); err == nil {
 		t.Error("other braces are accepted")
 	}
