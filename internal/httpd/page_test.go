@@ -57,7 +57,7 @@ func TestACursorIsOfOneList(t *testing.T) {
 			t.Errorf("%d: %d, %v", place, got, err)
 		}
 	}
-	for _, wrong := range []string{*other.Cursor(5), "x", "!", *list.Cursor(5) + "A", *list.Cursor(5) + "=", strings.Repeat("A", 100), *list.Cursor(-1), "\n", "eA", *list.Cursor(5) + "!"} {
+	for _, wrong := range []string{*other.Cursor(5), "x", "!", *list.Cursor(5) + "A", *list.Cursor(5) + "=", strings.Repeat("A", 100), *list.Cursor(-1), "\n", "eA", *list.Cursor(300) + "!"} {
 		if got, err := list.Place(wrong); err == nil {
 			t.Errorf("%q is taken for %d", wrong, got)
 		}

@@ -122,6 +122,8 @@ func TestDetect(t *testing.T) {
 
 		{name: "slack command", headers: form, body: "command=%2Fdeploy&team_id=T1&response_url=https%3A%2F%2Fhooks.slack.com%2Fx", want: provider.Detection{Provider: "slack", EventType: "slash_command"}},
 		{name: "twilio form without headers", headers: form, body: "AccountSid=AC1&MessageSid=SM1&MessageStatus=sent", want: provider.Detection{Provider: "twilio", EventType: "message.sent"}},
+		{name: "twilio sms by status", headers: "X-Twilio-Signature: x\n" + form, body: "SmsStatus=received", want: provider.Detection{Provider: "twilio", EventType: "message.received"}},
+		{name: "twilio sms by id", headers: "X-Twilio-Signature: x\n" + form, body: "MessageSid=SM1", want: provider.Detection{Provider: "twilio", EventType: "message.received"}},
 		{name: "twilio recording", headers: "X-Twilio-Signature: x\n" + form, body: "RecordingStatus=completed&CallSid=CA1", want: provider.Detection{Provider: "twilio", EventType: "recording.completed"}},
 		{name: "twilio event type wins", headers: "X-Twilio-Signature: x\n" + form, body: "EventType=onMessageAdded&MessageSid=IM1", want: provider.Detection{Provider: "twilio", EventType: "onMessageAdded"}},
 		{name: "sentry joins two sources", headers: "Sentry-Hook-Resource: issue\nRequest-ID: r", body: `{"action":"created"}`, want: provider.Detection{Provider: "sentry", EventType: "issue.created", DeliveryID: "r"}},

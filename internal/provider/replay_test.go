@@ -341,6 +341,7 @@ func TestSignInTheBody(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ provider, body, secret string }{
+		{"linear", `{"action":"create"}`, secret}, // whose time stands in the body
 		{"mailgun", `{"event-data":{}}`, secret}, {"mailgun", `{"signature":{"timestamp":"1","token":"t","signature":"0"}`, secret},
 		{"mailgun", `{"signature":{"timestamp":"1","token":"t","signature":"0","signature":"1"}}`, secret}, {"adyen", `{"notificationItems":[` + item("1", `"00"`) + `]}`, "no hex"},
 	} {
