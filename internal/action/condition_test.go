@@ -141,6 +141,7 @@ func TestTriggersAreChecked(t *testing.T) {
 		{one("", "", ""), "conditions.0.field conditions.0.operator"},
 		{one("body", "is", "x"), "conditions.0.field conditions.0.operator"},
 		{one("provider", "matches", "("), "conditions.0.value"},
+		{one("provider", "contains", "("), ""},
 		{one("provider", "matches", "a{2,1}"), "conditions.0.value"},
 		{one("provider", "matches", `(?P<name>\d+)\.(?i:x)`), ""},
 		{one("provider", "matches", strings.Repeat("a", 501)), "conditions.0.value"},

@@ -363,6 +363,22 @@ func TestLapsedStepsCanNotBeReconfigured(t *testing.T) {
 		}
 		must(t, update(action.Draft{Enabled: &off}))
 		must(t, b.actions.Delete(t.Context(), b.who, ref, a.ID))
+
+		b.plan(hookglass.PlanBusiness, hookglass.SubscriptionActive)
+		reading := func(source, path, operator, value string) *[]action.StepDraft {
+			return &[]action.StepDraft{step("tag", "T", `{"tag":"t"}`), step("tag", "U", `{"tag":"u"}`), step("tag", "V", `{"tag":"v"}`, on(source, path, operator, value))}
+		}
+		a = b.create(draft("Composed", *reading("steps.t", "/status", "equals", `"completed"`)...))
+		b.plan(hookglass.PlanTeam, hookglass.SubscriptionActive)
+		must(t, update(action.Draft{Steps: reading("steps.t", "/status", "equals", `"completed"`)}))
+		for what, steps := range map[string]*[]action.StepDraft{
+			"source": reading("steps.u", "/status", "equals", `"completed"`), "path": reading("steps.t", "/type", "equals", `"completed"`),
+			"operator": reading("steps.t", "/status", "not_equals", `"completed"`), "value": reading("steps.t", "/status", "equals", `"failed"`),
+		} {
+			if err := update(action.Draft{Steps: steps}); !hookglass.Is(err, hookglass.CodePlanRequired) {
+				t.Errorf("with another %s: %v", what, err)
+			}
+		}
 	})
 }
 

@@ -617,6 +617,10 @@ func TestReruns(t *testing.T) {
 		if len(b.runs(a)) != 2 {
 			t.Errorf("there are %d runs, want 2", len(b.runs(a)))
 		}
+		alone, err := b.actions.Rerun(t.Context(), b.who, ref, a.ID, "", first.ID)
+		if err != nil || alone.EventID != e.ID || alone.ParentID != first.ID {
+			t.Errorf("of a parent alone: %+v, %v", alone, err)
+		}
 		other := b.capture(body)
 		for name, c := range map[string]struct {
 			event, parent string

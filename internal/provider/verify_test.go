@@ -365,6 +365,8 @@ func TestVerifyChoosesConfigs(t *testing.T) {
 		{"the second of two", []provider.Config{config(1, "stripe", "old"), config(2, "stripe", "older", secret)}, provider.Verdict{Status: "verified", ConfigID: 2, SecretIndex: 1}},
 		{"generic where no other is of the provider", []provider.Config{config(1, "github", secret), generic}, provider.Verdict{Status: "verified", ConfigID: 9}},
 		{"generic does not mend a failure", []provider.Config{config(1, "stripe", "old"), generic}, provider.Verdict{Status: "failed", Reason: "signature_mismatch"}},
+		{"the most that is known of two", []provider.Config{config(1, "stripe", "old"), config(2, "stripe")}, provider.Verdict{Status: "failed", Reason: "signature_mismatch"}},
+		{"the most that is known of two, behind", []provider.Config{config(1, "stripe"), config(2, "stripe", "old")}, provider.Verdict{Status: "failed", Reason: "signature_mismatch"}},
 		{"no secret", []provider.Config{config(1, "stripe")}, provider.Verdict{Status: "failed", Reason: "unusable_secret"}},
 		{"an empty secret", []provider.Config{config(1, "stripe", "")}, provider.Verdict{Status: "failed", Reason: "unusable_secret"}},
 	} {
@@ -412,6 +414,37 @@ func TestVerifyStandardWebhooksBesideSvix(t *testing.T) {
 		config := provider.Config{ID: 5, Provider: id, Secrets: []string{"whsec_" + b64(key)}}
 		if got := provider.Verify(r, d, []provider.Config{config}); d.Provider != "svix" || got.Status != hookglass.SignatureVerified {
 			t.Errorf("%s: detected %s, %+v", id, d.Provider, got)
+		}
+	}
+}
+
+// Only kin vouches for a delivery in another's name, and the gateway that passed it on.
+func TestVerifyByAnothersConfig(t *testing.T) {
+	key := []byte("0123456789abcdef01234567")
+	headers := fmt.Sprintf("svix-id: m\nsvix-timestamp: %d\nsvix-signature: v1,%s\nX-Signature: %s\nx-hookdeck-signature: %s\nX-Twilio-Signature: %s", stamp,
+		b64(mac(sha256.New, key, "m.", fmt.Sprint(stamp), ".{}")), hex.EncodeToString(mac(sha256.New, []byte(secret), "{}")), b64(mac(sha256.New, []byte(secret), "{}")),
+		b64(mac(sha1.New, []byte(secret), target)))
+	r := &provider.Request{Method: "POST", URL: target, Headers: fields(headers), Body: []byte("{}"), ReceivedAt: received}
+	for _, c := range []struct {
+		detected, relay, config, secret string
+		want                            hookglass.SignatureStatus
+	}{
+		{"standard_webhooks", "", "svix", "whsec_" + b64(key), "verified"},
+		{"svix", "", "svix", "whsec_" + b64(key), "verified"},
+		{"github", "", "svix", "whsec_" + b64(key), "unchecked"},
+		{"dockerhub", "", "svix", "whsec_" + b64(key), "unchecked"},
+		{"nobody", "", "svix", "whsec_" + b64(key), "unchecked"},
+		{"svix", "", "clickup", secret, "unchecked"},
+		{"svix", "", "twilio", secret, "unchecked"},
+		{"unknown", "", "clickup", secret, "verified"},
+		{"dockerhub", "", "dockerhub", secret, "unchecked"},
+		{"github", "hookdeck", "hookdeck", secret, "verified"},
+		{"github", "hookdeck", "hookdeck", "another", "failed"},
+		{"github", "", "hookdeck", secret, "unchecked"},
+	} {
+		got := provider.Verify(r, provider.Detection{Provider: c.detected, Relay: c.relay}, []provider.Config{{Provider: c.config, Secrets: []string{c.secret}}})
+		if got.Status != c.want {
+			t.Errorf("detected as %s, config of %s: %+v, want %s", c.detected, c.config, got, c.want)
 		}
 	}
 }
