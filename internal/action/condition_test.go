@@ -78,6 +78,9 @@ func TestTriggerConditions(t *testing.T) {
 			if got.Matched != (want == "y") || r.Matched != got.Matched || r.Condition != condition || r.Failure != nil {
 				t.Errorf("%s %s %q on %s (%s): %+v", c.field, operator, condition.Value, c.ev.ID, c.comment, got)
 			}
+			if c.field == "sender" && r.Actual != c.ev.From {
+				t.Errorf("the sender of %s is shown as %q", c.ev.ID, r.Actual)
+			}
 			if i < 5 && r.Absent != c.absent {
 				t.Errorf("%s of %s: absent %v", c.field, c.ev.ID, r.Absent)
 			}
@@ -207,6 +210,8 @@ func TestStepConditions(t *testing.T) {
 		{"request", "/method", "equals", `"POST"`, "true"},
 		{"request", "/headers/x-a", "equals", `"one, two"`, "true"},
 		{"request", "/query/tag/1", "equals", `"b c"`, "true"},
+		{"request", "/query/q", "equals", `"1"`, "true"},
+		{"request", "/query/q", "equals", `1`, "false"}, // a string stands for what it spells, not the other way round
 		{"provider", "/event_type", "equals", `"push"`, "true"},
 		{"provider", "/event_id", "exists", ``, "false"}, // not known, which is null
 		{"provider", "/event_id", "not_exists", ``, "true"},

@@ -106,6 +106,7 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"request: a computed header":   {one("http_request", `{"url":"https://a.example.com","headers":{"Host":"b"}}`), "steps.0.config.headers.Host"},
 			"request: no header name":      {one("http_request", `{"url":"https://a.example.com","headers":{"a b":"c"}}`), "steps.0.config.headers"},
 			"request: a header twice":      {one("http_request", `{"url":"https://a.example.com","headers":{"A":"1","a":"2"}}`), "steps.0.config.headers.a"},
+			"request: a header of 1":       {one("http_request", `{"url":"https://a.example.com","headers":{"A":1}}`), "steps.0.config.headers.A"},
 			"request: a line break":        {one("http_request", `{"url":"https://a.example.com","headers":{"A":"1\r\nB: 2"}}`), "steps.0.config.headers.A"},
 			"request: a body of JSON":      {one("http_request", `{"url":"https://a.example.com","body":{"a":1}}`), "steps.0.config.body"},
 			"request: metadata":            {one("http_request", `{"url":"http://169.254.169.254/{{request.path}}"}`), "steps.0.config.url"},

@@ -194,6 +194,8 @@ func TestHTTPRequestAnswers(t *testing.T) {
 				return answer(302, ""), nil
 			case strings.HasSuffix(r.URL, "/teapot"):
 				return answer(418, "\ufeff"+`{"why":"tea"}`), nil // as some frameworks begin their JSON
+			case strings.HasSuffix(r.URL, "/broken"):
+				return answer(200, `{"why":`), nil
 			case strings.HasSuffix(r.URL, "/refused"):
 				return nil, &outbound.Failure{Code: outbound.CodeConnectionRefused, Message: "refused"}
 			}
@@ -203,12 +205,43 @@ func TestHTTPRequestAnswers(t *testing.T) {
 			step("http_request", "Fine", `{"url":"https://a.example.com/fine"}`),
 			step("http_request", "Moved", `{"url":"https://a.example.com/moved"}`),
 			step("http_request", "Teapot", `{"url":"https://a.example.com/teapot"}`),
+			step("http_request", "Broken", `{"url":"https://a.example.com/broken"}`),
 			step("http_request", "Refused", `{"url":"https://a.example.com/refused"}`),
 			step("tag", "Why", `{"tag":"tea"}`, on("steps.teapot", "/output/body/why", "equals", `"tea"`)),
+			step("tag", "As text", `{"tag":"text"}`, on("steps.broken", "/output/body", "equals", `"{\"why\":"`)),
 		))
-		wantOutcome(t, b.ran(a, body), "failed fine=completed moved=failed(http_status) teapot=failed(http_status) refused=failed(connection_refused) why=completed")
-		if n := len(b.net.requests()); n != 4 {
-			t.Errorf("%d requests, want 4: none is repeated and no redirect followed", n)
+		wantOutcome(t, b.ran(a, body), "failed fine=completed moved=failed(http_status) teapot=failed(http_status) broken=completed refused=failed(connection_refused) why=completed as_text=completed")
+		if n := len(b.net.requests()); n != 5 {
+			t.Errorf("%d requests, want 5: none is repeated and no redirect followed", n)
+		}
+	})
+}
+
+// The tag of a step exists once the step does. An event takes no more tags than it may have, but those that it has.
+func TestTagsOfSteps(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Marks", step("tag", "Known", `{"tag":"t-07"}`), step("tag", "More", `{"tag":"more"}`)))
+		must(t, b.db.View(t.Context(), b.who, func(v *store.View) error {
+			tags, err := v.Tags(b.ep.WorkspaceID, 0, 10)
+			if len(tags) != 2 {
+				t.Errorf("before a run there are the tags %v", tags)
+			}
+			return err
+		}))
+		e := b.capture(body)
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			for i := range hookglass.MaxEventTags {
+				if _, err := tx.TagEvent(string(b.ep.ID), string(e.ID), fmt.Sprintf("t-%02d", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		e = b.event(e)
+		b.work(e)
+		wantOutcome(t, b.runs(a)[0], "failed known=completed more=failed(validation_failed)")
+		if n := len(b.event(e).Tags); n != hookglass.MaxEventTags {
+			t.Errorf("the event has %d tags", n)
 		}
 	})
 }
