@@ -246,6 +246,18 @@ func TestTagsOfSteps(t *testing.T) {
 	})
 }
 
+// A transform fails where its source or its place is not there, and where a template finds nothing.
+func TestTransformsThatFail(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Shapes",
+			step("transform", "Mail", `{"source":"email","operations":[{"op":"select","path":""}]}`),
+			step("transform", "Place", `{"source":"request","operations":[{"op":"select","path":"/body/nowhere"}]}`),
+			step("transform", "Text", `{"source":"request","operations":[{"op":"set","path":"/x","template":"{{ request.body.nowhere }}"}]}`),
+		))
+		wantOutcome(t, b.ran(a, body), "failed mail=failed(transform_error) place=failed(transform_error) text=failed(template_error)")
+	})
+}
+
 // An answer that is longer once it is decompressed is cut as any other, and says so.
 func TestAnAnswerThatIsLongOnceItIsDecompressed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
