@@ -78,6 +78,7 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"forward: no url":              {one("forward", `{}`), "steps.0.config.url"},
 			"forward: ftp":                 {one("forward", `{"url":"ftp://a.example.com"}`), "steps.0.config.url"},
 			"forward: inside":              {one("forward", `{"url":"http://10.0.0.1/"}`), "steps.0.config.url"},
+			"forward: inside, then a tag":  {[]action.StepDraft{step("forward", "A", `{"url":"http://10.0.0.1/"}`), tag}, "steps.0.config.url"},
 			"forward: append is a word":    {one("forward", `{"url":"https://a.example.com","append_path":"yes"}`), "steps.0.config.append_path"},
 			"forward: unknown key":         {one("forward", `{"url":"https://a.example.com","headers":{}}`), "steps.0.config.headers"},
 			"notify: unknown channel":      {one("notify", `{"channel":"Ops"}`), "steps.0.config.channel"},
@@ -138,6 +139,8 @@ func TestDefinitionsAreChecked(t *testing.T) {
 				must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), a.ID))
 			case err == nil || fieldsIn(err) != c.want:
 				t.Errorf("%s: %v, want fault with %q", name, err, c.want)
+			case hookglass.Is(err, hookglass.CodeTargetNotAllowed) != (strings.Contains(name, "inside") || strings.Contains(name, "metadata")):
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})

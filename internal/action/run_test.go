@@ -418,8 +418,8 @@ func TestAForwardThatMayNotGoOnTellsOfItsAttempts(t *testing.T) {
 		}
 		run := b.ran(b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":3}`))), body)
 		wantOutcome(t, run, "failed on=failed(subscription_required)")
-		if n := len(summaryOf(t, run, 0)["attempts"].([]any)); n != 1 {
-			t.Errorf("the summary has %d attempts", n)
+		if tried := summaryOf(t, run, 0)["attempts"].([]any); len(tried) != 1 || tried[0].(map[string]any)["status_code"] != 503.0 {
+			t.Errorf("the summary has the attempts %v", tried)
 		}
 		var feed []hookglass.Activity
 		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
