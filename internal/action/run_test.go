@@ -258,6 +258,29 @@ func TestTransformsThatFail(t *testing.T) {
 	})
 }
 
+// What a step reads of all earlier steps at once is there as well.
+func TestATransformOfAllSteps(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Whole",
+			step("transform", "Shape", `{"source":"request","operations":[{"op":"select","path":"/body/action"}]}`),
+			step("transform", "All", `{"source":"request","operations":[{"op":"set","path":"/all","from":"/steps"},{"op":"select","path":"/all/shape/output"}]}`),
+			step("tag", "Mark", `{"tag":"t"}`, on("steps.all", "/output", "equals", `"opened"`)),
+		))
+		wantOutcome(t, b.ran(a, body), "completed shape=completed all=completed mark=completed")
+	})
+}
+
+// A mail's texts are what people read of it.
+func TestAnActionReadsTheTextOfAMail(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Mail", step("tag", "Mark", `{"tag":"t"}`, on("email", "/text", "contains", `"grüße"`))))
+		b.work(b.capture("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nZ3LDvMOfZQ==\r\n", func(e *hookglass.Event) {
+			e.ID, e.Type, e.Method = hookglass.NewEventID(hookglass.EventEmail, e.ReceivedAt), hookglass.EventEmail, "EMAIL"
+		}))
+		wantOutcome(t, b.runs(a)[0], "completed mark=completed")
+	})
+}
+
 // An answer that is longer once it is decompressed is cut as any other, and says so.
 func TestAnAnswerThatIsLongOnceItIsDecompressed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
