@@ -438,6 +438,7 @@ func TestVerifyByAnothersConfig(t *testing.T) {
 		{"svix", "", "twilio", secret, "unchecked"},
 		{"unknown", "", "clickup", secret, "verified"},
 		{"dockerhub", "", "dockerhub", secret, "unchecked"},
+		{"unknown", "", "dockerhub", secret, "unchecked"},
 		{"github", "hookdeck", "hookdeck", secret, "verified"},
 		{"github", "hookdeck", "hookdeck", "another", "failed"},
 		{"github", "", "hookdeck", secret, "unchecked"},
