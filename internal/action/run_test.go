@@ -258,15 +258,22 @@ func TestTransformsThatFail(t *testing.T) {
 	})
 }
 
-// What a step reads of all earlier steps at once is there as well.
+// What a step reads of all earlier steps at once is there as well, also when the run waited before it.
 func TestATransformOfAllSteps(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+			if n == 1 {
+				return answer(503, ""), nil
+			}
+			return answer(200, ""), nil
+		}
 		a := b.create(draft("Whole",
 			step("transform", "Shape", `{"source":"request","operations":[{"op":"select","path":"/body/action"}]}`),
+			step("forward", "On", `{"url":"https://a.example.com/"}`),
 			step("transform", "All", `{"source":"request","operations":[{"op":"set","path":"/all","from":"/steps"},{"op":"select","path":"/all/shape/output"}]}`),
 			step("tag", "Mark", `{"tag":"t"}`, on("steps.all", "/output", "equals", `"opened"`)),
 		))
-		wantOutcome(t, b.ran(a, body), "completed shape=completed all=completed mark=completed")
+		wantOutcome(t, b.ran(a, body), "completed shape=completed on=completed all=completed mark=completed")
 	})
 }
 
