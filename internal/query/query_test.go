@@ -77,6 +77,7 @@ func TestTerms(t *testing.T) {
 		{`event:invoice`, false, false},
 		{`event_type:i*.*_f*d`, true, false},
 		{`event:*i*i*i*i`, false, false},
+		{`event:*v*v*`, false, false}, // it has one v
 		{`sig:failed`, true, false},
 		{`signature:failed`, true, false},
 		{`signature:verified`, false, false},
