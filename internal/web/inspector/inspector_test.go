@@ -49,7 +49,9 @@ func TestDeliveriesAreKeptFreshUntilTheyAreOver(t *testing.T) {
 
 // What failed is told before the deliveries are opened: by the tab, in place of how many there are.
 func TestTheTabOfDeliveriesTellsWhatFailed(t *testing.T) {
-	forward := func(s hookglass.ForwardState) inspector.Forward { return inspector.Forward{Forward: hookglass.Forward{State: s}} }
+	forward := func(s hookglass.ForwardState) inspector.Forward {
+		return inspector.Forward{Forward: hookglass.Forward{State: s}}
+	}
 	run := func(s hookglass.RunStatus) hookglass.ActionRun { return hookglass.ActionRun{Status: s} }
 	came, lost := &hookglass.DeliveryReport{StatusCode: 200}, &hookglass.DeliveryReport{StatusCode: 502}
 	for want, with := range map[string]inspector.Detail{
