@@ -240,6 +240,27 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 	if _, err := tx.rollCursor(false); err != nil {
 		return false, err
 	}
+	// An owner goes before what it owns: its delete waits for a transaction that changes it, so the delete of the rest
+	// sees what that adds. Such transactions may still run, because not every job waits for eraseAfter: the one that
+	// erases the events of a live endpoint may find it deleted.
+	for _, owner := range []struct {
+		name   string
+		column string // that names it
+		owned  []string
+	}{
+		{"actions", "action", []string{"action_refs"}},
+		{"alerts", "alert", []string{"alert_incidents", "alert_channels"}},
+	} {
+		nums, err := queryAll(&tx.View, scanNum, "DELETE FROM "+owner.name+" WHERE endpoint = $1 RETURNING num", endpointNum)
+		if err != nil {
+			return false, err
+		}
+		for _, table := range owner.owned {
+			if _, err := tx.exec("DELETE FROM "+table+" WHERE "+tx.dialect.among(owner.column, "$1"), tx.dialect.list(nums)); err != nil {
+				return false, err
+			}
+		}
+	}
 	for _, statement := range []string{
 		"DELETE FROM outcomes WHERE endpoint = $1 AND rolled = 0",
 		"DELETE FROM replays WHERE endpoint = $1",
@@ -250,13 +271,8 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 		"DELETE FROM tunnel_gaps WHERE endpoint = $1",
 		"DELETE FROM tunnel_commands WHERE endpoint = $1",
 		"DELETE FROM tunnel_clients WHERE account_id = 0 AND endpoint = $1",
-		"DELETE FROM action_refs WHERE action IN (SELECT num FROM actions WHERE endpoint = $1)",
-		"DELETE FROM actions WHERE endpoint = $1",
 		"DELETE FROM action_runs WHERE endpoint = $1",
 		"DELETE FROM action_totals WHERE endpoint = $1",
-		"DELETE FROM alert_incidents WHERE alert IN (SELECT num FROM alerts WHERE endpoint = $1)",
-		"DELETE FROM alert_channels WHERE alert IN (SELECT num FROM alerts WHERE endpoint = $1)",
-		"DELETE FROM alerts WHERE endpoint = $1",
 		"DELETE FROM rollups WHERE endpoint = $1",
 		"DELETE FROM shares WHERE endpoint = $1",
 		"DELETE FROM saved_searches WHERE endpoint = $1",

@@ -141,6 +141,51 @@ func TestNothingIsLeftOfAnEndpointDeletedBesideItsUse(t *testing.T) {
 	})
 }
 
+// The job that erases the events of a live endpoint does not wait when it finds the endpoint deleted. What a transaction
+// adds meanwhile to an alert or an action of it is erased all the same.
+func TestNothingIsLeftOfWhatAnEndpointErasedAtOnceOwned(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "owner@example.com")
+		uses := map[string]func(*store.Tx, hookglass.Alert, hookglass.Action) error{
+			"incident": func(tx *store.Tx, a hookglass.Alert, _ hookglass.Action) error {
+				turned, _, err := tx.TurnAlert(a, hookglass.Incident{ID: hookglass.NewSortableID(hookglass.PrefixIncident, tx.Now)})
+				if err == nil && !turned {
+					t.Error("the alert did not turn")
+				}
+				return err
+			},
+			"reference": func(tx *store.Tx, _ hookglass.Alert, a hookglass.Action) error {
+				return tx.SaveAction(&a, []store.ActionRef{{Kind: store.RefTag, Target: 1, Step: "x"}})
+			},
+		}
+		for name, use := range uses {
+			e := endpointIn(t, db, home.first)
+			alert := hookglass.Alert{ID: "alrt_" + name, EndpointNum: e.Num, Name: "x", Kind: hookglass.AlertKeywordMatch, Enabled: true, State: hookglass.AlertOK}
+			action := hookglass.Action{ID: "act_" + name, EndpointNum: e.Num, Name: "x"}
+			writing(t, db, func(tx *store.Tx) error {
+				if err := tx.CreateAlert(&alert, nil); err != nil {
+					return err
+				}
+				return tx.CreateAction(&action, nil)
+			})
+			beside(t, db, func(tx *store.Tx) error { return use(tx, alert, action) }, func(tx *store.Tx) error {
+				if err := tx.DeleteEndpoint(&e); err != nil {
+					return err
+				}
+				_, err := tx.EraseEvents(e.Num)
+				return err
+			})
+			reading(t, db, func(v *store.View) error {
+				left, err := v.Ints("SELECT alert FROM alert_incidents UNION ALL SELECT action FROM action_refs")
+				if len(left) > 0 {
+					t.Errorf("%s: rows of %d are left", name, left)
+				}
+				return err
+			})
+		}
+	})
+}
+
 // A change of an alert and the deletion of its channel do not wait for each other: the server would end one of them
 // after a second.
 func TestAnAlertIsChangedBesideTheDeletionOfItsChannel(t *testing.T) {
