@@ -3,7 +3,7 @@ package listen
 import (
 	"fmt"
 	"math/rand/v2"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -188,7 +188,7 @@ func (t *trial) result() *ChaosReport {
 	defer t.mu.Unlock()
 	r := t.report
 	r.Differing, r.RefusedAgain = append([]string{}, r.Differing...), append([]string{}, r.RefusedAgain...)
-	sort.Strings(r.Differing)
-	sort.Strings(r.RefusedAgain)
+	slices.Sort(r.Differing)
+	slices.Sort(r.RefusedAgain)
 	return &r
 }
