@@ -216,7 +216,7 @@ func (c *BackupCmd) takeKeys(ctx context.Context, db *store.DB, current bool, m 
 	var sealed []store.SealedSecret
 	if current {
 		var err error
-		if sealed, err = newestSealed(ctx, db); err != nil {
+		if sealed, err = newestSealed(ctx, db, startSample); err != nil {
 			return keysOut, err
 		}
 	}

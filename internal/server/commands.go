@@ -92,6 +92,12 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// isPostgresURL reports whether the address of a database is one of PostgreSQL. Errors about one that is not must not
+// quote it: it may hold a password.
+func isPostgresURL(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
 // databasePath is the file of the embedded database.
 func (s Storage) databasePath() string { return filepath.Join(s.Data, databaseFile) }
 
@@ -112,8 +118,8 @@ func (s Storage) missing() error {
 
 // open opens the database without migrating it.
 func (s Storage) open(ctx context.Context) (*store.DB, error) {
-	if s.DatabaseURL != "" && !strings.HasPrefix(s.DatabaseURL, "postgres://") && !strings.HasPrefix(s.DatabaseURL, "postgresql://") {
-		return nil, UsageError{errors.New("--database-url must begin with postgres://")} // the value may hold a password
+	if s.DatabaseURL != "" && !isPostgresURL(s.DatabaseURL) {
+		return nil, UsageError{errors.New("--database-url must begin with postgres://")}
 	}
 	db, err := store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL})
 	return db, remedied(err)

@@ -237,8 +237,8 @@ func (c *checked) validateNetworks(f *faults) {
 
 // validateStorage checks where events are kept, for how long and up to which size.
 func (c *checked) validateStorage(f *faults) {
-	if c.DatabaseURL != "" && !strings.HasPrefix(c.DatabaseURL, "postgres://") && !strings.HasPrefix(c.DatabaseURL, "postgresql://") {
-		f.add("database-url", "must begin with postgres://") // the value may hold a password
+	if c.DatabaseURL != "" && !isPostgresURL(c.DatabaseURL) {
+		f.add("database-url", "must begin with postgres://")
 	} else if c.DatabaseURL != "" {
 		if err := store.CheckURL(c.DatabaseURL); err != nil {
 			f.add("database-url", "%w", err)

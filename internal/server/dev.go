@@ -171,7 +171,7 @@ func (s *Server) devInfo(token, link string, hooks, inbox hookglass.Endpoint) de
 		MailURL:     s.URL() + "/mail/" + string(inbox.ID), SMTP: s.smtpAddr(),
 	}
 	if info.SMTP != "" {
-		info.Swaks = "swaks --server " + reachable(s.smtpListener.Addr()) + " --to " + info.Email
+		info.Swaks = "swaks --server " + reachable(info.SMTP) + " --to " + info.Email
 	}
 	return info
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -17,7 +16,6 @@ import (
 	"time"
 	"unicode"
 
-	"hookglass"
 	"hookglass/internal/action"
 	"hookglass/internal/alert"
 	"hookglass/internal/declare"
@@ -90,9 +88,7 @@ func (c *DoctorCmd) Run(ctx context.Context, t *Terminal) error {
 		}
 		rows[i] = one.Status + "\t" + one.Name + "\t" + one.Detail
 	}
-	if err := c.print(t, map[string]any{"ok": wrong == 0, "findings": f}, func(w io.Writer) error {
-		return table("STATUS\tWHAT\tFOUND", rows)(w)
-	}); err != nil {
+	if err := c.print(t, map[string]any{"ok": wrong == 0, "findings": f}, table("STATUS\tWHAT\tFOUND", rows)); err != nil {
 		return err
 	}
 	switch wrong {
@@ -129,11 +125,7 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 	}
 	c.examineStorage(ctx, db, f)
 	c.examineClock(ctx, db, f)
-	var sealed []store.SealedSecret
-	err = db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.SealedSecrets(sealedSample)
-		return err
-	})
+	sealed, err := newestSealed(ctx, db, sealedSample)
 	if err != nil {
 		f.wrong("secrets", "they cannot be read: %v", err)
 		return

@@ -28,7 +28,7 @@ const (
 func (c *DoctorCmd) examineService(ctx context.Context, f *findings) {
 	checked, err := c.Validate()
 	if err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
 			f.wrong("configuration", "%s", line)
 		}
 		return
@@ -100,21 +100,11 @@ func (c *checked) examineCertificate(f *findings) {
 	if c.pair == nil {
 		return
 	}
-	pair, err := c.pair.at(time.Now())
-	if err != nil {
-		f.wrong("certificate", "%v", err)
-		return
-	}
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		f.wrong("certificate", "%v", err)
-		return
-	}
 	host := ""
 	if c.publicURL != nil {
 		host = c.publicURL.Hostname()
 	}
-	judgeCertificate(f, c.TLSCert, leaf, host)
+	judgeCertificate(f, c.TLSCert, c.pair.at(time.Now()).Leaf, host)
 }
 
 func judgeCertificate(f *findings, where string, leaf *x509.Certificate, host string) {
@@ -226,14 +216,7 @@ func (c *checked) examineMail(ctx context.Context, f *findings) {
 
 // greeted connects as a mail server does.
 func greeted(ctx context.Context, listen string) error {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", reachable(listen))
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ type memory struct {
 func (m *memory) Row(values []any) error { m.rows = append(m.rows, values); return nil }
 
 // Certificate is what a TLS listener uses of two files at a time, and says of them in a log.
-func Certificate(certFile, keyFile string, log *slog.Logger) (at func(time.Time) (*tls.Certificate, error), err error) {
+func Certificate(certFile, keyFile string, log *slog.Logger) (at func(time.Time) *tls.Certificate, err error) {
 	c, err := loadCertificate(certFile, keyFile)
 	c.log = log
 	return c.at, err

@@ -23,7 +23,7 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 	if err != nil && !missing {
 		return nil, remedied(err)
 	}
-	sealed, err := newestSealed(ctx, db)
+	sealed, err := newestSealed(ctx, db, startSample)
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +41,10 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 	return keys, nil
 }
 
-// newestSealed returns the secrets that a keyset is tried on before it is used.
-func newestSealed(ctx context.Context, db *store.DB) (sealed []store.SealedSecret, err error) {
+// newestSealed returns the newest secrets, up to so many of each kind, to try a keyset on.
+func newestSealed(ctx context.Context, db *store.DB, most int) (sealed []store.SealedSecret, err error) {
 	err = db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.SealedSecrets(startSample)
+		sealed, err = v.SealedSecrets(most)
 		return err
 	})
 	return sealed, err

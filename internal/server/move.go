@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +25,8 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if c.DatabaseURL != "" {
 		return UsageError{errors.New("--to moves the embedded database of --data; it does not go with --database-url")}
 	}
-	if !strings.HasPrefix(c.To, "postgres://") && !strings.HasPrefix(c.To, "postgresql://") {
-		return UsageError{errors.New("--to must begin with postgres://")} // the value may hold a password
+	if !isPostgresURL(c.To) {
+		return UsageError{errors.New("--to must begin with postgres://")}
 	}
 	if !c.exists() {
 		return fmt.Errorf("there is no database in %s: name the directory of the service by --data", c.Data)
@@ -189,11 +188,8 @@ func (c *MigrateCmd) keyFacts(ctx context.Context, db *store.DB) (f keyFacts, er
 	if err != nil || have != need {
 		return f, err // which is refused in a moment
 	}
-	var sealed []store.SealedSecret
-	if err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.SealedSecrets(sealedSample)
-		return err
-	}); err != nil {
+	sealed, err := newestSealed(ctx, db, sealedSample)
+	if err != nil {
 		return f, err
 	}
 	f.sealed = len(sealed)
@@ -294,8 +290,9 @@ func (c *MigrateCmd) reportText(r *move.Report, keys keyFacts) func(io.Writer) e
 			"Everything of " + c.databasePath() + " is in " + place(c.To) + ", row for row. The source was not changed.",
 			keys.advice(),
 			"Start: hookglass serve --database-url postgres://… --secret-key-file " + keys.file + ", and do not serve from the source again.",
+			"",
 		}
-		_, err := io.WriteString(w, strings.Join(slices.Concat(lines, []string{""}), "\n"))
+		_, err := io.WriteString(w, strings.Join(lines, "\n"))
 		return err
 	}
 }

@@ -36,7 +36,7 @@ func (s *Server) watchdog(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if answering(reachable(s.listener.Addr()), every) {
+		if answering(reachable(s.Addr()), every) {
 			notify("WATCHDOG=1")
 		}
 		select {

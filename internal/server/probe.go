@@ -76,14 +76,10 @@ type HealthCmd struct {
 
 // Run implements the command.
 func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
-	host, port, err := net.SplitHostPort(c.Listen)
-	if err != nil || !isPort(port) {
+	if !isAddress(c.Listen) {
 		return UsageError{fmt.Errorf("--listen: %q is not host:port", c.Listen)}
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/readyz"}
+	u := &url.URL{Scheme: "http", Host: reachable(c.Listen), Path: "/readyz"}
 	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // this machine, and the answer is public
 	if c.TLSCert != "" || len(c.ACMEDomain) > 0 {
 		u.Scheme = "https"

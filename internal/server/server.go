@@ -174,7 +174,7 @@ func (s *Server) unbind() {
 
 // publicAddress returns --public-url, or what follows from the listener and its certificate.
 func (s *Server) publicAddress() *url.URL {
-	at := reachable(s.listener.Addr())
+	at := reachable(s.Addr())
 	switch {
 	case s.cfg.publicURL != nil:
 		return s.cfg.publicURL
@@ -392,13 +392,13 @@ func fromLoopback(r *http.Request) bool {
 		!slices.ContainsFunc([]string{"X-Forwarded-For", "Forwarded", delivery.HeaderOriginal, outbound.HopHeader}, func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-// reachable turns a listener's address into one that can be opened.
-func reachable(addr net.Addr) string {
-	host, port, err := net.SplitHostPort(addr.String())
+// reachable turns the address of a listener, which may mean all that the machine has, into one that can be opened.
+func reachable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return addr.String()
+		return listen
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.Unmap().IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)

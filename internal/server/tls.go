@@ -73,16 +73,18 @@ func (c *certificate) load(now time.Time) error {
 }
 
 // get is for tls.Config. While files are unreadable, as during a renewal, it returns the previous certificate.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(time.Now()) }
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.at(time.Now()), nil
+}
 
-func (c *certificate) at(now time.Time) (*tls.Certificate, error) {
+func (c *certificate) at(now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Sub(c.looked) >= certificateGrain {
 		c.note(now, c.load(now))
 		c.judge(now)
 	}
-	return c.current, nil
+	return c.current
 }
 
 // note logs once that files are unusable: the previous certificate is still in use, and nobody would notice until it
