@@ -39,17 +39,10 @@ func (c *CasesCmd) endpoint() (*client.Client, error) {
 }
 
 // all reads every case of the endpoint.
-func (c *CasesCmd) all(ctx context.Context, from *client.Client) (cases []api.ReplayCase, err error) {
-	for cursor := ""; ; {
-		page, err := from.ReplayCases(ctx, c.Endpoint, client.Page{Limit: 100, Cursor: cursor})
-		if err != nil {
-			return nil, err
-		}
-		if cases = append(cases, page.Data...); page.Meta.NextCursor == nil {
-			return cases, nil
-		}
-		cursor = *page.Meta.NextCursor
-	}
+func (c *CasesCmd) all(ctx context.Context, from *client.Client) ([]api.ReplayCase, error) {
+	return everything(func(page client.Page) (api.List[api.ReplayCase], error) {
+		return from.ReplayCases(ctx, c.Endpoint, page)
+	})
 }
 
 // CasesListCmd is `hookglass cases list`.
@@ -73,7 +66,7 @@ func (*CasesListCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		}
 		rows[i] = []string{k.ID, k.Name, k.TargetURL, last, at}
 	}
-	return c.print(t, api.List[api.ReplayCase]{Data: append([]api.ReplayCase{}, cases...)}, table([]string{"ID", "NAME", "TARGET", "LAST RUN", "AT"}, rows))
+	return c.print(t, api.List[api.ReplayCase]{Data: cases}, table([]string{"ID", "NAME", "TARGET", "LAST RUN", "AT"}, rows))
 }
 
 // CasesRunCmd is `hookglass cases run`.

@@ -64,12 +64,7 @@ func (r *remote) connect() (*client.Client, string, error) {
 			return nil, "", err
 		}
 	}
-	if address == "" {
-		address = saved.Server
-	}
-	if address == "" {
-		address = defaultServer
-	}
+	address = cmp.Or(address, saved.Server, defaultServer)
 	if token == "" && sameServer(address, saved.Server) {
 		token = saved.Token // never sent to another server
 	}
@@ -93,6 +88,21 @@ func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) erro
 		return cmp.Or(err, out.err)
 	}
 	return writeJSON(t.Out, object)
+}
+
+// everything reads all pages of a list. It is never nil, for JSON.
+func everything[T any](list func(client.Page) (api.List[T], error)) ([]T, error) {
+	all := []T{}
+	for page := (client.Page{Limit: 100}); ; {
+		some, err := list(page)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, some.Data...); some.Meta.NextCursor == nil {
+			return all, nil
+		}
+		page.Cursor = *some.Meta.NextCursor
+	}
 }
 
 // minding is a writer that keeps its first error, so that printing code need not check each write.

@@ -2,9 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -99,16 +99,7 @@ command is stopped, and no event is sent twice. "hookglass replays cancel" ends 
 
 // Validate says what is wrong with the flags.
 func (r *ReplaysRunCmd) Validate() error {
-	said := 0
-	for _, by := range []bool{len(r.Events) > 0, r.Query != "", r.All} {
-		if by {
-			said++
-		}
-	}
-	if said != 1 {
-		return errors.New("say which events by one of these: their ids, --query, or --all")
-	}
-	return nil
+	return chooseOnce(r.Events, r.Query, r.All)
 }
 
 // Run implements the command.
@@ -255,29 +246,27 @@ func (r *ReplaysResultsCmd) Run(ctx context.Context, t *server.Terminal, c *Repl
 	if err != nil {
 		return err
 	}
-	items, rows := []api.BatchItem{}, [][]string{}
-	for page := (client.Page{Limit: 100}); ; {
-		some, err := from.ReplayBatchResults(ctx, c.Endpoint, r.ID, page)
-		if err != nil {
-			return err
+	items, err := everything(func(page client.Page) (api.List[api.BatchItem], error) {
+		return from.ReplayBatchResults(ctx, c.Endpoint, r.ID, page)
+	})
+	if err != nil {
+		return err
+	}
+	if r.Failed {
+		items = slices.DeleteFunc(items, func(i api.BatchItem) bool {
+			return i.State != string(hookglass.ItemFailed) && i.State != string(hookglass.ItemUnknown)
+		})
+	}
+	rows := make([][]string, len(items))
+	for k, i := range items {
+		status, why := "-", ""
+		if i.StatusCode != nil {
+			status = strconv.Itoa(*i.StatusCode)
 		}
-		for _, i := range some.Data {
-			if r.Failed && i.State != string(hookglass.ItemFailed) && i.State != string(hookglass.ItemUnknown) {
-				continue
-			}
-			status, why := "-", ""
-			if i.StatusCode != nil {
-				status = strconv.Itoa(*i.StatusCode)
-			}
-			if i.Error != nil {
-				why = i.Error.Message
-			}
-			items, rows = append(items, i), append(rows, []string{i.EventID, i.State, status, clock(i.FinishedAt), why})
+		if i.Error != nil {
+			why = i.Error.Message
 		}
-		if some.Meta.NextCursor == nil {
-			break
-		}
-		page.Cursor = *some.Meta.NextCursor
+		rows[k] = []string{i.EventID, i.State, status, clock(i.FinishedAt), why}
 	}
 	return c.print(t, api.List[api.BatchItem]{Data: items}, table([]string{"EVENT", "STATE", "STATUS", "AT", "WHY"}, rows))
 }

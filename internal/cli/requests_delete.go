@@ -35,8 +35,13 @@ How many they are is shown before, and asked whether to delete them. What comes 
 
 // Validate says what is wrong with the flags.
 func (c *RequestsDeleteCmd) Validate() error {
+	return chooseOnce(c.Events, c.Query, c.All)
+}
+
+// chooseOnce refuses flags that choose events in no way, or in several.
+func chooseOnce(ids []string, query string, all bool) error {
 	said := 0
-	for _, by := range []bool{len(c.Events) > 0, c.Query != "", c.All} {
+	for _, by := range []bool{len(ids) > 0, query != "", all} {
 		if by {
 			said++
 		}

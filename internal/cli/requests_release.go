@@ -76,20 +76,15 @@ func (c *RequestsReleasesCmd) Run(ctx context.Context, t *server.Terminal, r *Re
 	if err != nil {
 		return err
 	}
-	all := []api.Release{}
-	for cursor := ""; ; {
-		page, err := from.Releases(ctx, r.Endpoint, event, client.Page{Limit: 100, Cursor: cursor})
-		if err != nil {
-			return err
-		}
-		if all = append(all, page.Data...); page.Meta.NextCursor == nil {
-			break
-		}
-		cursor = *page.Meta.NextCursor
+	all, err := everything(func(page client.Page) (api.List[api.Release], error) {
+		return from.Releases(ctx, r.Endpoint, event, page)
+	})
+	if err != nil {
+		return err
 	}
 	rows := make([][]string, len(all))
 	for i, release := range all {
-		rows[i] = []string{clock(&release.CreatedAt), release.ID, release.Status, visible(strings.Join(release.To, ", ")), relaySaid(release)}
+		rows[i] = []string{clock(&release.CreatedAt), release.ID, release.Status, strings.Join(release.To, ", "), relaySaid(release)}
 	}
 	return r.print(t, api.List[api.Release]{Data: all}, table([]string{"TIME", "ID", "STATUS", "TO", "RELAY"}, rows))
 }

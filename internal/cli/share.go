@@ -83,16 +83,11 @@ func (c *ShareListCmd) Run(ctx context.Context, t *server.Terminal, of *ShareCmd
 	if c.Event, err = eventNamed(ctx, from, of.Endpoint, c.Event); err != nil {
 		return err
 	}
-	all := []api.ShareLink{}
-	for cursor := ""; ; {
-		page, err := from.ShareLinks(ctx, of.Endpoint, c.Event, client.Page{Limit: 100, Cursor: cursor})
-		if err != nil {
-			return err
-		}
-		if all = append(all, page.Data...); page.Meta.NextCursor == nil {
-			break
-		}
-		cursor = *page.Meta.NextCursor
+	all, err := everything(func(page client.Page) (api.List[api.ShareLink], error) {
+		return from.ShareLinks(ctx, of.Endpoint, c.Event, page)
+	})
+	if err != nil {
+		return err
 	}
 	rows := make([][]string, len(all))
 	for i, l := range all {
