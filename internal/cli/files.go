@@ -60,9 +60,12 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	defer dir.Close()
-	err = replaceFile(dir, filepath.Base(path), write)
-	var fault syscall.Errno
-	if errors.As(err, &fault) { // use the user's name for the file, not the temporary one
+	return cannotWrite(path, replaceFile(dir, filepath.Base(path), write))
+}
+
+// cannotWrite returns an error of writing a file, if there is one, with the user's name for it, not the temporary one.
+func cannotWrite(path string, err error) error {
+	if fault, ok := errors.AsType[syscall.Errno](err); ok {
 		return fmt.Errorf("%s cannot be written: %w", path, fault)
 	}
 	return err
@@ -91,11 +94,7 @@ func mayWrite(path string) error {
 	}
 	beside, err := os.CreateTemp(filepath.Dir(path), ".hookglass-")
 	if err != nil {
-		var fault syscall.Errno
-		if errors.As(err, &fault) { // use the user's name for the file, not the temporary one
-			return fmt.Errorf("%s cannot be written: %w", path, fault)
-		}
-		return err
+		return cannotWrite(path, err)
 	}
 	return errors.Join(beside.Close(), os.Remove(beside.Name()))
 }

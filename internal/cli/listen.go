@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -436,7 +437,7 @@ func (c *ListenCmd) recovery(t *server.Terminal) listen.Recovery {
 func asks(t *server.Terminal) bool { return isTerminal(t.In) && isTerminal(t.Err) }
 
 // readLine reads a line from the keyboard; ok is false if there was none.
-func readLine(ctx context.Context, in interface{ Read([]byte) (int, error) }) (line string, ok bool) {
+func readLine(ctx context.Context, in io.Reader) (line string, ok bool) {
 	typed := make(chan string, 1)
 	go func() { // ends with the line or the program: a read from a terminal cannot be interrupted
 		if line, err := bufio.NewReader(in).ReadString('\n'); err == nil || line != "" {

@@ -32,11 +32,15 @@ func bodyOf(e api.EventDetail) (body []byte, of string) {
 	if e.BodyEncoding == "base64" {
 		body, _ = base64.StdEncoding.DecodeString(deref(e.Body)) // the server's encoding is valid
 	}
-	var headers hookglass.Headers
-	for _, h := range e.HeaderList {
-		headers = append(headers, hookglass.Header{Name: h[0], Value: h[1]})
+	return body, coding.Of(headersOf(e))
+}
+
+func headersOf(e api.EventDetail) hookglass.Headers {
+	headers := make(hookglass.Headers, len(e.HeaderList))
+	for i, h := range e.HeaderList {
+		headers[i] = hookglass.Header{Name: h[0], Value: h[1]}
 	}
-	return body, coding.Of(headers)
+	return headers
 }
 
 // unpacked returns the decompressed text of a body, and its compression.

@@ -17,11 +17,7 @@ func pasted(t *server.Terminal, e api.EventDetail, language string) error {
 	}
 	body, _ := bodyOf(e)
 	e = e.Exact()
-	headers := make(hookglass.Headers, len(e.HeaderList))
-	for i, h := range e.HeaderList {
-		headers[i] = hookglass.Header{Name: h[0], Value: h[1]}
-	}
-	event := &hookglass.Event{ID: hookglass.EventID(e.ID), Method: e.Method, URL: e.URL, Payload: &hookglass.Payload{Headers: headers, Body: body}}
+	event := &hookglass.Event{ID: hookglass.EventID(e.ID), Method: e.Method, URL: e.URL, Payload: &hookglass.Payload{Headers: headersOf(e), Body: body}}
 	for _, c := range paste.Copies(event) {
 		if strings.EqualFold(c.Name, language) {
 			if _, err := fmt.Fprintln(t.Out, c.Text); err != nil {

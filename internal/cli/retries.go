@@ -35,11 +35,7 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 		return err
 	}
 	if c.Script != nil {
-		script := api.Some(*c.Script)
-		if *c.Script == "none" || *c.Script == "" {
-			script = api.Null[string]()
-		}
-		e, err := from.UpdateEndpoint(ctx, endpoint, api.EndpointChange{ResponseScript: script})
+		e, err := from.UpdateEndpoint(ctx, endpoint, api.EndpointChange{ResponseScript: clearable(c.Script)})
 		if err != nil {
 			return err
 		}

@@ -148,8 +148,7 @@ func dashed(types []string) *string {
 	if len(types) == 0 {
 		return nil
 	}
-	all := strings.Join(types, "|")
-	return &all
+	return new(strings.Join(types, "|"))
 }
 
 func nameOf(s api.SchemaSummary) string { return orDash(s.EventType) }
