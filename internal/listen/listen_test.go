@@ -1084,6 +1084,24 @@ func TestAReplayOutlastsItsConnection(t *testing.T) {
 	}
 }
 
+// Whoever asked for it need not wait until the command expires.
+func TestAReplayThatTheEndStopsHasAResult(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	l := start(t, s, h.URL, nil)
+	s.set(func() {
+		s.push("ep_a", api.TunnelReplayCommand{Type: api.TunnelReplay, CommandID: "1", Method: "POST", URL: "/x", ResultToken: "token", TimeoutMS: patience.Milliseconds()})
+	})
+	eventually(t, "it is under way", func() bool { return len(h.ids()) == 1 })
+	if _, err := l.end(true); err != nil {
+		t.Fatal(err)
+	}
+	got := get(s, func() []api.TunnelReplayResult { return s.results })
+	if len(got) != 1 || got[0].ResultToken != "token" || got[0].Error != "stopped before an answer came" || !*got[0].RequestMayHaveBeenSent {
+		t.Errorf("the results are %+v", got)
+	}
+}
+
 func TestItEndsAfterSoManyEvents(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)

@@ -23,6 +23,9 @@ const (
 	replayBytes  = 256 << 20 // and their bytes, beyond the first
 )
 
+// lastReport is how long the end of a listener may wait for the server to take the results of replays that it stops.
+const lastReport = 2 * time.Second
+
 // order accepts a replay command and carries it out in the background, even if the connection that it came on is lost:
 // the server waits for its result by REST. If there are too many it is dropped: the server gets no result and reports
 // that in the end.
@@ -84,7 +87,14 @@ func (a *lane) replay(ctx context.Context, c api.TunnelReplayCommand) {
 	}
 	result := resultOf(c, resolved, got)
 	l.tell(Replayed{Method: c.Method, URL: shown, StatusCode: got.status, Took: got.took, Problem: got.problem})
-	if err := insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) }); err != nil && ctx.Err() == nil {
+	err = insist(ctx, func() error { return l.cfg.Client.ReportReplay(ctx, result) })
+	switch {
+	case err != nil && ctx.Err() != nil:
+		// The listener ends. Whoever asked for the replay would wait for a result until the command expires.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)
+		defer cancel()
+		_ = l.cfg.Client.ReportReplay(last, result)
+	case err != nil:
 		l.tell(Warning{"the server refused the result of a replay: " + err.Error()})
 	}
 }
