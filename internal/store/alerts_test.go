@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -157,5 +158,33 @@ func TestWhatBecomesOfAnAlertLeavesTheOthers(t *testing.T) {
 		})
 		writing(t, db, func(tx *store.Tx) error { return tx.DeleteAlert(mine.e.Num, mine.alert.ID) })
 		stay("it was deleted")
+	})
+}
+
+// When the clock was wrong, an alert may have come and gone at times to come.
+func TestIncidentsOfAFutureTimeKeepNoOlderOnes(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		a := hookglass.Alert{ID: "alrt_x", EndpointNum: e.Num, Name: "x", Kind: hookglass.AlertKeywordMatch, Enabled: true}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateAlert(&a, nil) })
+		now := time.Now()
+		over := func(id int, at time.Time) {
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.Exec("INSERT INTO alert_incidents (id, alert, summary, started_at, resolved_at) VALUES ($1, $2, '', $3, $3)", fmt.Sprint("inc_", id), a.Num, at.UnixMicro())
+			})
+		}
+		const future = 25 // more than one purge looks at
+		for i := range future {
+			over(i, now.Add(time.Hour))
+		}
+		over(future, now.Add(-2*time.Hour))
+		writing(t, db, func(tx *store.Tx) error { _, err := tx.PurgeIncidents(now, time.Hour); return err })
+		reading(t, db, func(v *store.View) error {
+			left, err := v.Incidents(string(e.ID), a.ID, 0, 100)
+			if err == nil && (len(left) != future || left[0].ID == fmt.Sprint("inc_", future)) {
+				t.Errorf("%d are left, the last is %s", len(left), left[0].ID)
+			}
+			return err
+		})
 	})
 }
