@@ -24,39 +24,40 @@ import (
 // A secret is blotted out in whatever spelling a target may answer with it, alone and within other text.
 func TestSecretsAreBlottedOut(t *testing.T) {
 	for _, secret := range []string{
-		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "p@ss/w~rd!", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码", `it's "ключ+😀/&`,
+		"canary-7f3a9b2c4d5e6f70", `we"ird\sec/ret&<>=+é 0`, "short7", "abcd", "p@ss/w~rd!", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "-----BEGIN KEY-----\nMIIabc/+def==\n-----END KEY-----\n", "密码密码密码", `it's "ключ+😀/&`, "aZ_z.A-0+/9 =k",
 	} {
 		r := redact.New(redact.Mask{Value: secret})
 		quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 		text := jsondoc.Text(secret).Bytes()
 		spellings := map[string]string{
-			"as it is":              secret,
-			"JSON":                  string(text),
-			"JSON for HTML":         quoted(secret),
-			"JSON, slashes":         strings.ReplaceAll(string(text), "/", `\/`),
-			"a query":               url.QueryEscape(secret),
-			"a path":                url.PathEscape(secret),
-			"a query, lower case":   lowerEscapes(url.QueryEscape(secret)),
-			"encodeURIComponent":    percentEncodedBut(secret, "-._~!*'()"),
-			"encodeURI":             percentEncodedBut(secret, "-._~!*'();,/?:@&=+$#"),
-			"a path, whole":         percentEncodedBut(secret, "-._~/"),
-			"a form":                strings.ReplaceAll(percentEncodedBut(secret, "-._*"), "%20", "+"),
-			"HTML":                  html.EscapeString(secret),
-			"hexadecimal":           hex.EncodeToString([]byte(secret)),
-			"HEXADECIMAL":           strings.ToUpper(hex.EncodeToString([]byte(secret))),
-			"Python's JSON":         escapedJSON(secret, "", false),
-			"JSON, ASCII alone":     escapedJSON(secret, "", true),
-			"PHP's JSON":            strings.ReplaceAll(escapedJSON(secret, "", false), "/", `\/`),
-			".NET's JSON":           escapedJSON(secret, "\"&'+<>`", true),
-			"HTML, quotes by name":  strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(secret),
-			"base64":                base64.StdEncoding.EncodeToString([]byte(secret)),
-			"base64, bare":          base64.RawStdEncoding.EncodeToString([]byte(secret)),
-			"base64 for URLs":       base64.URLEncoding.EncodeToString([]byte(secret)),
-			"base64 for URLs, bare": base64.RawURLEncoding.EncodeToString([]byte(secret)),
+			"as it is":                       secret,
+			"JSON":                           string(text),
+			"JSON for HTML":                  quoted(secret),
+			"JSON, slashes":                  strings.ReplaceAll(string(text), "/", `\/`),
+			"a query":                        url.QueryEscape(secret),
+			"a path":                         url.PathEscape(secret),
+			"a query, lower case":            lowerEscapes(url.QueryEscape(secret)),
+			"encodeURIComponent":             percentEncodedBut(secret, "-._~!*'()"),
+			"encodeURIComponent, lower case": lowerEscapes(percentEncodedBut(secret, "-._~!*'()")),
+			"encodeURI":                      percentEncodedBut(secret, "-._~!*'();,/?:@&=+$#"),
+			"a path, whole":                  percentEncodedBut(secret, "-._~/"),
+			"a form":                         strings.ReplaceAll(percentEncodedBut(secret, "-._*"), "%20", "+"),
+			"HTML":                           html.EscapeString(secret),
+			"hexadecimal":                    hex.EncodeToString([]byte(secret)),
+			"HEXADECIMAL":                    strings.ToUpper(hex.EncodeToString([]byte(secret))),
+			"Python's JSON":                  escapedJSON(secret, "", false),
+			"JSON, ASCII alone":              escapedJSON(secret, "", true),
+			"PHP's JSON":                     strings.ReplaceAll(escapedJSON(secret, "", false), "/", `\/`),
+			".NET's JSON":                    escapedJSON(secret, "\"&'+<>`", true),
+			"HTML, quotes by name":           strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(secret),
+			"base64":                         base64.StdEncoding.EncodeToString([]byte(secret)),
+			"base64, bare":                   base64.RawStdEncoding.EncodeToString([]byte(secret)),
+			"base64 for URLs":                base64.URLEncoding.EncodeToString([]byte(secret)),
+			"base64 for URLs, bare":          base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		}
 		for how, s := range spellings {
 			got, changed := r.Text("before " + s + " after")
-			if !changed || strings.Contains(got, s) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+			if shown := strings.NewReplacer(`"`, "", "=", "").Replace(got); !changed || shown != "before [redacted] after" {
 				t.Errorf("%q as %s: %s", secret, how, got)
 			}
 		}
@@ -120,9 +121,9 @@ func lowerEscapes(s string) string {
 func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 	const secret = "canary-7f3a9b2c4d5e6f70-9081a2b3"
 	r := redact.New(redact.Mask{Value: secret})
-	for _, s := range []string{secret[:16], secret[16:], secret[:len(secret)-1], secret[3:20], hex.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte(secret))[:24]} {
+	for _, s := range []string{secret[:16], secret[16:], secret[:len(secret)-1], secret[3:20], hex.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte(secret))[:24], secret[3:13]} {
 		got, _ := r.Text("<" + s + ">")
-		if strings.Contains(got, s[2:10]) {
+		if strings.Contains(got, s[2:10]) || !strings.HasPrefix(got, "<") || !strings.HasSuffix(got, ">") {
 			t.Errorf("%s: %s", s, got)
 		}
 	}
@@ -130,6 +131,9 @@ func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 		if got, changed := r.Text(s); changed {
 			t.Errorf("%s: %s", s, got)
 		}
+	}
+	if got := redact.New(redact.Mask{Value: "7f3a9b2c4d5e6f70"}).Secrets("7f3a9b2c and 4d5e6f70"); got != "[redacted] and [redacted]" {
+		t.Errorf("half of 16 bytes: %s", got)
 	}
 	url := redact.New(redact.Mask{Value: "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"})
 	for _, s := range []string{"https://example.org/x", "https://hooks.example"} {
@@ -260,7 +264,7 @@ func TestValuesAreRedactedWithTheirPlaces(t *testing.T) {
 func TestSensitiveNames(t *testing.T) {
 	for _, name := range []string{
 		"password", "Password", "user_password", "newPassword", "passwd", "secret", "clientSecret", "client-secret", "token", "access_token", "idToken", "api_key", "apiKey", "API-KEY",
-		"x-api-key", "private_key", "authorization", "cookie", "credentials", "signature", "aws_secret_access_key", "session_id", "card_number", "cvc", "user[password]", "x-hub-signature", "password2",
+		"x-api-key", "private_key", "authorization", "cookie", "credentials", "signature", "aws_secret_access_key", "session_id", "card_number", "cvc", "user[password]", "x-hub-signature", "password2", "token0", "token9",
 	} {
 		if !redact.Sensitive(name) {
 			t.Errorf("%s is sensitive", name)
@@ -296,6 +300,7 @@ func TestPartsOfCredentialsAreNotShown(t *testing.T) {
 		{"Authorization", "7Kq9-tok-55 Bearer", "[redacted]"},
 		{"Authorization", "Bearer horse 7Kq9-tok-55", "[redacted]"},
 		{"Authorization", "Bearer abc", "[redacted]"},
+		{"Auth", "Bearer s3cret-value", "Bearer {{secrets.KEY}}"},
 	} {
 		if got := r.Headers(hookglass.Headers{{Name: c.name, Value: c.value}})[0].Value; got != c.want {
 			t.Errorf("header %s: %s is shown as %s, want %s", c.name, c.value, got, c.want)
