@@ -159,6 +159,18 @@ func TestWhatWasOnItsWayIsInTheGap(t *testing.T) {
 		if g := b.gaps(n, quiet); len(g) != 1 || g[0].Counts.Pending != 2 {
 			t.Errorf("of a frozen client: %+v", g)
 		}
+		sent := b.endpoint("Sent")
+		s := b.connect(n, b.who, string(sent.ID), hookglass.TunnelClient{})
+		s.mu.Lock()
+		s.silent = true
+		s.mu.Unlock()
+		s.subscribe(sent)
+		b.capture(0, sent, 2)
+		s.got(2)
+		s.close(false)
+		if g := b.gaps(n, sent); len(g) != 1 || g[0].Counts.Pending != 2 {
+			t.Errorf("of a client that answered no ping: %+v", g)
+		}
 	})
 }
 

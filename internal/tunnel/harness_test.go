@@ -130,6 +130,7 @@ type socket struct {
 	clock    time.Time // by the last of them
 	changed  chan struct{}
 	hold     chan struct{} // while it is set, nothing is taken and no ping answered
+	silent   bool          // what is sent is taken, and no ping answered
 	gone     chan struct{}
 	end      func(own bool)
 }
@@ -166,7 +167,16 @@ func (c *socket) word(format string, args ...any) error {
 
 func (c *socket) Confirm(_ context.Context, key string) error { return c.word("confirm %s", key) }
 func (c *socket) Reject(_ context.Context, key string) error  { return c.word("reject %s", key) }
-func (c *socket) Ping(context.Context) error                  { return c.note(func() {}) }
+
+func (c *socket) Ping(context.Context) error {
+	c.mu.Lock()
+	silent := c.silent
+	c.mu.Unlock()
+	if silent {
+		<-c.gone
+	}
+	return c.note(func() {})
+}
 
 func (c *socket) Beat(_ context.Context, now time.Time) error {
 	return c.note(func() { c.beats, c.clock = c.beats+1, now })
