@@ -23,6 +23,12 @@ func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
 		"+4915112345678 2025-11-29T10:00":           {"+4915112345678", `^\+49\d{11} 2025-11-29T10:00$`},
 		"+49 (0) 151 - 123 456 78, or 415-867-5309": {"123 456 78", `^\+49 \(\d\) \d{3} - \d{3} \d{3} \d\d, or \d{3}-\d{3}-\d{4}$`},
 		"from 2a02:6b8::feed: refused":              {"2a02:6b8::feed", `^from 2001:db8:[0-9a-f:]+: refused$`},
+		"mail ada@lovelace.example.org. Thanks":     {"ada@lovelace", `^mail [a-z]{3}@[a-z]+\.example\. Thanks$`},
+		"mail ada@lovelace.example.org-":            {"ada@lovelace", `^mail [a-z]{3}@[a-z]+\.example-$`},
+		"at http://81.2.69.142/x":                   {"81.2.69.142", `^at http://198\.1[89]\.\d+\.\d+/x$`},
+		"from 81.2.69.142. Then":                    {"81.2.69.142", `^from 198\.1[89]\.\d+\.\d+\. Then$`},
+		"AKIAIOSFODNN7EXAMPLE":                      {"AKIAIOSFODNN7EXAMPLE", `^\w+$`},
+		"AIzaSyA1234567890abcdefghijklmnopqrstuv":   {"1234567890abc", `^\w+$`},
 		"from 2a02:6b8::feed.":                      {"2a02:6b8::feed", `^from 2001:db8:[0-9a-f:]+\.$`},
 		"client:2a02:6b8::feed port 1":              {"2a02:6b8::feed", `^client:2001:db8:[0-9a-f:]+ port 1$`},
 	} {
@@ -34,6 +40,24 @@ func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
 	for _, text := range []string{"4111 1111 1111 1112 is no card", "BE69 5390 0754 7034 is no account", "2021 2022 2023 2024", "Foo::Bar: x", "12:30:45: started"} {
 		if body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body); body != text {
 			t.Errorf("%q became %q", text, body)
+		}
+	}
+}
+
+// The numbers of cards begin with what is their network's, and have its length.
+func TestCardsOfEachNetworkAreFound(t *testing.T) {
+	kinds := func(number string) []bundle.Replacement {
+		return makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", "paid by "+number)).Replaced
+	}
+	for number := range strings.FieldsSeq(`36718293045162 38718293045160 30718293045168 347182930451628 377182930451621 4718293045162738 5171829304516275 5571829304516271 2221718293045163
+		2720718293045169 6011718293045168 6571829304516279 3571829304516276 6271829304516272 8171829304516279 4718293045162738490 6271829304516273840`) {
+		if got := kinds(number); len(got) != 1 || got[0].Kind != bundle.Card {
+			t.Errorf("%s: %v", number, got)
+		}
+	}
+	for number := range strings.FieldsSeq(`5071829304516276 5671829304516270 2220718293045164 2721718293045168 39718293045169 367182930451623`) {
+		if got := kinds(number); len(got) != 0 {
+			t.Errorf("%s is of no network: %v", number, got)
 		}
 	}
 }
