@@ -55,6 +55,9 @@ func TestARequestOnAPhone(t *testing.T) {
 	if at := eval[float64](c, `document.querySelector("#part-body .tree").getBoundingClientRect().top`); at > 480 {
 		t.Errorf("the body begins at %v of 844 pixels", at)
 	}
+	if !eval[bool](c, `["GitHub", "push"].every((said) => [...document.querySelectorAll(".facts:not(.lines) dd")].some((dd) => dd.textContent.trim() === said && dd.getBoundingClientRect().bottom < 320))`) {
+		t.Error("who sent what is out of sight")
+	}
 	const fold = `document.querySelector("button[data-facts]").ariaExpanded === "%t" && document.querySelector(".facts.lines code").checkVisibility() === %[1]t`
 	c.until(fmt.Sprintf(fold, false))
 	c.click("button[data-facts]")
