@@ -251,8 +251,8 @@ const oldIncidents = 20
 
 // PurgeIncidents deletes some incidents that were resolved longer ago than the retention of their account, or the given
 // one of the installation if the account has none, so that they leave with their lines in the feed. It reports whether
-// there may be more. It skips those with a future time: incidents from when the clock was wrong must not keep older ones
-// behind them.
+// there may be more. It skips those with a future time: incidents from when the clock was wrong must not hold up older
+// ones.
 func (tx *Tx) PurgeIncidents(at time.Time, retention time.Duration) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM alert_incidents WHERE "+tx.dialect.picked("num", "SELECT x.num FROM alerts a JOIN endpoints e ON e.num = a.endpoint LEFT JOIN accounts c ON c.id = e.account_id"+
 		tx.dialect.each("alert_incidents", "x.num IN (SELECT o.num FROM alert_incidents o WHERE o.alert = a.num AND o.resolved_at <= cast($1 AS bigint) ORDER BY o.num LIMIT $3)"+

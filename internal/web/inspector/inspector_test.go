@@ -75,6 +75,18 @@ func TestTheTabOfDeliveriesTellsWhatFailed(t *testing.T) {
 	}
 }
 
+// Who waits for a code has it before the message, whose frame fills a screen.
+func TestTheCodesOfAMailAreAboveIt(t *testing.T) {
+	for kind, message := range map[string]string{"text/html": "<iframe", "text/plain": "Your code is"} {
+		mail := "Subject: Hello\r\nContent-Type: " + kind + "\r\n\r\nYour code is 482913.\r\n"
+		page := render(t, &hookglass.Event{ID: "eml_x", Type: hookglass.EventEmail, Payload: &hookglass.Payload{Body: []byte(mail)}, ReceivedAt: time.Now()})
+		code := strings.LastIndex(page, "Copy the code 482913")
+		if code < 0 || code > strings.Index(page, message) {
+			t.Errorf("%s: the code is not above the message: %s", kind, page)
+		}
+	}
+}
+
 // A duplicate names the request that was forwarded instead, with a link.
 func TestADuplicateLinksToTheFirst(t *testing.T) {
 	now := time.Now()
