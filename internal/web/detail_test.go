@@ -614,9 +614,9 @@ func TestTheTabOfASignatureTellsItsVerdict(t *testing.T) {
 	s.secret("github", "swordfish")
 	for _, secret := range []string{"swordfish", "other"} {
 		event := s.hook(s.github("push", "d-"+secret, `{}`, secret))
-		want := map[string]string{"swordfish": "verified", "other": "failed"}[secret]
+		want := map[string]string{"swordfish": `count">verified`, "other": `count bad">failed`}[secret]
 		page := b.want(200, "GET", s.page("/requests/"+string(event)), nil)
-		if !regexp.MustCompile(`(?s)id="tab-signature"[^>]*>\s*Signature\s*<span class="count">` + want + `</span>`).MatchString(page.body) {
+		if !regexp.MustCompile(`(?s)id="tab-signature"[^>]*>\s*Signature\s*<span class="` + want + `</span>`).MatchString(page.body) {
 			t.Errorf("signed with %s, the tab does not say that it is %s", secret, want)
 		}
 	}
