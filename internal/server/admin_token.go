@@ -23,7 +23,7 @@ type TokenCmd struct {
 type TokenCreateCmd struct {
 	Email     string                `required:"" placeholder:"ADDRESS" help:"The user whose token it is."`
 	Level     *hookglass.TokenLevel `enum:"account,workspace" placeholder:"LEVEL" help:"account (all workspaces; default) or workspace."`
-	Workspace *int64                `placeholder:"ID" help:"The workspace of a token of that level (default: the user's only one)."`
+	Workspace *int64                `placeholder:"ID" help:"The workspace of a token of that level (default: the account's oldest)."`
 	Scopes    []string              `enum:"read,write,tunnel" default:"read,write,tunnel" placeholder:"SCOPE" help:"What it may do: read, write, tunnel (default: all)."`
 	Name      string                `placeholder:"NAME" help:"What it is for."`
 	ExpiresIn *span                 `placeholder:"D" help:"Its life, for example 30d (default: without end)."`
@@ -57,15 +57,10 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 	case c.Workspace != nil:
 		level = hookglass.LevelWorkspace
 	}
-	return a.with(ctx, func(db *store.DB, s *account.Service) error {
+	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
 		user, err := s.UserByEmail(ctx, c.Email)
 		if err != nil {
 			return err
-		}
-		if level == hookglass.LevelWorkspace && c.Workspace == nil {
-			if err := c.onlyWorkspace(ctx, db, user.ID); err != nil {
-				return err
-			}
 		}
 		secret, token, err := s.CreateToken(ctx, hookglass.System, account.TokenRequest{
 			User: user.ID, Workspace: c.Workspace, Level: level, Name: c.Name, Scopes: scopes, ExpiresIn: life,
@@ -77,41 +72,6 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 		object["token"] = secret
 		return a.print(t, object, line("%s", secret))
 	})
-}
-
-// onlyWorkspace chooses the user's workspace, and refuses to choose among several: the token would open another than
-// the one that was meant.
-func (c *TokenCreateCmd) onlyWorkspace(ctx context.Context, db *store.DB, user int64) error {
-	var all []hookglass.Workspace
-	err := db.View(ctx, hookglass.System, func(v *store.View) error {
-		accounts, err := v.AccountsOf(user)
-		if err != nil {
-			return err
-		}
-		for _, a := range accounts {
-			some, err := v.Workspaces(a.ID)
-			if err != nil {
-				return err
-			}
-			all = append(all, some...)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	switch len(all) {
-	case 0:
-		return hookglass.NotFound("workspace")
-	case 1:
-		c.Workspace = &all[0].ID
-		return nil
-	}
-	names := make([]string, len(all))
-	for i, w := range all {
-		names[i] = fmt.Sprintf("%d (%s)", w.ID, w.Name)
-	}
-	return fmt.Errorf("%s has %d workspaces; choose one with --workspace: %s", c.Email, len(all), strings.Join(names, ", "))
 }
 
 // TokenListCmd is `hookglass admin token list`.
