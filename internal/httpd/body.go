@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -16,9 +17,13 @@ const bodyTime = 30 * time.Second
 // has half of it.
 const MaxBody = 2 << 20
 
-// ReadBody reads the body of a request, at most [MaxBody]; what names it in errors. It answers payload_too_large, and
-// invalid_json if it does not arrive completely in time.
+// ReadBody reads the body of a request, at most [MaxBody]; what names it in errors. It answers unsupported_media_type
+// for a compressed one, payload_too_large, and invalid_json if it does not arrive completely in time.
 func ReadBody(w http.ResponseWriter, r *http.Request, what string) ([]byte, error) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 15.5.16
+		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The %s may not be compressed.", what)
+	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // if the connection has no deadlines, the server's timeouts apply
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()

@@ -38,10 +38,6 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, op operation) (text
 			return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body must be application/json.")
 		}
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 15.5.16
-		return nil, hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body may not be compressed.")
-	}
 	if text, err = httpd.ReadBody(w, r, "body"); err != nil {
 		return nil, err
 	}
