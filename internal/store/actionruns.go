@@ -229,7 +229,17 @@ func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 		query += " AND EXISTS (SELECT 1 FROM endpoints e WHERE e.num = action_runs.endpoint AND e.deleted_at IS NULL)"
 	}
 	n, err := tx.exec(query, a.values...)
+	if n > 0 {
+		tx.announceBad(h)
+	}
 	return n > 0, err
+}
+
+// announceBad announces a run that ended badly, which lists of events show.
+func (tx *Tx) announceBad(h *HeldRun) {
+	if h.Status.Final() && h.Status != hookglass.ActionRunCompleted {
+		tx.Announce(TopicEvents(h.EndpointNum))
+	}
 }
 
 // BeginQueuedRun leases a rerun that nobody has begun. It reports false if it could not.

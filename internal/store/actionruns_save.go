@@ -167,6 +167,7 @@ func (tx *Tx) insertEnded(saves []*RunSave) error {
 			return err
 		}
 		byID[id].Num, byID[id].Ours = num, true
+		tx.announceBad(byID[id].HeldRun)
 	}
 	return rows.Err()
 }

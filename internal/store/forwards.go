@@ -139,8 +139,13 @@ func (tx *Tx) SettleForwards(settled []ClaimedForward) ([]bool, error) {
 	written, err := queryAll(&tx.View, func(scan func(...any) error) (c claim, err error) { err = scan(&c.num, &c.claim); return c, err },
 		`UPDATE forwards SET state = s.state, due_at = s.due_at, status = s.status, attempts = s.attempts, finished_at = s.finished_at FROM `+from+`
 		WHERE forwards.num = s.num`+in.lookup(tx.dialect, "forwards.num")+` AND forwards.claim = s.claim AND forwards.state = 'sending' RETURNING forwards.num, forwards.claim`, args...)
+	failed := map[int64]bool{} // by endpoint
 	for i, c := range settled {
 		stored[i] = slices.Contains(written, claim{c.Num, c.Claim})
+		if stored[i] && c.State == hookglass.ForwardFailed && !failed[c.EndpointNum] {
+			failed[c.EndpointNum] = true
+			tx.Announce(TopicEvents(c.EndpointNum))
+		}
 	}
 	return stored, err
 }

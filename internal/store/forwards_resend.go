@@ -143,7 +143,7 @@ func (tx *Tx) ResendForwards(failed []hookglass.Forward) error {
 	if err != nil {
 		return err
 	}
-	tx.Announce(TopicForwards)
+	tx.Announce(TopicForwards, TopicEvents(failed[0].EndpointNum))
 	_, err = tx.exec("UPDATE forwards SET state = 'pending', due_at = r.due_at, lost = 0, spent = r.spent, finished_at = NULL FROM "+from+
 		" WHERE forwards.num = r.num"+in.lookup(tx.dialect, "forwards.num"), args...)
 	return err

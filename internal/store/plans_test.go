@@ -105,6 +105,7 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 		func() error { _, err := tx.ClaimTasks(store.TaskActions, e.Num, 7, time.Minute); return err },
 		func() error { return tx.EndTasks([]store.Task{{Num: 1, Claim: 1}}) },
 		func() error { _, err := tx.EventsBySeq([]int64{1, 2}, 1000); return err },
+		func() error { return tx.LoadFailed([]*hookglass.Event{{Seq: 1}, {Seq: 2}}) },
 		func() error { return tx.MarkEvents([]store.EventMark{{Endpoint: e, Seq: 1, Tags: []string{"a"}}}) },
 		func() error { _, err := tx.RollUp(200); return err },
 		func() error { _, err := tx.PurgeFigures(); return err },

@@ -74,6 +74,9 @@ func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*h
 		}
 	}
 	tx.Announce(TopicTunnel(r.EndpointNum))
+	if reports > 1 || !r.Delivered() { // lists show whether the newest failed
+		tx.Announce(TopicEvents(r.EndpointNum))
+	}
 	return r, nil
 }
 

@@ -103,7 +103,7 @@ func (a *app) list(r *http.Request, v visitor, e hookglass.Endpoint, patience ti
 		if page.Next != 0 {
 			l.Older = cursor(page.Next)
 		}
-		return nil
+		return view.LoadFailed(page.Events)
 	})
 	return l, err
 }

@@ -117,7 +117,13 @@ func (a *app) row(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	event, err := a.listed(r.Context(), v, e, r.PathValue("event"))
+	var event *hookglass.Event
+	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		if event, err = view.ListedEvent(string(e.ID), r.PathValue("event")); err != nil {
+			return err
+		}
+		return view.LoadFailed([]*hookglass.Event{event})
+	})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -205,6 +206,9 @@ func (s *stream) lookAgain(ctx context.Context) error {
 		if page, err = view.Events(ref, store.EventList{Query: s.all, Limit: batch, Before: s.at + 1}); err != nil {
 			return err
 		}
+		if err := view.LoadFailed(page.Events); err != nil {
+			return err
+		}
 		e, err := view.Endpoint(ref)
 		total = e.EventCount
 		return err
@@ -244,7 +248,7 @@ func (s *stream) lookAgain(ctx context.Context) error {
 
 // marksOf returns the changeable parts of an event in the list.
 func marksOf(e *hookglass.Event) string {
-	return e.Ignored + "\x00" + e.Note + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
+	return strconv.Itoa(e.Failed) + " " + strconv.Itoa(e.Status) + "\x00" + e.Ignored + "\x00" + e.Note + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
 }
 
 // news is what is sent together.

@@ -246,6 +246,18 @@ func TestTheStreamTellsThatRequestsWereMarkedOrDeleted(t *testing.T) {
 	if m := l.want("changed"); m.data != "2 new" {
 		t.Errorf("a late verdict: the count is %q", m.data)
 	}
+	err = s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		_, err := tx.RecordReport(string(s.endpoint.ID), string(fresh), &hookglass.DeliveryReport{Version: 1, AttemptID: "a", StatusCode: 502})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := l.want("changed"); m.data != "2 new" {
+		t.Errorf("a delivery that failed: the count is %q", m.data)
+	}
+	b.want(200, "GET", s.page("/rows"), nil).holds(t, ">1 failed<")
+	b.want(200, "GET", s.page("/requests/"+string(fresh)+"/row"), nil).holds(t, ">1 failed<")
 	if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(old)); err != nil {
 		t.Fatal(err)
 	}
