@@ -181,12 +181,17 @@ type reader struct {
 	without map[string]bool // paths to leave out
 }
 
+// fault notes what is wrong with a value, in whose place null is written.
 func (r *reader) fault(path string, n *yaml.Node, format string, args ...any) {
+	r.note(path, n, format, args...)
+	r.json.WriteString("null")
+}
+
+func (r *reader) note(path string, n *yaml.Node, format string, args ...any) {
 	r.wrong[path] = true
 	if len(r.faults) < mostFaults {
 		r.faults = append(r.faults, Fault{r.file, n.Line, path, fmt.Sprintf(format, args...)})
 	}
-	r.json.WriteString("null")
 }
 
 func (r *reader) value(path string, n *yaml.Node, depth int) {
@@ -239,9 +244,18 @@ func (r *reader) mapping(path string, n *yaml.Node, depth int) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		name := key.Value
-		if r.without[join(path, name)] {
+		at := join(path, name)
+		switch {
+		case r.without[at]:
+			continue
+		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
+			r.note(path, key, "has a key that is no text")
+			continue
+		case seen[name]: // written again, it would be no JSON
+			r.note(at, key, "is there twice")
 			continue
 		}
+		seen[name] = true
 		if written {
 			r.json.WriteByte(',')
 		}
@@ -252,17 +266,8 @@ func (r *reader) mapping(path string, n *yaml.Node, depth int) {
 		}
 		r.text(name)
 		r.json.WriteByte(':')
-		at := join(path, name)
-		switch {
-		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
-			r.fault(path, key, "has a key that is no text")
-		case seen[name]:
-			r.fault(at, key, "is there twice")
-		default:
-			r.value(at, n.Content[i+1], depth+1)
-			r.lines[at] = key.Line
-		}
-		seen[name] = true
+		r.value(at, n.Content[i+1], depth+1)
+		r.lines[at] = key.Line
 	}
 	r.json.WriteByte('}')
 }

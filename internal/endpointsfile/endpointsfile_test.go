@@ -165,6 +165,17 @@ func TestAllFaultsOfAFileAreToldAtOnce(t *testing.T) {
 	}
 }
 
+// A key that cannot be kept is one fault, and what stands around it is judged.
+func TestAKeyThatCannotBeKeptIsToldOnce(t *testing.T) {
+	f, err := endpointsfile.Parse("f", []byte("endpoints:\n- custom_id: aa\n  name: a\n  name: b\n- ? [name]\n  : c\n"), secrets)
+	if want := "f:4: endpoints.0.name is there twice\nf:5: endpoints.1 has a key that is no text"; err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	if f == nil || len(f.Declaration.Endpoints) != 2 {
+		t.Errorf("what is left is %+v", f)
+	}
+}
+
 func TestAFileIsBounded(t *testing.T) {
 	fits := []byte("version: 1\n" + strings.Repeat("#", endpointsfile.MaxBytes-11))
 	if _, err := endpointsfile.Parse("f", fits, secrets); err != nil {
