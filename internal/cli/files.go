@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -64,8 +65,10 @@ func writeFile(path string, write func(io.Writer) error) error {
 }
 
 // cannotWrite returns an error of writing a file, if there is one, with the user's name for it, not the temporary one.
+// An error of the connection that the text came by stays what it is.
 func cannotWrite(path string, err error) error {
-	if fault, ok := errors.AsType[syscall.Errno](err); ok {
+	_, away := errors.AsType[*net.OpError](err)
+	if fault, ok := errors.AsType[syscall.Errno](err); ok && !away {
 		return fmt.Errorf("%s cannot be written: %w", path, fault)
 	}
 	return err

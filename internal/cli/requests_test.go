@@ -130,6 +130,8 @@ func TestAnExportThatBreaksOffLeavesTheFileThatThereWas(t *testing.T) {
 	defer broken.Close()
 	file := write(t, filepath.Join(t.TempDir(), "out.ndjson"), "before")
 	fails(t, 1, "broke off and is not whole", "requests", "export", "-e", "ep_x", "-o", file, "--server", broken.URL, "--token", "hg_x")
+	// It is the connection that failed, and not the file.
+	fails(t, 1, "hookglass: No server answers at http://127.0.0.1:1 ", "requests", "export", "-e", "ep_x", "-o", file, "--server", "http://127.0.0.1:1", "--token", "hg_x")
 	holds(t, file, "before", 0o600, 1)
 }
 
