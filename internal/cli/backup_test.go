@@ -402,13 +402,21 @@ func TestARestoreDestroysNoKeyset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := os.ReadFile(filepath.Join(other.dir, "keys.json"))
+	link := filepath.Join(other.dir, "keys.json")
+	theirs, err := os.ReadFile(link)
 	if err != nil {
+		t.Fatal(err)
+	}
+	keyset := filepath.Join(t.TempDir(), "keyset.json")
+	if err := errors.Join(os.Rename(link, keyset), os.Symlink(keyset, link)); err != nil {
 		t.Fatal(err)
 	}
 	object(t, "", other.args("restore", file, "--force")...)
 	i.whole(t, other.storage)
-	kept, err := filepath.Glob(filepath.Join(other.dir, "keys.json.before-*"))
+	if there, err := os.Lstat(link); err != nil || there.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link to the keyset is now %v, %v", there, err)
+	}
+	kept, err := filepath.Glob(keyset + ".before-*")
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("kept %v, %v", kept, err)
 	}

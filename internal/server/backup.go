@@ -272,7 +272,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 		}
 	}
 	if newKeys != nil { // before the rows, which could not be used without them
-		if err := writable(filepath.Dir(c.keyFile())); err != nil {
+		if err := writable(filepath.Dir(c.keyPlace())); err != nil {
 			return remedied(fmt.Errorf("the keyset cannot be written to %s: %w", c.keyFile(), err))
 		}
 	}
@@ -460,12 +460,20 @@ func fill(ctx context.Context, cfg store.Config, a *archive, replace bool, load 
 	return db.Migrate(ctx)
 }
 
+// keyPlace is the path that the keyset is written to: where a link leads, as in a rotation.
+func (c *RestoreCmd) keyPlace() string {
+	if there, err := filepath.EvalSymlinks(c.keyFile()); err == nil {
+		return there
+	}
+	return c.keyFile()
+}
+
 // placeKeys writes the keyset, and keeps the replaced one under another name: keys are never destroyed.
 func (c *RestoreCmd) placeKeys(content []byte) error {
 	if content == nil {
 		return nil
 	}
-	path := c.keyFile()
+	path := c.keyPlace()
 	return replaceFile(path, content, func() error {
 		old := path + ".before-" + time.Now().UTC().Format("20060102T150405.000")
 		if err := os.Link(path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
