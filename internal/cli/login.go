@@ -26,7 +26,7 @@ type LoginCmd struct {
 // Help implements kong.HelpProvider.
 func (c *LoginCmd) Help() string {
 	return `A browser opens and asks whether this command line may sign in. Where there is none, --no-browser takes a code, and --token or
-HOOKGLASS_TOKEN a token, from the web app or from "hookglass admin token create".`
+HOOKGLASS_TOKEN a token, from the web app or from "hookglass admin token create"; --token - reads it from standard input.`
 }
 
 // AfterApply implements kong.AfterApply. An empty --token is an unset variable, and does not mean the browser.
@@ -48,6 +48,7 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	switch {
 	case c.Token != "":
+		c.Token, err = secretOf(t, c.Token)
 	case c.NoBrowser:
 		c.Token, err = c.byCode(ctx, t, nobody)
 	default:

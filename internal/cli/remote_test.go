@@ -82,8 +82,11 @@ func TestLoginRemembersOneServerForItsUserAlone(t *testing.T) {
 	t.Setenv("HOOKGLASS_TOKEN", "")
 	// Who signs in again signs in to the same server.
 	fails(t, 2, "--token is empty", "login", "--token", "")
-	if who := object(t, "", "login", "--token", a.reading); who["server"] != a.server {
+	if who := object(t, a.reading+"\n", "login", "--token", "-"); who["server"] != a.server {
 		t.Errorf("login: %v", who)
+	}
+	if r := run(t, "", "login", "--token", "-"); r.code != 3 {
+		t.Errorf("login with no token on standard input: %+v", r)
 	}
 
 	if r := run(t, "", "logout"); r.code != 0 {
