@@ -46,6 +46,10 @@ func manNode(b *strings.Builder, n *kong.Node, path string) {
 		}
 		if len(child.Children) == 0 || slices.ContainsFunc(child.Flags, func(f *kong.Flag) bool { return !f.Hidden && f.Name != "help" }) {
 			fmt.Fprintf(b, ".SS %s\n%s\n", roff(usage), roff(child.Help))
+			manDetail(b, child.Detail)
+			for _, p := range child.Positional {
+				fmt.Fprintf(b, ".TP\n.I %s\n%s\n", roff(p.Summary()), roff(p.Help))
+			}
 			if len(child.Children) > 0 {
 				b.WriteString("All of its commands take\n")
 			}
@@ -64,9 +68,24 @@ func manNode(b *strings.Builder, n *kong.Node, path string) {
 	}
 }
 
-// roff escapes text for roff.
+// manDetail writes the paragraphs of a longer text. Those that are indented, such as examples, keep their lines.
+func manDetail(b *strings.Builder, text string) {
+	for part := range strings.SplitSeq(text, "\n\n") {
+		switch {
+		case part == "":
+		case strings.HasPrefix(part, "  "):
+			fmt.Fprintf(b, ".PP\n.nf\n%s\n.fi\n", escaped.Replace(part))
+		default:
+			fmt.Fprintf(b, ".PP\n%s\n", roff(part))
+		}
+	}
+}
+
+var escaped = strings.NewReplacer(`\`, `\e`, "-", `\-`)
+
+// roff escapes text for roff, and puts it on one line.
 func roff(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(strings.TrimSpace(text))
+	text = escaped.Replace(strings.ReplaceAll(strings.TrimSpace(text), "\n", " "))
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
 		text = `\&` + text
 	}

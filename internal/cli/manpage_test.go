@@ -23,6 +23,14 @@ func TestTheManualPageTellsOfEveryCommandAndFlag(t *testing.T) {
 			t.Errorf("of hookglass targets it does not tell of %s:\n%s", want, group)
 		}
 	}
+	// The words of a command and its examples stand there as in its help.
+	_, command, _ := strings.Cut(r.out, ".SS hookglass share create <event>\n")
+	command, _, _ = strings.Cut(command, ".SS ")
+	for _, want := range []string{"\n.I <event>\nThe event's id, latest, or latest and an event type.", "\n.nf\n  hookglass share create latest \\-e ep_"} {
+		if !strings.Contains(command, want) {
+			t.Errorf("of hookglass share create it does not tell %q:\n%s", want, command)
+		}
+	}
 	for i, line := range strings.Split(r.out, "\n") {
 		if strings.HasPrefix(line, "'") || strings.Contains(line, "__") {
 			t.Errorf("line %d: %s", i+1, line)
