@@ -64,7 +64,7 @@ func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string
 // RequestsNoteCmd is `hookglass requests note`.
 type RequestsNoteCmd struct {
 	Event string `arg:"" help:"The event's id, latest, or latest and an event type."`
-	Text  string `arg:"" help:"What to write in place of what is there, 2,000 characters at most; '' takes the note off."`
+	Text  string `arg:"" help:"What to write in place of what is there, 2,000 characters at most; an empty text takes the note off."`
 }
 
 // Run implements the command.
