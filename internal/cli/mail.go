@@ -43,7 +43,7 @@ func mailDetail(e api.EventDetail) string {
 	case e.ResponseStatusSent != nil:
 		fmt.Fprintf(&b, "\nAnswered %d %s (by the script)\n", *e.ResponseStatusSent, visible(deref(e.ResponseBodySent)))
 	case e.ResponseSource != "":
-		b.WriteString("\nNot answered (by the script): the connection was reset\n")
+		b.WriteString(notAnswered)
 	}
 	return b.String()
 }

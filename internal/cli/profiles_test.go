@@ -30,6 +30,10 @@ func TestRetriesAreMeasuredFromTheCommandLine(t *testing.T) {
 			t.Errorf("no %q in %s", want, r.out)
 		}
 	}
+	reset := member(t, member(t, object(t, "", "requests", "list", "-e", id), "data").([]any)[1], "id").(string)
+	if r := run(t, "", "requests", "get", reset, "-e", id); !strings.Contains(r.out, "Not answered (by the script): the connection was reset") {
+		t.Errorf("an event whose connection was reset: %+v", r)
+	}
 	if r := run(t, "", "retries", id, "--script", "none"); r.code != 0 || !strings.Contains(r.err, "no script any more") {
 		t.Errorf("the script is taken back: %+v", r)
 	}

@@ -258,11 +258,17 @@ func detail(e api.EventDetail) string {
 	default:
 		fmt.Fprintf(&b, "\n%s\n", visibleLines(indented(*e.Body)))
 	}
-	if e.ResponseStatusSent != nil {
+	switch {
+	case e.ResponseStatusSent != nil:
 		fmt.Fprintf(&b, "\nAnswered %d (%s)\n", *e.ResponseStatusSent, answeredBy(e))
+	case e.ResponseSource != "":
+		b.WriteString(notAnswered)
 	}
 	return b.String()
 }
+
+// notAnswered stands in the place of an answer.
+const notAnswered = "\nNot answered (by the script): the connection was reset\n"
 
 // noted formats the note on an event, on its own lines.
 func noted(e api.EventDetail) string {
