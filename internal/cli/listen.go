@@ -438,17 +438,22 @@ func asks(t *server.Terminal) bool { return isTerminal(t.In) && isTerminal(t.Err
 
 // readLine reads a line from the keyboard; ok is false if there was none.
 func readLine(ctx context.Context, in io.Reader) (line string, ok bool) {
+	select {
+	case line, ok = <-typedLine(in):
+		return line, ok
+	case <-ctx.Done():
+		return "", false
+	}
+}
+
+// typedLine reads a line in the background: a read from a terminal cannot be interrupted.
+func typedLine(in io.Reader) <-chan string {
 	typed := make(chan string, 1)
-	go func() { // ends with the line or the program: a read from a terminal cannot be interrupted
+	go func() { // ends with the line or the program
 		if line, err := bufio.NewReader(in).ReadString('\n'); err == nil || line != "" {
 			typed <- strings.TrimSpace(line)
 		}
 		close(typed)
 	}()
-	select {
-	case line, ok = <-typed:
-		return line, ok
-	case <-ctx.Done():
-		return "", false
-	}
+	return typed
 }

@@ -31,6 +31,7 @@ type screen struct {
 	width     func() int
 	drawn     int // how many are drawn
 	asking    bool
+	typed     <-chan string // the line that the last question still waits for; nil: none
 	state     string
 	underWay  []*api.TunnelRequest
 	delivered int
@@ -267,11 +268,20 @@ func (s *screen) ask(ctx context.Context, in io.Reader, n int) bool {
 	s.clear()
 	s.asking = true
 	fmt.Fprintf(s.err, "%s missed while nobody listened. Deliver now? [Y/n] ", plural(n, "event was", "events were"))
+	if s.typed == nil { // or what is typed would go to the question that the connection took away
+		s.typed = typedLine(in)
+	}
+	typed := s.typed
 	s.mu.Unlock()
-	said, ok := readLine(ctx, in)
+	said, ok := "", false
+	select {
+	case said, ok = <-typed:
+		typed = nil
+	case <-ctx.Done():
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asking = false
+	s.asking, s.typed = false, typed
 	s.draw()
 	return ok && (said == "" || strings.EqualFold(said, "y") || strings.EqualFold(said, "yes"))
 }

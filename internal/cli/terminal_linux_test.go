@@ -177,6 +177,24 @@ func TestOnATerminalItAsksAboutWhatWasMissed(t *testing.T) {
 	}
 }
 
+func TestAQuestionThatTheConnectionTookAwayIsAskedAgain(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("TERM", "xterm")
+	local, got := receiver(t)
+	key, _ := missedTwo(t, a, local)
+	wire := newWire(t, a.server)
+	g, person := onTerminal(t, "listen", local, "--key", key, "--server", wire.url, "--exit-after", "2")
+	g.out.wait(t, `2 events were missed while nobody listened. Deliver now\? \[Y/n\]`)
+	wire.drop()
+	g.out.wait(t, `(?s)connected again.*2 events were missed while nobody listened. Deliver now\? \[Y/n\]`)
+	_, _ = io.WriteString(person, "\n")
+	g.ends(t, 0)
+	if all := got(); len(all) != 2 {
+		t.Errorf("%q were delivered", all)
+	}
+}
+
 func TestWhereNobodyCanBeAskedWhatWasMissedIsDelivered(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
@@ -244,6 +262,11 @@ func newWire(t *testing.T, server string) *wire {
 
 func (w *wire) cut() {
 	w.listener.Close()
+	w.drop()
+}
+
+// drop ends the connections; new ones are made.
+func (w *wire) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.conns {

@@ -131,7 +131,7 @@ type Listener struct {
 	gone     map[string]bool // endpoints that the server refuses
 	outage   *outage         // the one that is being caught up on, or nil
 	gaps     *memory         // that were seen
-	declined map[string]bool // gaps that the user declined to recover
+	declined map[string]bool // gaps that the user declined to recover; false: the connection broke before that was said
 	commands *memory         // replays that were accepted
 
 	ordered      int   // replays that wait or are under way

@@ -74,6 +74,7 @@ func (l *Listener) recover(ctx context.Context) {
 	l.lost, l.from, l.outage = time.Time{}, time.Time{}, nil
 	l.mu.Unlock()
 	l.tell(Offline{For: away(lost, o.ended()), Missed: all.missed(), Delivered: all.succeeded, Failed: all.failed, Shown: all.shown})
+	l.recoverEarlier(ctx, l.undecided(gaps))
 }
 
 // away returns how long a listener was without a connection: the longest of several measures. The monotonic clock may
@@ -121,9 +122,10 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 		missed += int(g.Counts.Pending)
 	}
 	if l.cfg.Recover == RecoverAsk && missed > 0 && (l.cfg.Ask == nil || !l.cfg.Ask(ctx, missed)) {
+		decided := ctx.Err() == nil
 		l.mu.Lock()
 		for _, g := range gaps {
-			l.declined[g.ID] = true
+			l.declined[g.ID] = decided
 		}
 		l.mu.Unlock()
 		l.skip(ctx, gaps)
@@ -144,11 +146,25 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 	}
 }
 
-// refused reports whether the user declined to recover a gap.
+// refused reports whether the user declined to recover a gap, or was asked and has not answered.
 func (l *Listener) refused(g api.Gap) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.declined[g.ID]
+	_, is := l.declined[g.ID]
+	return is
+}
+
+// undecided takes back the gaps that the user was asked about when the connection broke.
+func (l *Listener) undecided(gaps []api.Gap) (some []api.Gap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range gaps {
+		if decided, asked := l.declined[g.ID]; asked && !decided {
+			delete(l.declined, g.ID)
+			some = append(some, g)
+		}
+	}
+	return some
 }
 
 // recoverLate catches up on gaps that the server found only later: until a dead node's lease ends, the server does not

@@ -280,3 +280,30 @@ func TestTheEndAfterSoManyEventsComesBehindWhatIsSaidOfAnOutageOfItsOwn(t *testi
 		t.Errorf("it tells %+v", off)
 	}
 }
+
+func TestAQuestionThatAnOutageInterruptsIsAskedAgain(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now().Add(-time.Minute), state: "open"}}
+	missed := s.arrive(api.TunnelRequest{})
+	asked := make(chan int, 2)
+	start(t, s, h.URL, func(cfg *listen.Config) {
+		cfg.Recover = listen.RecoverAsk
+		first := true
+		cfg.Ask = func(ctx context.Context, n int) bool {
+			asked <- n
+			if first {
+				first = false
+				<-ctx.Done()
+				return false
+			}
+			return true
+		}
+	})
+	<-asked
+	s.cut()
+	if n := <-asked; n != 1 {
+		t.Errorf("asked about %d", n)
+	}
+	eventually(t, "it is delivered", func() bool { return slices.Contains(h.ids(), missed) })
+}
