@@ -423,7 +423,9 @@ document.addEventListener("hookglass:announce", (event) => announce(event.detail
 
 // A confirmation takes the focus when it opens, on its harmless button.
 document.addEventListener("toggle", (event) => {
-  if (event.newState === "open" && event.target.matches?.("[popover]") && !event.target.contains(document.activeElement)) event.target.querySelector("[data-first], button")?.focus();
+  if (event.newState === "open" && event.target.matches?.("[popover]") && !event.target.contains(document.activeElement)) {
+    [...event.target.querySelectorAll("[data-first], button")].find((e) => e.checkVisibility())?.focus(); // some are in folded details
+  }
   // The browser gives the focus back, but not to another popover.
   if (event.newState === "closed" && document.activeElement === document.body) document.querySelector(`:popover-open [popovertarget="${event.target.id}"]`)?.focus();
 }, true);
