@@ -20,5 +20,5 @@ type Activity struct {
 	EndpointID EndpointID
 	EventID    EventID        // empty when not applicable
 	Data       map[string]any // wire members, see the specification's "Events"
-	Captured   *Event         // of a capture: the event as lists have it; else nil
+	Captured   *Event         // of a capture, or of a failure once it is named: the event as lists have it; else nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -144,6 +145,33 @@ func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int)
 		}
 		return line, nil
 	}, text, a.values...)
+}
+
+// NameFailures adds the requests to the lines about failed deliveries, as Captured, except those that were deleted.
+func (v *View) NameFailures(feed []hookglass.Activity) error {
+	a := &args{}
+	var ids []string
+	failed := map[hookglass.EventID][]int{}
+	for i, line := range feed {
+		if line.Type != hookglass.ActivityForwardingFailed || line.EventID == "" {
+			continue
+		}
+		if failed[line.EventID] == nil {
+			ids = append(ids, a.add(string(line.EventID)))
+		}
+		failed[line.EventID] = append(failed[line.EventID], i)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	events, err := queryAll(v, eventLog{}.scan, "SELECT "+listColumns+" FROM events WHERE id IN ("+strings.Join(ids, ", ")+`)
+		AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint_stats.endpoint = events.endpoint)`, a.values...)
+	for _, e := range events {
+		for _, i := range failed[e.ID] {
+			feed[i].Captured = e
+		}
+	}
+	return err
 }
 
 // AddActivity adds a line to the feed of the endpoint's account and pushes it to the channels that follow its type.

@@ -86,10 +86,29 @@ func TestTheFeedShowsWhatHappened(t *testing.T) {
 		if !hookglass.Is(err, hookglass.CodeNotFound) {
 			t.Errorf("a line at a foreign endpoint: %v", err)
 		}
+		feed := []hookglass.Activity{failed, alert, {Type: failed.Type, EventID: deleted.ID}, failed}
+		view(t, db, ada.everywhere, func(v *store.View) {
+			if err := v.NameFailures(feed); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if e := feed[0].Captured; e == nil || e.ID != one.ID || e.Path != one.Path || feed[3].Captured != e || feed[1].Captured != nil || feed[2].Captured != nil {
+			t.Errorf("failures are named %+v", feed)
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.DeleteAllEvents(string(first.ID))
+			return err
+		})
+		feed = []hookglass.Activity{failed}
+		view(t, db, ada.everywhere, func(v *store.View) {
+			if err := v.NameFailures(feed); err != nil || feed[0].Captured != nil {
+				t.Errorf("a failure has a request that was deleted with all others: %+v, %v", feed, err)
+			}
+		})
 		writing(t, db, func(tx *store.Tx) error { return tx.DeleteEndpoint(&second) })
 		view(t, db, ada.everywhere, func(v *store.View) {
 			got, err := v.Activity("", day, 50)
-			same(t, "without a deleted endpoint", lines(t, got), err, []hookglass.Activity{failed, gotMail, gotOne})
+			same(t, "without a deleted endpoint", lines(t, got), err, []hookglass.Activity{failed, gotMail})
 		})
 	})
 }

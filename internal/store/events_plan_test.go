@@ -68,8 +68,11 @@ func TestNoStatementReadsATable(t *testing.T) {
 				"far behind":      func(v *store.View) error { _, err := v.MoreAfter(ref, 5, 1000); return err },
 				"newest seq":      func(v *store.View) error { _, err := v.NewestSeq(ref); return err },
 				"activity":        func(v *store.View) error { _, err := v.Activity("", start, 50); return err },
-				"purges due":      func(v *store.View) error { _, err := v.PurgesDue(start, time.Hour); return err },
-				"detail":          func(v *store.View) error { _, err := v.Event(ref, string(some[0].ID)); return err },
+				"failures": func(v *store.View) error {
+					return v.NameFailures([]hookglass.Activity{{Type: hookglass.ActivityForwardingFailed, EventID: some[0].ID}})
+				},
+				"purges due": func(v *store.View) error { _, err := v.PurgesDue(start, time.Hour); return err },
+				"detail":     func(v *store.View) error { _, err := v.Event(ref, string(some[0].ID)); return err },
 			} {
 				reading(t, db, func(v *store.View) error {
 					if err := page(store.EventList{Limit: 1})(v); err != nil {

@@ -94,8 +94,10 @@ func (a *app) feedOf(r *http.Request, v visitor, filter activity.Filter, endpoin
 		f.Names[e.ID] = e.Name
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		f.Lines, err = view.Activity(kind, since, f.Limit)
-		return err
+		if f.Lines, err = view.Activity(kind, since, f.Limit); err != nil {
+			return err
+		}
+		return view.NameFailures(f.Lines)
 	})
 	f.NextOlder = len(f.Lines) == f.Limit
 	return f, err

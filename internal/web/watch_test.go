@@ -395,6 +395,22 @@ func TestTheActivityNamesWhatHappenedWhereAndWhen(t *testing.T) {
 	page.holds(t, "POST /&lt;b&gt;orders", "/requests/"+string(event), "/requests/"+string(old), "default")
 	s.hook(s.github("push", "d", `{}`, "secret"))
 	b.want(200, "GET", "/activity", nil).holds(t, "POST push · GitHub") // as the list of requests calls it
+	push := s.github("push", "e", `{}`, "secret")
+	push.target = "/in"
+	failed := s.hook(push)
+	err := s.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+		return tx.AddActivity(hookglass.Activity{Type: hookglass.ActivityForwardingFailed, OccurredAt: time.Now(), EndpointID: s.endpoint.ID, EventID: failed,
+			Data: map[string]any{"url_host": "app.example.com", "attempts": 1, "status_code": 500, "error": nil}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const failure = "app.example.com after 1 attempt: it responded 500"
+	b.want(200, "GET", "/activity", nil).holds(t, "POST /in · push · GitHub</a>", "POST /in · push · GitHub, to "+failure)
+	if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(failed)); err != nil {
+		t.Fatal(err)
+	}
+	b.want(200, "GET", "/activity", nil).holds(t, "To "+failure)
 	s.hook(sent{target: "/" + strings.Repeat("a", 5000)})
 	b.want(200, "GET", "/activity", nil).lacks(t, strings.Repeat("a", 250)) // one request does not fill the page
 	b.want(200, "GET", "/activity?since=1h", nil).lacks(t, string(old))

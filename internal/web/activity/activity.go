@@ -90,11 +90,7 @@ func tells(a hookglass.Activity) string {
 	text := func(name string) string { return words(a.Data[name]) }
 	switch a.Type {
 	case hookglass.ActivityWebhookReceived:
-		called := a.Captured.Method + " " + short(inspector.Title(a.Captured))
-		if p := show.Provider(a.Captured.Provider); p != "" {
-			called += " · " + p
-		}
-		return called
+		return request(a.Captured)
 	case hookglass.ActivityEmailReceived:
 		subject := short(text("subject"))
 		if subject == "" {
@@ -109,11 +105,31 @@ func tells(a hookglass.Activity) string {
 		if e, ok := a.Data["error"].(map[string]any); ok {
 			why = words(e["message"])
 		}
-		return show.Line(fmt.Sprintf("To %s, after %s: %s", text("url_host"), attempts(text("attempts")), why))
+		what := "To "
+		if a.Captured != nil { // else it was deleted
+			what = request(a.Captured) + ", to "
+		}
+		return what + show.Line(fmt.Sprintf("%s after %s: %s", text("url_host"), attempts(text("attempts")), why))
 	case hookglass.ActivityAlertTriggered:
 		return show.Line(text("name") + ": " + text("summary"))
 	}
 	return ""
+}
+
+// request names a request. Most senders send everything to one path, so its event type is told as well.
+func request(e *hookglass.Event) string {
+	title := inspector.Title(e)
+	if e.Type == hookglass.EventEmail {
+		return short(title)
+	}
+	called := e.Method + " " + short(title)
+	if kind := show.Line(e.EventType); kind != "" && kind != title {
+		called += " · " + short(kind)
+	}
+	if p := show.Provider(e.Provider); p != "" {
+		called += " · " + p
+	}
+	return called
 }
 
 // short shortens a sender's text to enough to recognise a request, so that it does not crowd out other lines.
