@@ -774,6 +774,26 @@ func TestWhatAFormDidIsToldOnce(t *testing.T) {
 	c.silent()
 }
 
+// What is shown is marked by a word: an empty aria-current means that it is not shown, for screen readers and for what is next.
+func TestWhatIsShownIsMarkedForScreenReadersAndForTheNextKey(t *testing.T) {
+	s := newSite(t)
+	var events []hookglass.EventID
+	for range 3 {
+		events = append(events, s.hook(json(`{}`)))
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(events[1])))
+	c.until(isLive + ` && ` + shows(events[1]))
+	got := eval[string](c, `[...document.querySelectorAll("[aria-current]")].map((e) => e.closest("nav, ol").ariaLabel + ": " + e.ariaCurrent).join()`)
+	if want := "Endpoints: true,Endpoint: page,Requests, newest first: true"; got != want {
+		t.Errorf("marked are %s, not %s", got, want)
+	}
+	c.press("j")
+	c.until(shows(events[0]))
+	c.silent()
+}
+
 func TestThePageOneIsOnIsInSightOfTheNavigation(t *testing.T) {
 	s := newSite(t)
 	c := s.chrome(390, 844)
