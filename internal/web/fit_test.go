@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/png"
 	"math/rand/v2"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,6 +91,81 @@ func TestTheTabsOfAMailAreOneRow(t *testing.T) {
 	}
 	if !eval[bool](c, `(() => { const path = document.querySelector(".row-path"); return path.scrollWidth <= path.clientWidth; })()`) {
 		t.Error("the subject is cut in the list")
+	}
+	c.silent()
+}
+
+// The search and what pauses the list stay in sight of a long list, and cover no row that the keyboard comes to. Where
+// requests are selected, their bar takes that place.
+func TestTheSearchStaysInSightOfALongList(t *testing.T) {
+	s := newSite(t)
+	for range 30 {
+		s.hook(json(`{}`))
+	}
+	c := s.chrome(1366, 768)
+	c.open(s.link())
+	c.until(isLive)
+	const inSight = `(selector) => {
+		const e = document.querySelector(selector), { x, y, width, height } = e.getBoundingClientRect();
+		return [y + 2, y + height - 2].every((at) => e.contains(document.elementFromPoint(x + width / 2, at)));
+	}`
+	eval[bool](c, `window.inSight = `+inSight+`, document.querySelector(".requests").scrollTop = 600, true`)
+	c.until(`document.querySelector(".requests").scrollTop === 600 && inSight("#q") && inSight("#live")`)
+	c.press("/")
+	if got := eval[float64](c, `document.activeElement.id === "q" ? document.querySelector(".requests").scrollTop : -1`); got != 600 {
+		t.Errorf("to search moves the list to %v", got)
+	}
+	eval[any](c, `document.querySelectorAll("a.row")[20].focus()`)
+	for range 15 {
+		c.press("k")
+		c.until(`inSight("a.row:focus")`)
+	}
+	c.press("x")
+	for range 10 {
+		c.press("j")
+	}
+	c.until(`inSight(".bulk") && !inSight("#q")`)
+	for range 10 {
+		c.press("k")
+		c.until(`inSight("a.row:focus")`)
+	}
+	c.silent()
+
+	// At 200 % zoom the page itself scrolls.
+	c = s.chrome(683, 384)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `(window.inSight = `+inSight+`, document.querySelectorAll("a.row")[20].focus(), document.activeElement.scrollIntoView())`)
+	c.press("x")
+	for range 10 {
+		c.press("k")
+		c.until(`inSight("a.row:focus")`)
+	}
+	c.silent()
+}
+
+func TestTagsHaveTheirColours(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	const name = `a "quoted\\" tag]`
+	b.want(303, "POST", "/tags", url.Values{"name": {name}, "color": {"#c2410c"}})
+	b.want(303, "POST", "/tags", url.Values{"name": {"plain"}})
+	event := s.hook(json(`{}`))
+	for _, tag := range []string{name, "plain"} {
+		if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(event), tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
+	got := eval[string](c, `[...document.querySelectorAll(".badge.tag")].map((e) => {
+		const { content, backgroundColor } = getComputedStyle(e, "::before");
+		return content === "none" ? "none" : backgroundColor;
+	}).join(" ")`)
+	if want := "rgb(194, 65, 12) none rgb(194, 65, 12) none"; got != want {
+		t.Errorf("the tags of the list and of the request are %s, not %s", got, want)
 	}
 	c.silent()
 }

@@ -312,6 +312,14 @@ document.addEventListener("hookglass:fresh", (event) => {
   if (event.detail === "deliveries") tally("deliveries", document.getElementById("deliveries").dataset);
 });
 
+// ---- Colours of tags: rules for whatever names one, so that what arrives later has its colours too
+
+const colours = new CSSStyleSheet(); // the content policy forbids styles in the markup
+for (const tag of document.querySelectorAll("#bulk-tags [data-color]")) {
+  colours.insertRule(`.badge.tag[title="${CSS.escape(tag.value)}"]::before { content: ""; background: ${tag.dataset.color}; }`);
+}
+document.adoptedStyleSheets.push(colours);
+
 // ---- Arrivals
 
 let unseen = 0;
