@@ -108,7 +108,8 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	next := strings.ReplaceAll(later[1], "&amp;", "&")
 	b.want(200, "GET", next, nil).holds(t, "Counting…", later[1][strings.Index(later[1], "cursor="):])
 	b.want(200, "GET", strings.Replace(next, "/ledger?", "/ledger/book?", 1), nil).holds(t, string(ids[26]))
-	b.want(422, "GET", base+"/ledger?from=tomorrow", nil).holds(t, "The window: from must be", `aria-invalid="true"`)
+	b.want(422, "GET", base+"/ledger?from=tomorrow", nil).holds(t, "The window: from must be", `role="alert"`)
+	b.want(200, "GET", base+"/ledger?from=24h&to=1h", nil).holds(t, `<a href="?from=24h">24 hours</a>`, `aria-current="page">24h to 1h</span>`)
 
 	file := b.want(200, "GET", base+"/ledger/file?from=24h", nil)
 	if got := file.Header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="ledger-ep_`) {

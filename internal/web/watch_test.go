@@ -343,7 +343,7 @@ func TestFiguresOfAnEndpointAreTables(t *testing.T) {
 	w := newWatched(t)
 	b := w.signedIn()
 	base := "/endpoints/" + string(w.endpoint.ID) + "/metrics"
-	b.want(200, "GET", base, nil).holds(t, "Last 24 hours", "No data in this window.", "No runs ended in this window.")
+	b.want(200, "GET", base, nil).holds(t, `aria-current="page">24 hours</a>`, `<a href="?window=7d">7 days</a>`, "No data in this window.", "No runs ended in this window.")
 	w.traffic()
 	page := b.want(200, "GET", base+"?window=1h", nil)
 	page.holds(t, "GitHub", "✓ verified", "✗ failed", "push", `role="img"`, "Requests by time as a table", "4 in all, 0 of them ignored", "50 ms", "95.0%", `<th scope="row">Notify</th>`, "<dt>Completed</dt>", "By status", "By signature")
@@ -353,7 +353,7 @@ func TestFiguresOfAnEndpointAreTables(t *testing.T) {
 	b.want(200, "GET", "/endpoints/"+string(inbox.ID), nil).lacks(t, "the signature check", `class="head-actions"`)
 	b.want(200, "GET", base+"/figures?window=7d", nil).holds(t, `data-fresh="`+base+`/figures?window=7d"`)
 	b.want(422, "GET", base+"?window=91d", nil).holds(t, "The window may be 90d at most.")
-	b.want(422, "GET", base+"?window=%3Cb%3E", nil).holds(t, "&lt;b&gt;")
+	b.want(422, "GET", base+"?window=%3Cb%3E", nil).holds(t, `aria-current="page">&lt;b&gt;</span>`, `role="alert"`)
 	w.stranger().want(404, "GET", base, nil)
 }
 

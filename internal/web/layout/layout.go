@@ -39,6 +39,9 @@ type Frame struct {
 	Section   Section              // the entry of the page in the navigation
 }
 
+// Window is a window of time that a page offers: up to now, as the address asks for it, and its name.
+type Window struct{ Value, Name string }
+
 // Section is an entry of the navigation. Its value is the label.
 type Section string
 

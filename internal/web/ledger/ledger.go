@@ -37,19 +37,20 @@ type Model struct {
 // Asked is the requested window, as written.
 type Asked struct{ From, To string }
 
+func (a Asked) String() string {
+	if a.To == "" {
+		return a.From
+	}
+	return a.From + " to " + a.To
+}
+
 // DefaultFrom is where a window starts by default.
 const DefaultFrom = "1h"
 
 // windows lists the windows to choose from.
-var windows = []struct{ from, name string }{{"1h", "Last hour"}, {"24h", "Last 24 hours"}, {"7d", "Last 7 days"}, {"31d", "Last 31 days"}}
-
-func (m Model) offered() bool {
-	for _, w := range windows {
-		if w.from == m.Asked.From {
-			return true
-		}
-	}
-	return false
+var windows = []layout.Window{
+	{Value: "1h", Name: "1 hour"}, {Value: "24h", Name: "24 hours"},
+	{Value: "7d", Name: "7 days"}, {Value: "31d", Name: "31 days"},
 }
 
 func (m Model) path(below string, more ...string) string {

@@ -22,9 +22,10 @@ import (
 //go:embed metrics.css
 var Files embed.FS
 
-// windows lists the windows to choose from, with their names.
-var windows = []struct{ Window, Name string }{
-	{"1h", "Last hour"}, {"6h", "Last 6 hours"}, {"24h", "Last 24 hours"}, {"7d", "Last 7 days"}, {"30d", "Last 30 days"}, {"90d", "Last 90 days"},
+// windows lists the windows to choose from.
+var windows = []layout.Window{
+	{Value: "1h", Name: "1 hour"}, {Value: "6h", Name: "6 hours"}, {Value: "24h", Name: "24 hours"},
+	{Value: "7d", Name: "7 days"}, {Value: "30d", Name: "30 days"}, {Value: "90d", Name: "90 days"},
 }
 
 // DefaultWindow is shown if the address names none.
