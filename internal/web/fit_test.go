@@ -170,6 +170,25 @@ func TestTagsHaveTheirColours(t *testing.T) {
 	c.silent()
 }
 
+// A browser scrolls the faulty field that has the focus to the edge of the screen, where what is wrong with it is below.
+func TestWhatIsWrongWithAFieldIsInSight(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1366, 768)
+	c.open(s.link())
+	c.open(s.page("/settings"))
+	eval[any](c, `((form) => {
+		form.noValidate = true;
+		form.elements.name.value = "Staging";
+		form.elements.url.value = "nowhere";
+		form.requestSubmit();
+	})(document.querySelector("form[action$='/targets']"))`)
+	c.until(`(() => {
+		const field = document.activeElement, fault = document.getElementById(field.getAttribute("aria-describedby").split(" ").at(-1));
+		const { x, y, bottom } = fault.getBoundingClientRect();
+		return field.name === "url" && scrollY > 0 && bottom <= innerHeight && fault.contains(document.elementFromPoint(x + 2, y + 2));
+	})()`)
+}
+
 // A menu is whole on a low screen, which is also what 200 % zoom makes of a desk, and the keyboard stays in it.
 func TestAMenuFitsALowScreenAndKeepsTheKeyboard(t *testing.T) {
 	s := newSite(t)

@@ -37,12 +37,12 @@ document.addEventListener("click", async (event) => {
   button.copiedTimer = setTimeout(() => delete button.dataset.copied, 1500);
 });
 
-// A refused form has the focus on its first faulty field (autofocus). A fault of the form as a whole is scrolled into
-// view. Faults describe a field or are alerts; messages about past failures are neither.
-if (!document.querySelector("main [aria-invalid][autofocus]:not(fieldset)")) {
-  const wrong = [...document.querySelectorAll("main :is(.fault, .problem-note):is([id], [role=alert])")].find((e) => e.checkVisibility() && e.textContent);
-  if (wrong && wrong.getBoundingClientRect().bottom > innerHeight) wrong.scrollIntoView({ block: "center" });
-}
+// A refused form has the focus on its first faulty field (autofocus), which the browser scrolls to the edge of the screen.
+// What is wrong with it is below it, and is scrolled into view, as is a fault of the form as a whole. Faults describe a
+// field or are alerts; messages about past failures are neither.
+const faulty = document.querySelector("main [aria-invalid][autofocus]:not(fieldset)")?.getAttribute("aria-describedby").split(" ");
+const wrong = [...document.querySelectorAll("main :is(.fault, .problem-note):is([id], [role=alert])")].find((e) => e.checkVisibility() && e.textContent && (!faulty || faulty.includes(e.id)));
+if (wrong && wrong.getBoundingClientRect().bottom > innerHeight) wrong.scrollIntoView({ block: "center" });
 
 // The browser's clock may be wrong. The page has the time of the node, which dates everything, so the difference of the
 // clocks is known here and to the modules of a page. The time since the response does not count as a difference.
