@@ -715,6 +715,10 @@ func TestKeysMoveThroughRequests(t *testing.T) {
 	if got := eval[string](c, `document.querySelector("#q").value`); got != "j/k?method:GET" || eval[bool](c, `document.querySelector("#keys").open`) {
 		t.Errorf("typed into the search: %q", got)
 	}
+	c.open(s.page("/requests/" + string(oldest) + "?q=method:POST")) // the list is another page than this
+	c.until(shows(oldest))
+	c.press(kb.Escape)
+	c.until(`!` + isShown + ` && location.pathname === "/endpoints/` + string(s.endpoint.ID) + `" && location.search === "?q=method%3APOST"`)
 	c.silent()
 }
 

@@ -1029,8 +1029,9 @@ document.addEventListener("hookglass:key", (event) => {
       else detail.querySelector("[data-ignore]")?.click();
       break;
     case "Escape":
-      if (!root.hasAttribute("data-open") || blank === null) return;
-      close();
+      if (!root.hasAttribute("data-open")) return;
+      if (blank !== null) close();
+      else detail.querySelector("[data-back]")?.click(); // opened by its address: the list is another page
       break;
     default: {
       const tab = /^[1-9]$/.test(event.detail) && tabs()[event.detail - 1];
