@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -342,8 +343,8 @@ func TestLeasesOfADeadProcessEndWithTheNext(t *testing.T) {
 	})
 }
 
-// Jobs, the reruns that they work, flows and channels are held as well. A rerun that waits has a job that nobody works:
-// its time stays.
+// Jobs, the reruns that they work, flows, channels and the lead of the queue are held as well. A rerun that waits has a
+// job that nobody works: its time stays.
 func TestJobsOfADeadProcessAreDueWithTheNext(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		n := newTenant(t, db, "ada@example.com")
@@ -360,8 +361,10 @@ func TestJobsOfADeadProcessAreDueWithTheNext(t *testing.T) {
 		}
 		worked, waiting := rerun("arun_worked"), rerun("arun_waiting")
 		running := "UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', 'subsec', '+1 hour')" // the clock went back
+		leads := "INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('gone', datetime('now', 'subsec', '+1 hour'), datetime('now', 'subsec', '+1 hour'))"
 		if db.Postgres() {
 			running = "UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now()"
+			leads = "INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('gone', now(), now() + interval '1 hour')"
 		}
 		writing(t, db, func(tx *store.Tx) error {
 			tx.Enqueue(hookglass.ReplayBatchJob{BatchID: "rbat_1"}, hookglass.ActionRunJob{RunID: worked.ID})
@@ -378,7 +381,7 @@ func TestJobsOfADeadProcessAreDueWithTheNext(t *testing.T) {
 				return err
 			}
 			tx.Enqueue(hookglass.ActionRunJob{RunID: waiting.ID})
-			return tx.Exec(running)
+			return errors.Join(tx.Exec(running), tx.Exec(leads))
 		})
 		if err := db.EndLeases(t.Context()); err != nil {
 			t.Fatal(err)
@@ -391,6 +394,9 @@ func TestJobsOfADeadProcessAreDueWithTheNext(t *testing.T) {
 			jobs, err := tx.Ints("SELECT count(*) FROM river_job WHERE state = 'available' AND kind IN ('" + hookglass.ReplayBatchJob{}.Kind() + "', '" + hookglass.ActionRunJob{}.Kind() + "')")
 			if err != nil || jobs[0] != int64(2*want+1) {
 				t.Errorf("%d jobs wait for a worker, %v; want %d and the one that waited", jobs, err, 2*want)
+			}
+			if leaders, err := tx.Ints("SELECT count(*) FROM river_leader"); err != nil || leaders[0] != int64(1-want) {
+				t.Errorf("%d lead the queue, %v", leaders, err)
 			}
 			if ours, err := tx.TakeActionRun(&worked, time.Minute, false); err != nil || ours != (want == 1) {
 				t.Errorf("the rerun is nobody's: %t, %v", ours, err)

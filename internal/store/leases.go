@@ -10,8 +10,8 @@ import (
 var taskKinds = []TaskKind{TaskActions, TaskSignature, TaskVerdict, TaskSchema}
 
 // EndLeases makes what a dead process had leased due at once: deliveries, tasks, jobs with the reruns that they work,
-// flows and notification channels. It is for a process that has just opened an embedded database, which nobody else
-// uses. On PostgreSQL it does nothing: other nodes may be working.
+// flows, notification channels and the lead of the job queue. It is for a process that has just opened an embedded
+// database, which nobody else uses. On PostgreSQL it does nothing: other nodes may be working.
 func (db *DB) EndLeases(ctx context.Context) error {
 	if db.dialect == postgres {
 		return nil
@@ -44,6 +44,11 @@ func (db *DB) EndLeases(ctx context.Context) error {
 			return err
 		}
 		if _, err := tx.requeueJobs(""); err != nil {
+			return err
+		}
+		// Without a leader no periodic job is enqueued and no postponed one begun. A dead one leads until its time is
+		// over, which is hours ahead if the clock was.
+		if _, err := tx.exec("DELETE FROM river_leader"); err != nil {
 			return err
 		}
 		if _, err := tx.exec("UPDATE flows SET leased_until = $1 WHERE finished_at IS NULL AND leased_until > $1", now); err != nil {
