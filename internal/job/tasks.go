@@ -109,6 +109,7 @@ func (w *Tasks) Run(ctx context.Context) error {
 			continue
 		case <-renew.C:
 			w.renew(ctx)
+			w.recall(ctx)
 			continue
 		case <-heard.C:
 		case <-w.freed:
@@ -309,6 +310,24 @@ func (w *Tasks) renew(ctx context.Context) {
 	err := w.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ExtendTasks(nums, taskLease) })
 	if err != nil && ctx.Err() == nil {
 		w.Log.Warn("leases of tasks could not be renewed", "kind", w.Kind, "error", err)
+	}
+}
+
+// recall makes tasks due that a clock which was set back has put off. It works a piece at a time, after the leases of
+// this node's tasks were renewed, which are not late then.
+func (w *Tasks) recall(ctx context.Context) {
+	var late []int64
+	err := w.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		late, err = v.LateTasks(w.Kind)
+		return err
+	})
+	for _, endpoint := range late {
+		if err == nil {
+			err = w.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecallTasks(w.Kind, endpoint) })
+		}
+	}
+	if err != nil && ctx.Err() == nil && !hookglass.Is(err, hookglass.CodeUnavailable) { // which the next round tells of
+		w.Log.Warn("tasks that are due too late could not be looked for", "kind", w.Kind, "error", err)
 	}
 }
 

@@ -238,3 +238,30 @@ func TestTasksThatComeTogetherAreEachDoneOnce(t *testing.T) {
 		}
 	})
 }
+
+// A task waits ten minutes at most. One that is due later was put off before the clock was set back.
+func TestATaskDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.capture()
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			claimed, err := tx.ClaimTasks(store.TaskActions, b.endpoint.Num, 1, time.Minute)
+			if err != nil {
+				return err
+			}
+			return tx.DeferTask(claimed[0], 2*time.Hour)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		tasks := b.tasks(1, 1, func(context.Context, store.Task) error { close(done); return nil })
+		tasks.Renewing(5 * time.Millisecond)
+		defer b.runTasks(tasks)()
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Error("it was not done within a minute")
+		}
+	})
+}

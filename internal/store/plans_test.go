@@ -103,6 +103,8 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 		},
 		func() error { _, err := tx.TaskQueues(store.TaskActions); return err },
 		func() error { _, err := tx.ClaimTasks(store.TaskActions, e.Num, 7, time.Minute); return err },
+		func() error { _, err := tx.LateTasks(store.TaskActions); return err },
+		func() error { return tx.RecallTasks(store.TaskActions, e.Num) },
 		func() error { return tx.EndTasks([]store.Task{{Num: 1, Claim: 1}}) },
 		func() error { _, err := tx.EventsBySeq([]int64{1, 2}, 1000); return err },
 		func() error { return tx.LoadFailed([]*hookglass.Event{{Seq: 1}, {Seq: 2}}) },

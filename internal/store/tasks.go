@@ -42,19 +42,23 @@ type TaskQueue struct {
 	Wait        time.Duration // until the first task is due; 0 or less: it is
 }
 
-// TaskQueues lists the endpoints with tasks of a kind. It finds each with one index look-up, however long its queue is.
+// taskEndpoints is q, the endpoints with tasks of the kind $1, and NULL. It finds each with one index look-up, however
+// long its queue is.
+const taskEndpoints = `WITH RECURSIVE q (endpoint) AS (
+			SELECT (SELECT t.endpoint FROM event_tasks t WHERE t.kind = $1 ORDER BY t.endpoint, t.due_at, t.num LIMIT 1)
+			UNION ALL
+			SELECT (SELECT t.endpoint FROM event_tasks t WHERE t.kind = $1 AND t.endpoint > q.endpoint ORDER BY t.endpoint, t.due_at, t.num LIMIT 1) FROM q WHERE q.endpoint IS NOT NULL
+		)
+		`
+
+// TaskQueues lists the endpoints with tasks of a kind.
 func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 	return queryAll(v, func(scan func(...any) error) (q TaskQueue, err error) {
 		var wait int64
 		err = scan(&q.EndpointNum, &wait, &q.AccountID)
 		q.Wait = time.Duration(wait) * time.Microsecond
 		return q, err
-	}, `WITH RECURSIVE q (endpoint) AS (
-			SELECT (SELECT t.endpoint FROM event_tasks t WHERE t.kind = $1 ORDER BY t.endpoint, t.due_at, t.num LIMIT 1)
-			UNION ALL
-			SELECT (SELECT t.endpoint FROM event_tasks t WHERE t.kind = $1 AND t.endpoint > q.endpoint ORDER BY t.endpoint, t.due_at, t.num LIMIT 1) FROM q WHERE q.endpoint IS NOT NULL
-		)
-		SELECT q.endpoint, (SELECT t.due_at FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint ORDER BY t.due_at, t.num LIMIT 1) - `+v.dialect.clock()+`, coalesce(e.account_id, 0)
+	}, taskEndpoints+`SELECT q.endpoint, (SELECT t.due_at FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint ORDER BY t.due_at, t.num LIMIT 1) - `+v.dialect.clock()+`, coalesce(e.account_id, 0)
 		FROM q LEFT JOIN endpoints e ON e.num = q.endpoint WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
 }
 
@@ -73,6 +77,32 @@ func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time
 	}, `WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at <= `+clock+` ORDER BY due_at, num LIMIT $3`+lock+`)
 		UPDATE event_tasks SET due_at = `+clock+` + cast($4 AS bigint), claim = claim + 1, lost = lost + leased, leased = 1
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())
+}
+
+// taskWait is longer than any lease or delay of a task: the longest delay is ten minutes. A task that is due later was
+// stored before the clock was set back.
+const taskWait = 15 * time.Minute
+
+// recalledTasks bounds the tasks that one transaction recalls, because captures wait for it.
+const recalledTasks = 500
+
+// LateTasks lists the endpoints with tasks of a kind that are due later than any delay can explain.
+func (v *View) LateTasks(kind TaskKind) ([]int64, error) {
+	return queryAll(v, scanNum, taskEndpoints+`SELECT q.endpoint FROM q WHERE q.endpoint IS NOT NULL AND
+		(SELECT t.due_at FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint ORDER BY t.due_at DESC, t.num DESC LIMIT 1) > `+
+		v.dialect.clock()+" + cast($2 AS bigint) ORDER BY q.endpoint", string(kind), taskWait.Microseconds())
+}
+
+// RecallTasks makes tasks due that are due later than any delay can explain, some of them if there are many.
+func (tx *Tx) RecallTasks(kind TaskKind, endpointNum int64) error {
+	lock := tx.dialect.forUpdate()
+	if lock != "" {
+		lock += " SKIP LOCKED"
+	}
+	clock := tx.dialect.clock()
+	_, err := tx.exec("WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at > "+clock+" + cast($3 AS bigint) ORDER BY due_at, num LIMIT $4"+lock+
+		") UPDATE event_tasks SET due_at = "+clock+" WHERE "+tx.dialect.picked("num", "SELECT num FROM picked"), string(kind), endpointNum, taskWait.Microseconds(), recalledTasks)
+	return err
 }
 
 // ExtendTasks renews the leases of claimed tasks.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -264,5 +265,36 @@ func TestAProcessThatDiedLeavesWhatItHadToTheNextAtOnce(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// What was put off before the clock was set back by an hour does not wait for that hour. What was put off for as long
+// as tasks are does.
+func TestTasksThatAreDueTooLateAreRecalled(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e, other := newEndpoint(t, db), newEndpoint(t, db)
+		for _, e := range []hookglass.Endpoint{e, e, other} {
+			captureFor(t, db, e, store.TaskActions)
+		}
+		here, there := claimTasks(t, db, store.TaskActions, e, 2, time.Minute), claimTasks(t, db, store.TaskActions, other, 1, time.Minute)
+		writing(t, db, func(tx *store.Tx) error {
+			return errors.Join(tx.DeferTask(here[0], time.Hour), tx.DeferTask(here[1], 10*time.Minute), tx.DeferTask(there[0], 10*time.Minute))
+		})
+		late := func() (endpoints []int64) {
+			reading(t, db, func(v *store.View) (err error) { endpoints, err = v.LateTasks(store.TaskActions); return err })
+			return endpoints
+		}
+		if found := late(); !slices.Equal(found, []int64{e.Num}) {
+			t.Errorf("endpoints %v have late tasks, want %d", found, e.Num)
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			return errors.Join(tx.RecallTasks(store.TaskActions, e.Num), tx.RecallTasks(store.TaskActions, other.Num))
+		})
+		if due := claimTasks(t, db, store.TaskActions, e, 2, time.Minute); len(due) != 1 || due[0].Num != here[0].Num {
+			t.Errorf("%+v are due, want %+v", due, here[0])
+		}
+		if due := claimTasks(t, db, store.TaskActions, other, 2, time.Minute); len(due) != 0 || len(late()) != 0 {
+			t.Errorf("%+v are due, want none", due)
+		}
 	})
 }
