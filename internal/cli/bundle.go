@@ -298,19 +298,26 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 }
 
 // requestTo is the request with its URL as it is: net/http would escape the path anew, and takes none with a % that
-// escapes nothing. It reads a path that begins with two slashes as an address; that one is left to it, and so is a URL
-// that cannot be sent as it is.
+// escapes nothing. It reads a path that begins with two slashes as an address. Such a URL, and one that cannot be sent
+// as it is, is left to it; where it takes none, the % is escaped.
 func requestTo(ctx context.Context, out provider.Outgoing) (*http.Request, error) {
 	scheme, rest, _ := strings.Cut(out.URL, "://")
 	authority, path, ok := strings.Cut(rest, "/")
-	if !ok || strings.HasPrefix(path, "/") || strings.ContainsAny(path, " #") {
-		return http.NewRequestWithContext(ctx, out.Method, out.URL, bytes.NewReader(out.Body))
-	}
 	req, err := http.NewRequestWithContext(ctx, out.Method, scheme+"://"+authority, bytes.NewReader(out.Body))
-	if err == nil {
-		req.URL.Opaque = "/" + path
+	if err != nil {
+		return nil, err
 	}
-	return req, err
+	whole, err := url.Parse(out.URL)
+	switch {
+	case ok && !strings.HasPrefix(path, "/") && !strings.ContainsAny(path, " #"):
+		req.URL.Opaque = "/" + path
+	case err == nil:
+		req.URL = whole
+	default:
+		path, query, _ := strings.Cut(path, "?")
+		req.URL.Path, req.URL.RawQuery = "/"+path, query
+	}
+	return req, nil
 }
 
 // headersFor returns the sender's headers in their spelling, and no others: net/http would canonicalise the names and

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -158,6 +159,40 @@ func TestABundleIsSentInItsOwnHeadersAlone(t *testing.T) {
 	}
 	want := "POST /%FF/50%/%23x?q=%FE HTTP/1.1\r\nHost: " + handler.Addr().String() + "\r\nContent-Length: 2\r\nX-Two: 2\r\nx-oNe: push\r\nx-two: 1\r\n\r\n"
 	if got := <-head; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// net/http sends no path that begins with two slashes and has a % which escapes nothing. It does not end the replay.
+func TestABundleIsSentWhateverItsPathsAre(t *testing.T) {
+	endpoint, hook := listening(t)
+	at, err := url.Parse(hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"//50%?a=%", "//a%2Fb", "/last"} {
+		conn, err := net.Dial("tcp", at.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 2\r\n\r\n{}", at.Path, target, at.Host)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		conn.Close()
+		if err != nil || !strings.Contains(line, " 200 ") {
+			t.Fatal(line, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "b.json")
+	if made := run(t, "", "bundle", "create", "-e", endpoint, "-q", "method:POST", "-o", file); made.code != 0 {
+		t.Fatalf("%d %s%s", made.code, made.out, made.err)
+	}
+	var got []string
+	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got = append(got, r.RequestURI) }))
+	defer handler.Close()
+	if r := run(t, "", "bundle", "replay", file, "--to", handler.URL); r.code != 0 {
+		t.Errorf("%d %s%s", r.code, r.out, r.err)
+	}
+	if want := []string{"//50%25?a=%", "//a%2Fb", "/last"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
