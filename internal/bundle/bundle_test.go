@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,10 +122,10 @@ func TestNothingThatWasReplacedIsLeftInAnyEncoding(t *testing.T) {
 
 // What is known for a secret or a name from one place goes from the others, where nothing tells what it is.
 func TestWhatOnePlaceTellsIsReplacedInTheOthers(t *testing.T) {
-	made := makeBundle(t, bundle.Options{Pointers: []string{"header:x-shop", "/l/*/n"}}, webhook("unknown", "/", jsonHead+"Authorization: Bearer onlyLettersHere\nCookie: theme=inTheCookieOnly\nX-Shop: analytical engine\n",
-		`{"email":"ada.l1815@lovelace.example.org","login":"ada.l1815","a":"onlyLettersHere","b":"inTheCookieOnly","c":"analytical engine","l":[{"n":"difference engine"}]}`))
+	made := makeBundle(t, bundle.Options{Pointers: []string{"header:x-shop", "/l/*/n", "/x@lovelace.example.org/b"}}, webhook("unknown", "/", jsonHead+"Authorization: Bearer onlyLettersHere\nCookie: theme=inTheCookieOnly\nX-Shop: analytical engine\n",
+		`{"email":"ada.l1815@lovelace.example.org","login":"ada.l1815","a":"onlyLettersHere","b":"inTheCookieOnly","c":"analytical engine","l":[{"n":"difference engine"}],"x@lovelace.example.org":{"a":"1","b":"babbage 17"}}`))
 	got := made.Events[0].Head + string(made.Events[0].Body)
-	for _, gone := range []string{"l1815", "onlyLettersHere", "inTheCookieOnly", "analytical", "difference"} {
+	for _, gone := range []string{"l1815", "onlyLettersHere", "inTheCookieOnly", "analytical", "difference", "babbage"} {
 		if strings.Contains(got, gone) {
 			t.Errorf("%s is left in %s", gone, got)
 		}
@@ -205,6 +206,34 @@ func TestSubstitutesAreStableAndKeepTheirForm(t *testing.T) {
 	}
 }
 
+// Of 90 numbers of two digits, 40 are used: no two of them become one, none stays, and what is hexadecimal stays that.
+func TestNoTwoValuesBecomeOne(t *testing.T) {
+	for range 5 {
+		values := map[string]string{"id": strings.Repeat("abcdef01-", 8) + "abcdef01"}
+		for i := range 40 {
+			values["k"+strconv.Itoa(10+i)] = strconv.Itoa(10 + i)
+		}
+		text, err := json.Marshal(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := json.Unmarshal(makeBundle(t, bundle.Options{Pointers: []string{"/*"}, Keep: []string{"token"}}, webhook("unknown", "/", jsonHead, string(text))).Events[0].Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		made := map[string]bool{}
+		for name, value := range got {
+			made[value] = true
+			if value == values[name] {
+				t.Errorf("%s stays", value)
+			}
+		}
+		if len(made) != len(values) || !regexp.MustCompile(`^([a-f]{6}\d\d-?){9}$`).MatchString(got["id"]) {
+			t.Fatalf("%d values became %d: %v", len(values), len(made), got)
+		}
+	}
+}
+
 // Whoever takes what is public verifies every event, at the time when it came.
 func TestSignaturesVerifyWithThePublishedSecret(t *testing.T) {
 	for _, sample := range provider.Samples() {
@@ -269,13 +298,16 @@ func TestWhatIsReplacedIsListedWithoutItsValue(t *testing.T) {
 }
 
 func TestWhatIsKeptStays(t *testing.T) {
-	made := makeBundle(t, bundle.Options{Keep: []string{"/customer/email", "ip", "phone", "header:authorization"}}, webhook("unknown", "/", jsonHead+"Authorization: Bearer for-everybody\n",
-		`{"customer":{"email":"ada@lovelace.example.org","first_name":"Zaphod"},"mobile":"0151 12345","ip":"81.2.69.142","again":"ada@lovelace.example.org","other":"bob@lovelace.example.org"}`))
+	made := makeBundle(t, bundle.Options{Keep: []string{"/customer/email", "ip", "phone", "/note", "/OTHER", "header:authorization", "header:*"}},
+		webhook("unknown", "/", jsonHead+"Authorization: Bearer for-everybody\nX-Api-Key: for-nobody-1\n", `{"last_name":"Marvin","note":"Marvin asks","customer":{"email":"ada@lovelace.example.org","first_name":"Zaphod"},"mobile":"0151 12345","ip":"81.2.69.142","again":"ada@lovelace.example.org","other":"bob@lovelace.example.org"}`))
 	got := string(made.Events[0].Body)
 	if strings.Count(got, "ada@lovelace.example.org") != 2 || !strings.Contains(got, "81.2.69.142") || !strings.Contains(got, "0151 12345") || strings.Contains(got, "bob@") || strings.Contains(got, "Zaphod") {
 		t.Error(got)
 	}
-	if !strings.Contains(made.Events[0].Head, "Authorization: Bearer for-everybody") {
+	if !strings.Contains(got, `"note":"Marvin asks"`) || strings.Contains(got, `"last_name":"Marvin"`) {
+		t.Error(got)
+	}
+	if !strings.Contains(made.Events[0].Head, "Authorization: Bearer for-everybody") || strings.Contains(made.Events[0].Head, "for-nobody-1") {
 		t.Error(made.Events[0].Head)
 	}
 }
@@ -345,11 +377,18 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"headers in lists", jsonHead, `{"raw":["Host","a","X-Token","s3cr2abc"],"vars":[{"name":"api_token","value":"s3cr3abc"},{"name":"n","value":"plain"}],"words":["password","plain"]}`,
 			`^{"raw":\["Host","a","X-Token","[a-z]\d[a-z]{2}\d[a-z]{3}"\],"vars":\[{"name":"api_token","value":"[a-z]\d[a-z]{2}\d[a-z]{3}"},{"name":"n","value":"plain"}\],"words":\["password","plain"\]}$`},
 		{"attributes", "Content-Type: application/xml\n", `<a password="s3cr2abc" n="plain">s3cr2abc</a>`, `^<a password="([a-z]\d[a-z]{2}\d[a-z]{3})" n="plain">[a-z]\d[a-z]{2}\d[a-z]{3}</a>$`},
+		{"names of fields in brackets", "Content-Type: application/x-www-form-urlencoded\n", "customer%5Bfirst_name%5D=Zaphod&order%5Bid%5D=7", `^customer%5Bfirst_name%5D=[A-Z][a-z]{5}&order%5Bid%5D=7$`},
+		{"names of fields in capitals", jsonHead, `{"ZIP":"QX9 7ZZ","FIRST_NAME":"Zaphod"}`, `^{"ZIP":"[A-Z]{2}\d \d[A-Z]{2}","FIRST_NAME":"[A-Z][a-z]{5}"}$`},
+		{"in a text what fields tell", jsonHead, `{"street":"17 Zaphod Way","dob":"1979-10-12","ssn":"078-05-1120","text":"at 17 Zaphod Way, 1979-10-12; 078-05-1120"}`,
+			`^{"street":"\d\d [A-Z][a-z]{5} [A-Z][a-z]{2}","dob":"\d{4}-\d\d-\d\d","ssn":"\d{3}-\d\d-\d{4}","text":"at \d\d [A-Z][a-z]{5} [A-Z][a-z]{2}, \d{4}-\d\d-\d\d; \d{3}-\d\d-\d{4}"}$`},
+		{"dates of birth in other forms", jsonHead, `{"birthday":"1979","dob":"12.10.1979"}`, `^{"birthday":"\d{4}","dob":"\d\d\.\d\d\.\d{4}"}$`},
+		{"names that are nobody's", jsonHead, `{"first_name":"Test","last_name":"User","mode":"test user","address":"https://shop.example.com/a"}`,
+			`^{"first_name":"[A-Z][a-z]{3}","last_name":"[A-Z][a-z]{3}","mode":"test user","address":"https://shop\.example\.com/a"}$`},
 		{"nothing", "", "", `^$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := makeBundle(t, bundle.Options{}, webhook("unknown", "/", c.head, c.body)).Events[0]
-			if !regexp.MustCompile(c.want).Match(e.Body) || regexp.MustCompile(`Zaphod|lovelace|s3cr|sure|4242424242424242|7946 ?0958|1979-10-12|QX9 7ZZ`).Match(e.Body) {
+			if !regexp.MustCompile(c.want).Match(e.Body) || regexp.MustCompile(`Zaphod|lovelace|s3cr|sure|4242424242424242|7946 ?0958|1979-10-12|QX9 7ZZ|078-05`).Match(e.Body) {
 				t.Errorf("%q", e.Body)
 			}
 			if strings.Contains(e.Head, "gzip") || !strings.Contains(e.Head, "Content-Length: ") {
@@ -407,6 +446,19 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
+// A request is numbered as it was named, and its head is that of the body which is in the bundle.
+func TestRequestsAreWholeAndInOrder(t *testing.T) {
+	get := webhook("unknown", "/in", jsonHead, `{"a":1}`)
+	get.Request.Method = "GET"
+	made := makeBundle(t, bundle.Options{}, get, webhook("unknown", "/two?", jsonHead, ``))
+	for i, want := range []string{"GET /in HTTP/1.1\r\nHost: bundle.example\r\n", "POST /two? HTTP/1.1\r\nHost: bundle.example\r\n"} {
+		e := made.Events[i]
+		if e.Number != i+1 || !strings.HasPrefix(e.Head, want) || !strings.Contains(e.Head, fmt.Sprintf("Content-Length: %d\r\n", len(e.Body))) {
+			t.Errorf("number %d: %s", e.Number, e.Head)
+		}
+	}
+}
+
 func TestAFileThatWasChangedIsRefused(t *testing.T) {
 	made := makeBundle(t, bundle.Options{}, webhook("stripe", "/", jsonHead, `{"id":"evt_1"}`))
 	var file bytes.Buffer
@@ -419,6 +471,14 @@ func TestAFileThatWasChangedIsRefused(t *testing.T) {
 	} {
 		if _, err := bundle.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s is taken", name)
+		}
+	}
+	for _, head := range []string{
+		"POST / HTTP/1.1", "POST / HTTP/2\r\n\r\n", "POST / / HTTP/1.1\r\n\r\n", "POST in HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nX-A\r\n\r\n", "POST / HTTP/1.1\r\n: 1\r\n\r\n",
+		"POST / HTTP/1.1\r\nX-A: 1\nX-B: 2\r\n\r\n", "POST / HTTP/1.1\r\nX-A: 1\rX-B: 2\r\n\r\n", "POST / HTTP/1.1\r\nX-A: \x00\r\n\r\n",
+	} {
+		if o, err := (bundle.Event{Number: 1, Head: head}).Request(); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("%q is taken: %+v", head, o)
 		}
 	}
 }

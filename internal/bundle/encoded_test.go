@@ -126,3 +126,14 @@ func TestLinesThatAreNoneStay(t *testing.T) {
 		}
 	}
 }
+
+// The boundary behind lines of base64 is none of them, also where the last of them is as long as the others.
+func TestABoundaryBehindBase64Stays(t *testing.T) {
+	text := "to ada@lovelace.example.org " + strings.Repeat("-", 2*57-28)
+	body := wrapped(base64.StdEncoding.EncodeToString([]byte(text)), 76, "\r\n") + "\r\n--boundary--\r\n"
+	got := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/in", "Host: h\nContent-Type: text/plain\n", body)).Events[0].Body)
+	lines, found := strings.CutSuffix(got, "\r\n--boundary--\r\n")
+	if !found || strings.Contains(unwrapped(t, lines), "ada@") {
+		t.Errorf("%q", got)
+	}
+}

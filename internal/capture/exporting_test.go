@@ -145,6 +145,7 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 				}
 				Cache   map[string]any
 				Timings struct{ Send, Wait, Receive float64 }
+				Latin1  []string `json:"_latin1"`
 			}
 		}
 	}
@@ -155,7 +156,10 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 		}
 		return a
 	}
-	a := read(exported(t, "har", hook(`{"a":"<&>"}`), letter()))
+	sent := hook(`{"a":"<&>"}`)
+	sent.URL += "caf\xe9"
+	sent.Reply.Headers = append(sent.Reply.Headers, hookglass.Header{Name: "X-B", Value: "\xe9"})
+	a := read(exported(t, "har", sent, letter()))
 	if a.Log.Version != "1.2" || a.Log.Creator.Name != "hookglass" || a.Log.Creator.Version != hookglass.Version || len(a.Log.Entries) != 2 {
 		t.Fatalf("%+v", a)
 	}
@@ -165,7 +169,7 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 		"time":        {first.Time, 1500.0},
 		"wait":        {first.Timings.Wait, 1500.0},
 		"method":      {first.Request.Method, "POST"},
-		"URL":         {first.Request.URL, "https://h/hooks/ep/a?a=b+c&bad=%zz&flag&"},
+		"URL":         {first.Request.URL, "https://h/hooks/ep/a?a=b+c&bad=%zz&flag&café"},
 		"headers":     {first.Request.Headers, []pair{{"X-A", "café"}, {"x-a", "<2>"}}},
 		"query":       {first.Request.QueryString, []pair{{"a", "b c"}, {"bad", "%zz"}, {"flag", ""}}},
 		"body":        {first.Request.PostData.Text, `{"a":"<&>"}`},
@@ -177,6 +181,7 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 		"mail":        {second.Request.Method + " " + second.Request.URL, "EMAIL mailto:box@localhost"},
 		"mail body":   {second.Request.PostData.Text, "//4="},
 		"no answer":   {second.Response.Status, 0},
+		"not UTF-8":   {first.Latin1, []string{"/request/url", "/request/headers/0/value", "/response/headers/2/value"}},
 	} {
 		if diff := cmp.Diff(c[1], c[0]); diff != "" {
 			t.Errorf("%s: %s", what, diff)

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +44,9 @@ func (c *elsewhere) Do(ctx context.Context, r outbound.Request) (*outbound.Respo
 	c.asked = append(c.asked, r.Method+" "+r.URL+" "+string(r.Body))
 	c.mu.Unlock()
 	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL, "https://"), "/")
+	if path == "unreachable.pem" {
+		return nil, errors.New("the connection was refused")
+	}
 	r.URL = "http://" + c.host + "/" + path
 	return c.Client.Do(ctx, r)
 }
@@ -205,15 +209,18 @@ func TestPublishedKeys(t *testing.T) {
 			t.Errorf("calls %q", calls)
 		}
 
-		// A host that is in trouble is asked again later; one that does not have the key is not.
+		// A host that is in trouble or out of reach is asked again later; one that does not have the key is not.
 		sick.Store("/b.pem", 503)
 		sick.Store("/c.pem", 404)
-		b, c := arrive("m-3", strings.Replace(cert, "SimpleNotificationService-1", "b", 1)), arrive("m-4", strings.Replace(cert, "SimpleNotificationService-1", "c", 1))
+		with := func(id, file string) hookglass.EventID {
+			return arrive(id, strings.Replace(cert, "SimpleNotificationService-1", file, 1))
+		}
+		b, c, d := with("m-3", "b"), with("m-4", "c"), with("m-6", "unreachable")
 		done := task()
-		if len(done) != 2 || !hookglass.Is(done[0], hookglass.CodeRateLimited) || done[1] != nil {
+		if len(done) != 3 || !hookglass.Is(done[0], hookglass.CodeRateLimited) || done[1] != nil || !hookglass.Is(done[2], hookglass.CodeRateLimited) {
 			t.Errorf("tasks: %v", done)
 		}
-		for _, id := range []hookglass.EventID{b, c} {
+		for _, id := range []hookglass.EventID{b, c, d} {
 			if ev := event(id); ev.SignatureStatus != hookglass.SignatureUnchecked || ev.SignatureReason != "key_unavailable" {
 				t.Errorf("%s: %s %s", id, ev.SignatureStatus, ev.SignatureReason)
 			}
@@ -222,7 +229,7 @@ func TestPublishedKeys(t *testing.T) {
 			t.Errorf("explained: %+v %v", sig, err)
 		}
 		before := len(out.calls())
-		if r, err := captures.Rejudge(t.Context(), hookglass.System, string(ep.ID), config.ID); err != nil || r.Checked != 4 || r.Verified != 2 || r.Unchecked != 2 {
+		if r, err := captures.Rejudge(t.Context(), hookglass.System, string(ep.ID), config.ID); err != nil || r.Checked != 5 || r.Verified != 2 || r.Unchecked != 3 {
 			t.Errorf("judged again by hand: %+v %v", r, err)
 		}
 		if n := len(out.calls()) - before; n != 0 {

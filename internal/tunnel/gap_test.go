@@ -215,6 +215,12 @@ func TestWhatWasOnItsWayWhenAnotherCameIsInAGap(t *testing.T) {
 		if len(page.Events) != 2 || string(page.Events[0].ID) != missed[0] || string(page.Events[1].ID) != missed[1] {
 			t.Errorf("the gap has %d events, want %v", len(page.Events), missed)
 		}
+		if _, err := other.InGap(t.Context(), b.who, []string{string(b.endpoint("Other").ID)}, g[0].ID, 0, 10); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("as a gap of another endpoint: %v", err)
+		}
+		if _, err := other.InGap(t.Context(), b.who, nil, g[0].ID+"x", 0, 10); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("a gap that is none: %v", err)
+		}
 	})
 }
 

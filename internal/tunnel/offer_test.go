@@ -128,10 +128,10 @@ func TestARequestWaitsForTheOnlyClient(t *testing.T) {
 		c.subscribe(b.ep)
 		thaw := c.freeze()
 		eventually(t, "the client to be silent for a while", func() bool { return !c.session.Near() })
-		if got := <-b.send(t.Context(), n, 4*time.Second); !got.Blocked || got.MaySent || got.Failure == nil || got.Failure.Code != "no_tunnel" {
+		first, out := b.send(t.Context(), n, 4*time.Second), b.send(t.Context(), n, patience)
+		if got := <-first; !got.Blocked || got.MaySent || got.Failure == nil || got.Failure.Code != "no_tunnel" {
 			t.Errorf("while the client is silent: %+v", got)
 		}
-		out := b.send(t.Context(), n, patience)
 		thaw()
 		c.await("the command", func() bool { return len(c.commands) == 1 })
 		b.answer(n, c.commands[0], 200)
