@@ -112,7 +112,9 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 		}
 		return shape(s, n)
 	case Name:
-		return spoken(s, n)
+		if !hexadecimal(s) { // as of an id that the caller named
+			return spoken(s, n)
+		}
 	}
 	return shape(s, n)
 }
@@ -171,7 +173,7 @@ func letters(count int, n *numbers) string {
 // shape replaces letters and digits by others of their class; hexadecimal text stays hexadecimal.
 func shape(s string, n *numbers) string {
 	span := 26
-	if len(s) >= 8 && strings.Trim(s, "0123456789abcdefABCDEF-") == "" {
+	if hexadecimal(s) {
 		span = 6
 	}
 	return strings.Map(func(r rune) rune {
@@ -185,6 +187,10 @@ func shape(s string, n *numbers) string {
 		}
 		return foreign(r, n)
 	}, s)
+}
+
+func hexadecimal(s string) bool {
+	return len(s) >= 8 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }
 
 // spoken is shape for words that people read: vowels stay vowels.
