@@ -381,6 +381,8 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 		{"names of fields in capitals", jsonHead, `{"ZIP":"QX9 7ZZ","FIRST_NAME":"Zaphod"}`, `^{"ZIP":"[A-Z]{2}\d \d[A-Z]{2}","FIRST_NAME":"[A-Z][a-z]{5}"}$`},
 		{"in a text what fields tell", jsonHead, `{"street":"17 Zaphod Way","dob":"1979-10-12","ssn":"078-05-1120","text":"at 17 Zaphod Way, 1979-10-12; 078-05-1120"}`,
 			`^{"street":"\d\d [A-Z][a-z]{5} [A-Z][a-z]{2}","dob":"\d{4}-\d\d-\d\d","ssn":"\d{3}-\d\d-\d{4}","text":"at \d\d [A-Z][a-z]{5} [A-Z][a-z]{2}, \d{4}-\d\d-\d\d; \d{3}-\d\d-\d{4}"}$`},
+		{"names before addresses", jsonHead, `{"from":"Zaphod Beeble <zb@lovelace.example.org>","to":"\"Zaphod\" <zb@lovelace.example.org>, 'Zaphod' <bb@lovelace.example.org>"}`,
+			`^{"from":"[A-Z][a-z]{5} [A-Z][a-z]{5} <[a-z]{2}@[a-z]{8}\.example>","to":"\\"[A-Z][a-z]{5}\\" <[a-z]{2}@[a-z]{8}\.example>, '[A-Z][a-z]{5}' <[a-z]{2}@[a-z]{8}\.example>"}$`},
 		{"dates of birth in other forms", jsonHead, `{"birthday":"1979","dob":"12.10.1979"}`, `^{"birthday":"\d{4}","dob":"\d\d\.\d\d\.\d{4}"}$`},
 		{"names that are nobody's", jsonHead, `{"first_name":"Test","last_name":"User","mode":"test user","address":"https://shop.example.com/a"}`,
 			`^{"first_name":"[A-Z][a-z]{3}","last_name":"[A-Z][a-z]{3}","mode":"test user","address":"https://shop\.example\.com/a"}$`},

@@ -32,6 +32,7 @@ func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
 		"from 2a02:6b8::feed.":                      {"2a02:6b8::feed", `^from 2001:db8:[0-9a-f:]+\.$`},
 		"to AZ21NABZ00000000137010001944 now":       {"NABZ", `^to AZ\d\d[A-Z]{4}\d{20} now$`},
 		"to AE07 0331 2345 6789 0123 456 now":       {"0331 2345", `^to AE\d\d \d{4} \d{4} \d{4} \d{4} \d{3} now$`},
+		"to zb.beeble@localhost now":                {"beeble", `^to [a-z]{2}\.[a-z]{6}@[a-z]{8}\.example now$`},
 		"client:2a02:6b8::feed port 1":              {"2a02:6b8::feed", `^client:2001:db8:[0-9a-f:]+ port 1$`},
 	} {
 		body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body)
@@ -40,7 +41,7 @@ func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"4111 1111 1111 1112 is no card", "BE69 5390 0754 7034 is no account", "2021 2022 2023 2024", "Foo::Bar: x", "12:30:45: started", "Chrome/120.0.0.0 Safari/537.36",
-		"lib@10.20.30, a@b, x@y..com"} {
+		"lib@10.20.30, team@home, x@y..com"} {
 		if body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body); body != text {
 			t.Errorf("%q became %q", text, body)
 		}
