@@ -378,19 +378,24 @@ func TestBodiesOfOtherKinds(t *testing.T) {
 			`^{"raw":\["Host","a","X-Token","[a-z]\d[a-z]{2}\d[a-z]{3}"\],"vars":\[{"name":"api_token","value":"[a-z]\d[a-z]{2}\d[a-z]{3}"},{"name":"n","value":"plain"}\],"words":\["password","plain"\]}$`},
 		{"attributes", "Content-Type: application/xml\n", `<a password="s3cr2abc" n="plain">s3cr2abc</a>`, `^<a password="([a-z]\d[a-z]{2}\d[a-z]{3})" n="plain">[a-z]\d[a-z]{2}\d[a-z]{3}</a>$`},
 		{"names of fields in brackets", "Content-Type: application/x-www-form-urlencoded\n", "customer%5Bfirst_name%5D=Zaphod&order%5Bid%5D=7", `^customer%5Bfirst_name%5D=[A-Z][a-z]{5}&order%5Bid%5D=7$`},
-		{"names of fields in capitals", jsonHead, `{"ZIP":"QX9 7ZZ","FIRST_NAME":"Zaphod"}`, `^{"ZIP":"[A-Z]{2}\d \d[A-Z]{2}","FIRST_NAME":"[A-Z][a-z]{5}"}$`},
+		{"names of fields in capitals", jsonHead, `{"ZIP":"QX9 7ZZ","FIRST_NAME":"ZAPHOD"}`, `^{"ZIP":"[A-Z]{2}\d \d[A-Z]{2}","FIRST_NAME":"[A-Z]{6}"}$`},
 		{"in a text what fields tell", jsonHead, `{"street":"17 Zaphod Way","dob":"1979-10-12","ssn":"078-05-1120","text":"at 17 Zaphod Way, 1979-10-12; 078-05-1120"}`,
 			`^{"street":"\d\d [A-Z][a-z]{5} [A-Z][a-z]{2}","dob":"\d{4}-\d\d-\d\d","ssn":"\d{3}-\d\d-\d{4}","text":"at \d\d [A-Z][a-z]{5} [A-Z][a-z]{2}, \d{4}-\d\d-\d\d; \d{3}-\d\d-\d{4}"}$`},
 		{"names before addresses", jsonHead, `{"from":"Zaphod Beeble <zb@lovelace.example.org>","to":"\"Zaphod\" <zb@lovelace.example.org>, 'Zaphod' <bb@lovelace.example.org>"}`,
 			`^{"from":"[A-Z][a-z]{5} [A-Z][a-z]{5} <[a-z]{2}@[a-z]{8}\.example>","to":"\\"[A-Z][a-z]{5}\\" <[a-z]{2}@[a-z]{8}\.example>, '[A-Z][a-z]{5}' <[a-z]{2}@[a-z]{8}\.example>"}$`},
+		{"names in other letters", jsonHead, `{"first_name":"Захар","note":"Захар пишет"}`, `^{"first_name":"\p{Cyrillic}{5}","note":"\p{Cyrillic}{5} пишет"}$`},
+		{"a number and a user that a field tells", jsonHead, `{"phone":"020 7946 0958","email":"zb.beeble@lovelace.example.org","text":"zb.beeble at 020 7946 0958","of":"bb@lovelace.example.org","in":"xdG8gYmJAbG92ZWxhY2UuZXhhbXBsZS5vcmcsIHNvb24="}`,
+			`^{"phone":"\d{3} \d{4} \d{4}","email":"[a-z]{2}\.[a-z]{6}@[a-z]{8}\.example","text":"[a-z]{2}\.[a-z]{6} at \d{3} \d{4} \d{4}","of":"[a-z]{2}@[a-z]{8}\.example","in":"[^"]+"}$`},
+		{"fields of numbers that hold none", jsonHead, `{"mobile":"not given","cell":"A5","tel":"see form 20261120 of ours"}`, `^{"mobile":"not given","cell":"A5","tel":"see form 20261120 of ours"}$`},
+		{"a table of secrets", "Content-Type: text/csv\n", "id,api_key\n1,s3crets3cret\n2,plain\n", `^id,api_key\n1,[a-z]\d[a-z]{5}\d[a-z]{4}\n2,[a-z]{5}\n$`},
 		{"dates of birth in other forms", jsonHead, `{"birthday":"1979","dob":"12.10.1979"}`, `^{"birthday":"\d{4}","dob":"\d\d\.\d\d\.\d{4}"}$`},
-		{"names that are nobody's", jsonHead, `{"first_name":"Test","last_name":"User","mode":"test user","address":"https://shop.example.com/a"}`,
-			`^{"first_name":"[A-Z][a-z]{3}","last_name":"[A-Z][a-z]{3}","mode":"test user","address":"https://shop\.example\.com/a"}$`},
+		{"names that are nobody's", jsonHead, `{"first_name":"Test","last_name":"User","mode":"Test User","address":"https://shop.example.com/a"}`,
+			`^{"first_name":"[A-Z][a-z]{3}","last_name":"[A-Z][a-z]{3}","mode":"Test User","address":"https://shop\.example\.com/a"}$`},
 		{"nothing", "", "", `^$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := makeBundle(t, bundle.Options{}, webhook("unknown", "/", c.head, c.body)).Events[0]
-			if !regexp.MustCompile(c.want).Match(e.Body) || regexp.MustCompile(`Zaphod|lovelace|s3cr|sure|4242424242424242|7946 ?0958|1979-10-12|QX9 7ZZ|078-05`).Match(e.Body) {
+			if !regexp.MustCompile(c.want).Match(e.Body) || regexp.MustCompile(`Zaphod|lovelace|s3cr|sure|4242424242424242|7946 ?0958|1979-10-12|QX9 7ZZ|078-05|ZAPHOD|Захар|beeble|bG92ZWxhY2UuZXhh`).Match(e.Body) {
 				t.Errorf("%q", e.Body)
 			}
 			if strings.Contains(e.Head, "gzip") || !strings.Contains(e.Head, "Content-Length: ") {
