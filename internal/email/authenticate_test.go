@@ -46,7 +46,7 @@ func TestSPF(t *testing.T) {
 		`neutral.example TXT "v=spf1 ?all"`,
 		`open.example TXT "v=spf1 +all"`,
 		`silent.example TXT "v=spf1 ip4:198.51.100.1"`,
-		`other.example TXT "google-site-verification=x"`,
+		`other.example TXT "google-site-verification=x"`, `other.example TXT "verified = by some words"`,
 		`twice.example TXT "v=spf1 -all"`, `twice.example TXT "v=spf1 +all"`,
 		`bad.example TXT "v=spf1 nonsense -all"`,
 		`down.example SERVFAIL`,

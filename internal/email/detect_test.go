@@ -59,6 +59,7 @@ func TestDetect(t *testing.T) {
 		{"a newsletter of no known sender", "List-Unsubscribe: <https://x>", "", found("unknown", "", "newsletter", "newsletter")},
 		{"a bounce of old", "From: MAILER-DAEMON@example.com|Return-Path: <>|Subject: failure notice", "", found("unknown", "", "bounce", "bounce")},
 		{"a bounce by Exim", "From: Mail Delivery System <Mailer-Daemon@x>|X-Failed-Recipients: a@example.com|Auto-Submitted: auto-replied", "", found("unknown", "", "bounce", "bounce")},
+		{"a postmaster's mail as a file", "From: postmaster@example.com", "", found("unknown", "", "message", "message")},
 		{"a postmaster who writes himself", "From: postmaster@example.com", "postmaster@example.com", found("unknown", "", "message", "message")},
 	} {
 		raw := []byte(strings.ReplaceAll(c.header, "|", "\r\n") + "\r\n\r\n")
@@ -90,6 +91,7 @@ func TestKindsOfReports(t *testing.T) {
 		{"failed", report("delivery-status", status("failed")), "bounce"},
 		{"delayed", report("delivery-status", status("Delayed")), "delivery_delayed"},
 		{"delivered", report("delivery-status", status("delivered")), "delivery_report"},
+		{"delayed, in all letters", report("delivery-status", strings.Replace(status("delayed"), "message/", "message/global-", 1)), "delivery_delayed"},
 		{"the worst counts", report("delivery-status", status("delivered", "delayed", "failed")), "bounce"},
 		{"no action", report("delivery-status", status()), "bounce"},
 		{"a complaint", report("feedback-report", "Content-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse"), "complaint"},

@@ -63,6 +63,7 @@ func TestRawMessagesAreKeptByteForByte(t *testing.T) {
 			return p
 		}},
 		{"Mailgun MIME", "mailgun", sample, newPosted("recipient", "in@example.org", "sender", "a@example.com", "body-mime", sample).read},
+		{"Mailgun MIME as a file", "mailgun", sample, newPosted("recipient", "in@example.org", "sender", "a@example.com").file("body-mime", `filename="m.eml"`, "message/rfc822", sample).read},
 		{"SendGrid raw", "sendgrid", sample, newPosted("email", sample, "envelope", `{"to":["in@example.org"],"from":"a@example.com"}`).read},
 		{"SendGrid raw as a file", "sendgrid", sample, newPosted("to", "x").file("email", `filename="m.eml"`, "message/rfc822", sample).read},
 		{"Postmark with the raw mail", "postmark", "Subject: é\r\n\r\nx", func(t *testing.T) *email.Posted {
@@ -199,6 +200,18 @@ func TestPostmarkParsed(t *testing.T) {
 	again, err := email.FromPost("application/json", body)
 	if err != nil || !bytes.Equal(again.Raw, p.Raw) {
 		t.Error("the same post makes another message")
+	}
+}
+
+func TestWhoGotACopyIsReadOfPosts(t *testing.T) {
+	postmark, err := email.FromPost("application/json", []byte(`{"FromFull":{"Email":"a@example.com"},"CcFull":[{"Email":"b@example.com","Name":"Bob"}],"Cc":"no"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*email.Posted{postmark, newPosted("headers", "", "to", "in@example.org", "from", "a@example.com", "cc", "Bob <b@example.com>", "text", "x", "envelope", `{"to":["in@example.org"]}`).read(t)} {
+		if m := email.Parse(p.Raw); m.Cc != "Bob <b@example.com>" || m.From != "a@example.com" {
+			t.Errorf("%s: Cc %q, From %q", p.Service, m.Cc, m.From)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -30,13 +31,13 @@ func TestAShareBundleCanBeGivenAway(t *testing.T) {
 		event, other := s.arriveFrom(e.ID, someone), s.arriveFrom(e.ID, `{"from":"ada@lovelace.example.org"}`)
 		base := "/endpoints/" + e.ID + "/share_bundles"
 		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"github","secret":"the-own-secret-1"}}`, nil)
-		res, text := s.call(s.token, "POST", base, `{"request_ids":["`+event+`","`+other+`"],"pointers":["/order"]}`)
+		res, text := s.call(s.token, "POST", base, `{"request_ids":["`+event+`","`+other+`","`+event+`"],"pointers":["/order"]}`)
 		if res.StatusCode != 200 || res.Header.Get("Content-Disposition") != "attachment; filename=hookglass-bundle.json" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Fatalf("%d %v", res.StatusCode, res.Header)
 		}
 		file, err := bundle.Read(strings.NewReader(text))
-		if err != nil || len(file.Events) != 2 {
-			t.Fatalf("%d events: %v", len(file.Events), err)
+		if err != nil || len(file.Events) != 2 || time.Since(file.CreatedAt) > time.Hour {
+			t.Fatalf("%d events of %s: %v", len(file.Events), file.CreatedAt, err)
 		}
 		for _, b := range file.Events {
 			verdict, err := b.Verify()
@@ -64,7 +65,7 @@ func TestAShareBundleCanBeGivenAway(t *testing.T) {
 		if r := seen.Data.Requests; len(r) != 1 || !r[0].Signed || r[0].Provider != "github" {
 			t.Errorf("%+v", r)
 		}
-		s.want(200, "GET", base+"/preview?query="+url.QueryEscape("provider:github")+"&keep[]=email", "", &seen)
+		s.want(200, "GET", base+"/preview?query="+url.QueryEscape("provider:github after:1h")+"&keep[]=email", "", &seen)
 		if len(seen.Data.Requests) != 2 || seen.Data.Requests[0].RequestID != event {
 			t.Errorf("%+v", seen.Data.Requests)
 		}
@@ -76,10 +77,12 @@ func TestABundleHoldsNoSecretOfADisabledConfig(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("")
 		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"kestrel over the moor","enabled":false}}`, nil)
-		event := s.arriveFrom(e.ID, `{"note":"kestrel over the moor"}`)
+		event := s.arrive(e.ID, func(a *capture.Arrival) {
+			a.Path, a.RawQuery, a.HasQuery, a.Target, a.Body = "/orders", "n=1", true, "/hooks/"+e.ID+"/orders?n=1", []byte(`{"note":"kestrel over the moor"}`)
+		})
 		res, text := s.call(s.token, "POST", "/endpoints/"+e.ID+"/share_bundles", `{"request_ids":["`+event+`"]}`)
 		file, err := bundle.Read(strings.NewReader(text))
-		if res.StatusCode != 200 || err != nil || strings.Contains(string(file.Events[0].Body), "kestrel") {
+		if res.StatusCode != 200 || err != nil || strings.Contains(string(file.Events[0].Body), "kestrel") || !strings.HasPrefix(file.Events[0].Head, "POST /orders?n=1 HTTP/1.1\r\n") {
 			t.Errorf("%d %v %s", res.StatusCode, err, text)
 		}
 	})
@@ -90,18 +93,20 @@ func TestABundleKeepsNothingOfTheEndpointsOwn(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		inbox := s.mailbox("inbox-of-us")
 		mail := s.deliver("inbox-of-us", "From: Ann <ann@example.org>\r\nTo: inbox-of-us@mail.test\r\nSubject: for inbox-of-us@mail.test\r\n\r\nYou wrote to inbox-of-us@mail.test.\r\n")
-		e := s.newEndpoint("")
+		e := s.newEndpoint(`,"custom_id":"moors-of-ours"`)
 		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"kestrel-moor-9"}}`, nil)
-		event := s.arriveFrom(e.ID, `{"secret":"kestrel-moor-9","again":"kestrel-moor-9"}`)
+		event := s.arriveFrom(e.ID, `{"secret":"kestrel-moor-9","again":"kestrel-moor-9","at":"https://hooks.example.com/hooks/moors-of-ours/a"}`)
 		for _, c := range []struct{ endpoint, event, keep, own, kept string }{
 			{inbox.ID, mail, `["email"]`, "inbox-of-us", "ann@example.org"}, {e.ID, event, `["/secret"]`, "kestrel-moor", "secret"},
+			{e.ID, event, `["/at"]`, "/hooks/moors-of-ours", "https://hooks.example.com"},
 		} {
 			res, text := s.call(s.token, "POST", "/endpoints/"+c.endpoint+"/share_bundles", `{"request_ids":["`+c.event+`"],"keep":`+c.keep+`}`)
 			file, err := bundle.Read(strings.NewReader(text))
 			if res.StatusCode != 200 || err != nil {
 				t.Fatalf("%d %v %s", res.StatusCode, err, text)
 			}
-			if got := file.Events[0].Head + string(file.Events[0].Body); strings.Contains(got, c.own) || !strings.Contains(got, c.kept) {
+			head := "POST / HTTP/1.1\r\nHost: bundle.example\r\nContent-Type: application/json\r\n" // of a mail too: what a replay of it sends
+			if got := file.Events[0].Head + string(file.Events[0].Body); strings.Contains(got, c.own) || !strings.Contains(got, c.kept) || !strings.HasPrefix(got, head) {
 				t.Errorf("%s: %s", c.own, got)
 			}
 		}
@@ -159,7 +164,8 @@ func TestWhatABundleIsRefusedFor(t *testing.T) {
 		for body, status := range map[string]int{
 			`{}`: 422, `{"request_ids":[]}`: 422, `{"request_ids":["` + event + `"],"query":"x"}`: 422, `{"query":"nothing-like-it"}`: 422, `{"query":"provider:"}`: 422,
 			`{"request_ids":["` + event + `"],"pointers":["order"]}`: 422, `{"request_ids":["` + event + `"],"keep":["secret"]}`: 422, `{"request_ids":["` + event + `"],"other":1}`: 422, `{"request_ids":"x"}`: 422, `{`: 400,
-			`{"request_ids":["req_00000000000000000000000000"]}`: 404,
+			`{"request_ids":["req_00000000000000000000000000"]}`:                                404,
+			`{"request_ids":["` + strings.Repeat(event+`","`, bundle.MaxEvents) + event + `"]}`: 422,
 		} {
 			var refused api.Error
 			if s.want(status, "POST", "/endpoints/"+e.ID+"/share_bundles", body, &refused); refused.Error == "" {

@@ -1,6 +1,7 @@
 package share_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/bundle"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/share"
 	"hookglass/internal/store"
@@ -17,18 +19,69 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
+// owned is an endpoint with its owner.
+func owned(t *testing.T, db *store.DB) (hookglass.Principal, hookglass.Endpoint) {
+	t.Helper()
+	owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Shared"
+	e, err := endpoint.New(db, nil).Create(t.Context(), who, endpoint.Draft{Name: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who, e
+}
+
+// full has no room for anything, and remembers what it was asked for.
+type full struct{ asked int64 }
+
+func (f *full) RoomFor(_ context.Context, _ hookglass.Principal, bytes int64) error {
+	f.asked = bytes
+	return hookglass.Errorf(hookglass.CodeUnavailable, "There is no room.")
+}
+
+func (f *full) Hold(context.Context, hookglass.Principal, int64, func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error) {
+	return nil, f.RoomFor(nil, hookglass.Principal{}, 0)
+}
+
+// A bundle is made where there is room for it, and none is asked for what is larger than a bundle may be. A request that
+// is named twice counts once.
+func TestABundleIsMadeWhereThereIsRoom(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		who, e := owned(t, db)
+		var ids []string
+		for range 2 {
+			event := &hookglass.Event{
+				ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: time.Now(), Method: "POST",
+				Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, Size: bundle.MaxBytes/2 + 1, Payload: &hookglass.Payload{},
+			}
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, string(event.ID))
+		}
+		for _, c := range []struct {
+			ids  []string
+			want hookglass.Code
+			room int64
+		}{
+			{[]string{ids[0], ids[0], ids[0]}, hookglass.CodeUnavailable, 4 * bundle.MaxBytes}, {ids, hookglass.CodePayloadTooLarge, 0},
+		} {
+			var room full
+			_, err := share.New(db, nil, &room).Bundle(t.Context(), who, string(e.ID), share.Wanted{Events: c.ids})
+			if !hookglass.Is(err, c.want) || room.asked != c.room {
+				t.Errorf("%d: %v, and room was asked for %d bytes", len(c.ids), err, room.asked)
+			}
+		}
+	})
+}
+
 // Links that have expired go without anybody making another, a part of them at a time.
 func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Shared"
-		e, err := endpoint.New(db, nil).Create(t.Context(), who, endpoint.Draft{Name: &name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		who, e := owned(t, db)
 		event := &hookglass.Event{
 			ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: time.Now(),
 			Method: "POST", Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked,
@@ -39,7 +92,7 @@ func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 		}
 		s := share.New(db, nil, nil)
 		const expired = 1_200
-		err = db.Update(t.Context(), who, func(tx *store.Tx) error {
+		err := db.Update(t.Context(), who, func(tx *store.Tx) error {
 			for i := range expired {
 				link := hookglass.Share{EndpointNum: e.Num, EventSeq: event.Seq, EventID: event.ID, ExpiresAt: tx.Now}
 				if err := tx.CreateShare(&link, fmt.Append(nil, "expired ", i)); err != nil {
@@ -98,19 +151,11 @@ func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 	})
 }
 
-// A query that is not through in its time is refused as too wide. It is not taken for one that means nothing, nor for a
+// A query that is not through in its time, or means very much, is refused as too wide. It is not taken for one that means nothing, nor for a
 // fault of the storage.
 func TestABundleWhoseQueryTakesTooLongIsRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		owner, err := account.New(db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "ada@example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		who, name := hookglass.Principal{Account: owner.Account.ID, User: owner.User.ID}, "Shared"
-		e, err := endpoint.New(db, nil).Create(t.Context(), who, endpoint.Draft{Name: &name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		who, e := owned(t, db)
 		for range 1_000 {
 			event := &hookglass.Event{
 				ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook,
@@ -122,15 +167,19 @@ func TestABundleWhoseQueryTakesTooLongIsRefused(t *testing.T) {
 			}
 		}
 		s := share.New(db, nil, nil)
-		for within, message := range map[time.Duration]string{
-			time.Nanosecond: "takes too long; narrow it, for example by received times",
-			time.Minute:     "means no request",
+		for _, c := range []struct {
+			within         time.Duration
+			query, message string
+		}{
+			{time.Nanosecond, "haystack", "takes too long; narrow it, for example by received times"},
+			{time.Minute, "haystack", "means no request"},
+			{time.Minute, "needle", "means more than 100 requests; narrow it"},
 		} {
-			s.SearchFor(within)
-			_, err := s.Bundle(t.Context(), who, string(e.ID), share.Wanted{Query: "haystack"})
+			s.SearchFor(c.within)
+			_, err := s.Bundle(t.Context(), who, string(e.ID), share.Wanted{Query: c.query})
 			var refused *hookglass.Error
-			if !errors.As(err, &refused) || len(refused.Details) != 1 || refused.Details[0].Message != message {
-				t.Errorf("searched for %v: %v, want %q", within, err, message)
+			if !errors.As(err, &refused) || len(refused.Details) != 1 || refused.Details[0].Message != c.message {
+				t.Errorf("%s searched for %v: %v, want %q", c.query, c.within, err, c.message)
 			}
 		}
 	})
