@@ -25,14 +25,14 @@ func chunkedPost(path string, chunks string) string {
 func TestChunkedBody(t *testing.T) {
 	s := new(stub)
 	c := start(t, ingest.Config{}, s, nil).dial()
-	c.send(chunkedPost(hook("/1"), "1\r\na\r\n1;ext\r\nb\r\n2 ; name=\"v;w\"\r\ncd\r\n0a\r\n0123456789\r\n0\r\n\r\n"))
+	c.send(chunkedPost(hook("/1"), "1\r\na\r\n1;ext\r\nb\r\n2 ; name=\"v;w\"\r\ncd\r\n0a\r\n0123456789\r\nB\r\n0123456789e\r\nf\r\n0123456789abcdf\r\n0\r\n\r\n"))
 	c.send(chunkedPost(hook("/2"), "0;last\r\nX-Sum: 1\r\nx-sum: 2\r\n\r\n"))
 	c.send(post(hook("/3"), "plain"))
 	for range 3 {
 		c.want(200)
 	}
 	all := s.all()
-	if got := string(all[0].Body); got != "abcd0123456789" || all[0].Trailers != nil {
+	if got := string(all[0].Body); got != "abcd0123456789"+"0123456789e"+"0123456789abcdf" || all[0].Trailers != nil {
 		t.Errorf("body %q, trailers %v", got, all[0].Trailers)
 	}
 	if got := wire(all[1].Trailers); len(all[1].Body) != 0 || got != lines("X-Sum: 1", "x-sum: 2") {
