@@ -72,16 +72,16 @@ func TestAValueHasOneSubstituteWhateverToldWhatItIs(t *testing.T) {
 		var v struct {
 			Order, Who, First_name, City string
 			Number                       json.Number
-			Authorization, Token         string
+			Authorization, Token, Secret string
 			Text                         string
 		}
-		body := makeBundle(t, bundle.Options{Pointers: []string{"/order", "/number", "/who"}}, webhook("unknown", "/", jsonHead,
+		body := makeBundle(t, bundle.Options{Pointers: []string{"/order", "/number", "/who"}, Secrets: []string{"kestrel-moor-9"}}, webhook("unknown", "/", jsonHead,
 			`{"order":"ORD-99","number":123456,"who":"Ada Lovelace","first_name":"Ada","city":"Lovelace","authorization":"Bearer tok123456789abc","token":"tok123456789abc",
-				"text":"ORD-99|123456|Lovelace|tok123456789abc"}`)).Events[0].Body
+				"secret":"kestrel-moor-9","text":"ORD-99|123456|Lovelace|tok123456789abc|kestrel-moor-9"}`)).Events[0].Body
 		if err := json.Unmarshal(body, &v); err != nil {
 			t.Fatalf("%v: %s", err, body)
 		}
-		if want := v.Order + "|" + v.Number.String() + "|" + v.City + "|" + v.Token; v.Text != want || v.Who != v.First_name+" "+v.City || v.Authorization != "Bearer "+v.Token {
+		if want := v.Order + "|" + v.Number.String() + "|" + v.City + "|" + v.Token + "|" + v.Secret; v.Text != want || v.Who != v.First_name+" "+v.City || v.Authorization != "Bearer "+v.Token {
 			t.Fatalf("a value has two substitutes: %s", body)
 		}
 	}

@@ -31,8 +31,11 @@ const tries = 40
 
 // of returns the substitute of a value: of the same form, and the same for any capitalisation or grouping of the value.
 func (f *fakes) of(kind Kind, s string) string {
-	if kind == Address || kind == Pointed { // their words are looked for as names
+	switch kind {
+	case Address, Pointed: // their words are looked for as names
 		kind = Name
+	case Secret: // it may also stand in a field of credentials
+		kind = Token
 	}
 	id := string(kind) + "\x00" + s
 	if fake, ok := f.made[id]; ok {
@@ -51,7 +54,7 @@ func (f *fakes) of(kind Kind, s string) string {
 		whose = alphanumeric(whose)
 	case Token: // also where it stands behind a scheme
 		whose = s[len(tokenPrefix.FindString(s)):]
-	case Secret, JWT, Encoded:
+	case JWT, Encoded:
 		whose = s
 	case IP:
 		if dotted, ok := integerIP(s); ok { // the same address as where it is written out

@@ -105,9 +105,11 @@ func TestABundleKeepsNothingOfTheEndpointsOwn(t *testing.T) {
 			if res.StatusCode != 200 || err != nil {
 				t.Fatalf("%d %v %s", res.StatusCode, err, text)
 			}
-			head := "POST / HTTP/1.1\r\nHost: bundle.example\r\nContent-Type: application/json\r\n" // of a mail too: what a replay of it sends
-			if got := file.Events[0].Head + string(file.Events[0].Body); strings.Contains(got, c.own) || !strings.Contains(got, c.kept) || !strings.HasPrefix(got, head) {
+			if got := file.Events[0].Head + string(file.Events[0].Body); strings.Contains(got, c.own) || !strings.Contains(got, c.kept) {
 				t.Errorf("%s: %s", c.own, got)
+			}
+			if c.event == mail && !strings.HasPrefix(file.Events[0].Head, "POST / HTTP/1.1\r\nHost: bundle.example\r\nContent-Type: application/json\r\n") {
+				t.Errorf("of a mail there is not what a replay sends: %s", file.Events[0].Head)
 			}
 		}
 	})
