@@ -229,6 +229,9 @@ func TestBodyCutShortIsNotStored(t *testing.T) {
 	}
 }
 
+// escapedHook is a hook that net/http receives.
+const escapedHook = "/%68ooks/" + knownRef
+
 func TestSlowSendersAreCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(stub)
@@ -237,10 +240,11 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 			text  string
 			after time.Duration
 		}{
-			"half a head":      {"POST " + hook("") + " HTTP/1.1\r\nHost:", 3 * time.Second},
-			"half a body":      {"POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf", 2 * time.Second},
-			"half a chunk":     {chunkedPost(hook(""), "a\r\nhalf"), 2 * time.Second},
-			"half a chunk, 64": {chunkedPost(hook(""), "10000\r\n"+strings.Repeat("b", 40_000)), 2 * time.Second},
+			"half a head":              {"POST " + hook("") + " HTTP/1.1\r\nHost:", 3 * time.Second},
+			"half a body":              {"POST " + hook("") + " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf", 2 * time.Second},
+			"half a body, by net/http": {"POST " + escapedHook + " HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf", 2 * time.Second},
+			"half a chunk":             {chunkedPost(hook(""), "a\r\nhalf"), 2 * time.Second},
+			"half a chunk, 64":         {chunkedPost(hook(""), "10000\r\n"+strings.Repeat("b", 40_000)), 2 * time.Second},
 		} {
 			c, begun := b.dial(), time.Now()
 			go io.WriteString(c.nc, row.text)
@@ -292,28 +296,30 @@ func TestTricklingBodyIsCutOffAndASteadyOneIsNot(t *testing.T) {
 		s := new(stub)
 		b := inBubble(t, nil, ingest.Config{BodyGrace: time.Second, MinBodyRate: 2000}, s)
 		var drips sync.WaitGroup
-		c := b.dial()
-		drips.Go(func() {
-			io.WriteString(c.nc, "POST "+hook("")+" HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n")
-			drip(c, 40_000, 400, 190*time.Millisecond)
-		})
-		if res := c.answer(); res.StatusCode != 200 {
-			t.Errorf("a steady body: %s", res.Status)
+		for _, path := range []string{hook(""), escapedHook} { // the second by net/http
+			c := b.dial()
+			drips.Go(func() {
+				io.WriteString(c.nc, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n")
+				drip(c, 40_000, 400, 190*time.Millisecond)
+			})
+			if res := c.answer(); res.StatusCode != 200 {
+				t.Errorf("a steady body to %s: %s", path, res.Status)
+			}
+			c.nc.Close()
+			c = b.dial()
+			begun := time.Now()
+			drips.Go(func() {
+				io.WriteString(c.nc, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("b", 90_000)) // a burst buys no time
+				drip(c, 10_000, 1, 10*time.Millisecond)                                                                                 // 100 s of it
+			})
+			if res, took := c.answer(), time.Since(begun); res.StatusCode != 408 || took > 5*time.Second {
+				t.Errorf("a body that trickles to %s: %s after %v", path, res.Status, took)
+			}
+			c.nc.Close()
 		}
-		c.nc.Close()
-		c = b.dial()
-		begun := time.Now()
-		drips.Go(func() {
-			io.WriteString(c.nc, "POST "+hook("")+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("b", 90_000)) // a burst buys no time
-			drip(c, 10_000, 1, 10*time.Millisecond)                                                                                     // 100 s of it
-		})
-		if res, took := c.answer(), time.Since(begun); res.StatusCode != 408 || took > 5*time.Second {
-			t.Errorf("a body that trickles: %s after %v", res.Status, took)
-		}
-		c.nc.Close()
 		drips.Wait()
 		b.stop()
-		if len(s.all()) != 1 {
+		if len(s.all()) != 2 {
 			t.Errorf("%d arrivals", len(s.all()))
 		}
 	})

@@ -382,7 +382,7 @@ func TestEscapedHooksReachTheFallback(t *testing.T) {
 	c.send("PROPFIND " + hook("") + " HTTP/1.1\r\nHost: x\r\n\r\n")
 	c.want(405)
 	all := s.all()
-	if a := all[0]; a.Path != "//a/../%2F" || a.RawQuery != "q;" || a.Target != hook("//a/../%2F?q;") || string(a.Body) != "body" || a.Client.String() != "127.0.0.1" {
+	if a := all[0]; a.Path != "//a/../%2F" || a.RawQuery != "q;" || a.Target != hook("//a/../%2F?q;") || string(a.Body) != "body" || a.Client.String() != "127.0.0.1" || a.Scheme != "http" {
 		t.Errorf("got %+v", a)
 	}
 	if got := wire(all[0].Headers); got != lines("Host: x", "Content-Length: 4", "X-A: 2", "X-B: 1") {
