@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/emersion/go-msgauth/dkim"
 
@@ -433,6 +435,24 @@ func TestZone(t *testing.T) {
 type brokenDNS struct{ email.Resolver }
 
 func (brokenDNS) LookupTXT(context.Context, string) ([]string, error) { panic("over a record") }
+
+// What a sender writes in the tags of a signature or a seal is text without control characters where it is shown.
+func TestTagsAreShownAsText(t *testing.T) {
+	raw := wire("DKIM-Signature: v=1; d=b\xfccher\x00.example; s=\x1b[31m; a=\x7f", "ARC-Seal: i=1; d=\x1b[31m\xfc; cv=\x00")
+	r := email.Authenticate(t.Context(), zone(t), email.Envelope{}, raw)
+	if len(r.DKIM.Signatures) != 1 || r.ARC == nil {
+		t.Fatalf("%+v", r)
+	}
+	s := r.DKIM.Signatures[0]
+	for _, text := range []string{s.Domain, s.Selector, s.Algorithm, r.ARC.Domain, r.ARC.Claim} {
+		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("%q", text)
+		}
+	}
+	if !strings.HasPrefix(s.Domain, "bücher") {
+		t.Errorf("the domain is %q", s.Domain)
+	}
+}
 
 // Who has a mail judged recovers, so it must be told where it can: a goroutine that nobody watches ends the process.
 func TestAPanicOverSPFIsTheCallers(t *testing.T) {

@@ -59,6 +59,7 @@ func TestDetect(t *testing.T) {
 		{"a newsletter of no known sender", "List-Unsubscribe: <https://x>", "", found("unknown", "", "newsletter", "newsletter")},
 		{"a bounce of old", "From: MAILER-DAEMON@example.com|Return-Path: <>|Subject: failure notice", "", found("unknown", "", "bounce", "bounce")},
 		{"a bounce by Exim", "From: Mail Delivery System <Mailer-Daemon@x>|X-Failed-Recipients: a@example.com|Auto-Submitted: auto-replied", "", found("unknown", "", "bounce", "bounce")},
+		{"SES by the return path of a file", "Return-Path: <0101@eu-west-1.amazonses.com>", "", found("ses", "", "message", "message")},
 		{"a postmaster's mail as a file", "From: postmaster@example.com", "", found("unknown", "", "message", "message")},
 		{"a postmaster who writes himself", "From: postmaster@example.com", "postmaster@example.com", found("unknown", "", "message", "message")},
 	} {
