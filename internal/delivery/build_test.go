@@ -291,6 +291,8 @@ func TestAStaleTimestampIsWarnedOf(t *testing.T) {
 		"stripe, past it":      {"stripe", "Stripe-Signature: t=1799999699,v1=00\r\n", true},
 		"slack, old":           {"slack", "X-Slack-Request-Timestamp: 1799999000\r\nX-Slack-Signature: v0=00\r\n", true},
 		"slack, fresh":         {"slack", "X-Slack-Request-Timestamp: 1799999990\r\nX-Slack-Signature: v0=00\r\n", false},
+		"workos, in ms":        {"workos", "WorkOS-Signature: t=1799999000000, v1=00\r\n", true},
+		"workos, fresh":        {"workos", "WorkOS-Signature: t=1799999990000, v1=00\r\n", false},
 		"github has no time":   {"github", "X-Hub-Signature-256: sha256=00\r\n", false},
 		"a time of its own is": {"github", "X-When: 1700000000\r\n", false},
 		"box, as text":         {"box", "BOX-DELIVERY-TIMESTAMP: 2027-01-15T07:43:20Z\r\nBOX-SIGNATURE-PRIMARY: 00\r\n", true},
@@ -412,6 +414,7 @@ func TestTimesThatCanNotBeMovedOrAreSignedInTheBodyAreWarnedOf(t *testing.T) {
 	}{
 		"signed in the body":              {"aws_sns", "X-A: b\r\n", sns, 1},
 		"a signed time of the body":       {"mailgun", "X-A: b\r\n", mailgun, 1},
+		"a body that is signed":           {"github", "X-Hub-Signature-256: sha256=00\r\n", `{"created_at":"2026-02-16T12:00:00Z"}`, 1},
 		"not signed":                      {"unknown", "X-A: b\r\n", sns, 0},
 		"compressed":                      {"unknown", "Content-Encoding: gzip\r\n", "\x1f\x8b", 1},
 		"compressed, as the header says":  {"unknown", "Content-Encoding: gzip\r\n", `{"created":1771243200}`, 0},
