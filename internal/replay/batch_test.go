@@ -463,18 +463,23 @@ func TestABatchOutlivesADeletedEvent(t *testing.T) {
 
 func TestWhatABatchMayNotBe(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
+		event := b.capture("POST", "", "x")
 		for name, r := range map[string]replay.BatchRequest{
-			"rate":   {TargetURL: b.sink.url, Rate: 101},
-			"below":  {TargetURL: b.sink.url, Rate: -1},
-			"query":  {TargetURL: b.sink.url, Query: "status:nonsense"},
-			"target": {},
-			"mode":   {TargetURL: b.sink.url, Identity: "x"},
-			"none":   {TargetURL: b.sink.url, Events: []string{}},
+			"rate":        {TargetURL: b.sink.url, Rate: 101},
+			"below":       {TargetURL: b.sink.url, Rate: -1},
+			"query":       {TargetURL: b.sink.url, Rate: 1, Query: "status:nonsense"},
+			"target_url":  {Rate: 1},
+			"identity":    {TargetURL: b.sink.url, Rate: 1, Identity: "x"},
+			"request_ids": {TargetURL: b.sink.url, Rate: 1, Events: []string{}},
+			"both":        {TargetURL: b.sink.url, Rate: 1, Events: []string{string(event.ID)}, Query: "x"},
 		} {
 			_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), r)
 			if !hookglass.Is(err, hookglass.CodeValidationFailed) {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+		if _, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: b.sink.url, Rate: 1, Events: []string{string(event.ID)}}); err != nil {
+			t.Errorf("what is right: %v", err)
 		}
 		_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: "http://10.0.0.1"})
 		wantCode(t, err, hookglass.CodeTargetNotAllowed)

@@ -227,6 +227,20 @@ func TestAChangeNeedsTheVersionItWasMadeFrom(t *testing.T) {
 	})
 }
 
+// An answer passes where each assertion holds, whichever comes last.
+func TestEveryAssertionMustHold(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   bool
+	}{{200, `{"a":1,"b":2}`, true}, {500, `{"a":1}`, false}, {201, `{"a":1}`, false}, {200, `{"a":2}`, false}, {200, `x`, false}} {
+		a := hookglass.Assertions{StatusClass: "2xx", StatusCode: 200, JSONSubset: []byte(`{"a":1}`)}
+		if results, passed := replay.Judge(a, &hookglass.TargetResponse{Status: c.status, Body: []byte(c.body)}); passed != c.want {
+			t.Errorf("%d %s: %t, %+v", c.status, c.body, passed, results)
+		}
+	}
+}
+
 func TestTheStatesOfARun(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		e := b.capture("POST", "", `{"id":"a"}`)
