@@ -46,8 +46,8 @@ func (f *full) Hold(context.Context, hookglass.Principal, int64, func(*store.Vie
 	return nil, f.RoomFor(nil, hookglass.Principal{}, 0)
 }
 
-// A bundle is made where there is room for it, and none is asked for what is larger than a bundle may be. A request that
-// is named twice counts once.
+// A bundle is made where there is room for it, and none is asked for what is larger than a bundle may be. A request
+// that is named twice counts once.
 func TestABundleIsMadeWhereThereIsRoom(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		who, e := owned(t, db)
@@ -151,8 +151,8 @@ func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 	})
 }
 
-// A query that is not through in its time, or means very much, is refused as too wide. It is not taken for one that means nothing, nor for a
-// fault of the storage.
+// A query that is not through in its time, or means very much, is refused as too wide. It is not taken for one that
+// means nothing, nor for a fault of the storage.
 func TestABundleWhoseQueryTakesTooLongIsRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		who, e := owned(t, db)
