@@ -117,8 +117,8 @@ func judgeCertificate(f *findings, where string, leaf *x509.Certificate, host st
 		f.wrong(name, "%s ended at %s: renew it", where, leaf.NotAfter.UTC().Format(time.RFC3339))
 	case host != "" && leaf.VerifyHostname(host) != nil:
 		f.wrong(name, "%s is for %s, not for %s", where, strings.Join(leaf.DNSNames, ", "), host)
-	case left < renewSoon:
-		f.warn(name, "%s ends in %d days: is it being renewed?", where, int(left.Hours())/24)
+	case left < renewalDue(leaf):
+		f.warn(name, "%s ends at %s: is it being renewed?", where, leaf.NotAfter.UTC().Format(time.RFC3339))
 	default:
 		f.ok(name, "%s, until %s", where, leaf.NotAfter.UTC().Format(time.DateOnly))
 	}

@@ -90,7 +90,8 @@ func TestDoctorLooksAtTheServiceAsTheWorldSeesIt(t *testing.T) {
 		"outbound: this machine, at home":    {func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }, "outbound", "ok"},
 		"outbound: a network":                {func(c *server.Config) { c.OutboundAllow = []string{"10.1.0.0/16:9000-9010"} }, "outbound", "ok"},
 		"certificate: well":                  {in(60*day, "hooks.example"), "certificate", "ok"},
-		"certificate: ends soon":             {in(13*day, "hooks.example"), "certificate", "warning"},
+		"certificate: lives for six days":    {in(5*day, "hooks.example"), "certificate", "ok"},
+		"certificate: ends soon":             {in(3*time.Hour, "hooks.example"), "certificate", "warning"}, // of 27
 		"certificate: has ended":             {in(-time.Minute, "hooks.example"), "certificate", "wrong"},
 		"certificate: of another name":       {in(60*day, "other.example"), "certificate", "wrong"},
 		"address: none":                      {func(*server.Config) {}, "public address", "ok"},
