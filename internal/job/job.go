@@ -189,11 +189,10 @@ func build(db *store.DB, do Capabilities, log *slog.Logger, fetchEvery time.Dura
 		FetchCooldown:        100 * time.Millisecond,
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(purgeEvery), func() (river.JobArgs, *river.InsertOpts) {
-				// A run that finds nothing to do is not worth retrying, and two concurrent runs gain nothing.
-				return hookglass.PurgeJob{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: purgeEvery}}
+				return hookglass.PurgeJob{}, periodically(purgeEvery)
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 			river.NewPeriodicJob(river.PeriodicInterval(alertEvery), func() (river.JobArgs, *river.InsertOpts) {
-				return hookglass.AlertJob{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: alertEvery}}
+				return hookglass.AlertJob{}, periodically(alertEvery)
 			}, &river.PeriodicJobOpts{RunOnStart: true}),
 		},
 		CompletedJobRetentionPeriod: 10 * time.Minute,
@@ -204,6 +203,14 @@ func build(db *store.DB, do Capabilities, log *slog.Logger, fetchEvery time.Dura
 		return nil, fmt.Errorf("job: %w", err)
 	}
 	return &Workers{db: db, log: log.With("part", "job"), workers: w, stop: jobsStop, stopping: stopping}, nil
+}
+
+// periodically returns how a periodic job is inserted. It is not retried, because the next one comes soon, and two
+// concurrent runs gain nothing. One that has ended prevents none: once a clock is set back, periods that it has counted
+// come again, and all of their jobs have ended.
+func periodically(every time.Duration) *river.InsertOpts {
+	unended := []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled}
+	return &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: every, ByState: unended}}
 }
 
 // inTurn postpones a job whose turn has not come, or that failed because the storage is unavailable. The queue's own

@@ -282,3 +282,35 @@ func TestSharedLinksArePurgedByTheClock(t *testing.T) {
 type unable struct{ idle }
 
 func (unable) Purge(context.Context) error { return errors.New("away") }
+
+// calls is what periodic jobs call.
+type calls struct {
+	idle
+	of chan string
+}
+
+func (c calls) Purge(context.Context) error    { c.of <- "purge"; return nil }
+func (c calls) Evaluate(context.Context) error { c.of <- "alerts"; return nil }
+
+// Periodic jobs that have ended prevent no others in their period, which comes again when a clock is set back.
+func TestPeriodicJobsAreDoneAgainInTheirPeriod(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for range 2 { // a server, and the next one within the period
+			of := make(chan string, 100)
+			w, err := job.New(db, idly(func(do *job.Capabilities) { do.Captures, do.Alerts = calls{of: of}, calls{of: of} }), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- w.Run(ctx) }()
+			if first, second := <-of, <-of; first == second {
+				t.Errorf("%s came twice before the other", first)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
