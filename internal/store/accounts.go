@@ -2,9 +2,7 @@ package store
 
 import (
 	"database/sql"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"hookglass"
 )
@@ -201,25 +199,4 @@ func (tx *Tx) CreateWorkspace(w *hookglass.Workspace) error {
 	w.CreatedAt = tx.Now
 	return tx.queryRow("workspace", "INSERT INTO workspaces (account_id, name, created_at) VALUES ($1, $2, $3) RETURNING id",
 		[]any{w.AccountID, w.Name, micros(w.CreatedAt)}, &w.ID)
-}
-
-// one scans the only row of a query; kind names what is missing if there is none. Text with a NUL or invalid UTF-8
-// matches no row, so the query is not run: PostgreSQL would report it as an error.
-func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), query string, a *args) (T, error) {
-	for _, value := range a.values {
-		if text, ok := value.(string); ok && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
-			var none T
-			return none, hookglass.NotFound(kind)
-		}
-	}
-	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.values, dest...) })
-}
-
-// change runs a statement that must affect a row; kind names what is missing if it affects none.
-func (tx *Tx) change(kind, query string, values ...any) error {
-	n, err := tx.exec(query, values...)
-	if err == nil && n == 0 {
-		err = hookglass.NotFound(kind)
-	}
-	return err
 }

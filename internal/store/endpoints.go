@@ -147,11 +147,6 @@ func (v *View) EndpointsDue(at time.Time, limit int) ([]int64, error) {
 	return queryAll(v, scanNum, `SELECT num FROM endpoints WHERE deleted_at IS NULL AND expires_at <= $1 ORDER BY num LIMIT $2`, at.UnixMicro(), limit)
 }
 
-func scanNum(scan func(...any) error) (n int64, err error) {
-	err = scan(&n)
-	return n, err
-}
-
 // HomeWorkspace returns the workspace in which the principal creates things: the one with the id or, for 0, the
 // principal's own or the oldest of its account. It answers not_found for a workspace that is not the principal's.
 func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {

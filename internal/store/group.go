@@ -3,14 +3,13 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"database/sql"
 
 	"hookglass"
 )

@@ -277,8 +277,3 @@ func (tx *Tx) PostponeReplayRun(num int64) error {
 	_, err := tx.exec("UPDATE replay_case_runs SET enqueued_at = $2 WHERE num = $1 AND state = 'queued'", num, tx.Now.UnixMicro())
 	return err
 }
-
-func scanText(scan func(...any) error) (s string, err error) {
-	err = scan(&s)
-	return s, err
-}
