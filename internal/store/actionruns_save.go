@@ -153,21 +153,16 @@ func (tx *Tx) insertEnded(saves []*RunSave) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.q.QueryContext(tx.ctx, `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, rerun, status, trace, claim, created_at, started_at, finished_at)
-		SELECT id, endpoint, action, action_id, event, event_id, 0, status, trace, 1, created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives+`
-		ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num, id`, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return tx.queryEach(func(scan func(...any) error) error {
 		var num int64
 		var id string
-		if err := rows.Scan(&num, &id); err != nil {
+		if err := scan(&num, &id); err != nil {
 			return err
 		}
 		byID[id].Num, byID[id].Ours = num, true
 		tx.announceBad(byID[id].HeldRun)
-	}
-	return rows.Err()
+		return nil
+	}, `INSERT INTO action_runs (id, endpoint, action, action_id, event, event_id, rerun, status, trace, claim, created_at, started_at, finished_at)
+		SELECT id, endpoint, action, action_id, event, event_id, 0, status, trace, 1, created_at, started_at, finished_at FROM `+from+" WHERE "+eventLives+`
+		ON CONFLICT (event, action) WHERE rerun = 0 DO NOTHING RETURNING num, id`, args...)
 }

@@ -81,17 +81,16 @@ func (v *View) loadChannelIDs(alerts []hookglass.Alert) error {
 	for i, a := range alerts {
 		index[a.Num], nums[i] = i, a.Num
 	}
-	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+	return v.queryEach(func(scan func(...any) error) error {
 		var num int64
 		var id string
 		err := scan(&num, &id)
 		if err == nil {
 			alerts[index[num]].ChannelIDs = append(alerts[index[num]].ChannelIDs, id)
 		}
-		return struct{}{}, err
+		return err
 	}, "SELECT l.alert, c.id FROM alert_channels l JOIN notification_channels c ON c.num = l.channel WHERE "+v.dialect.among("l.alert", "$1")+" ORDER BY l.alert, c.num",
 		v.dialect.list(nums))
-	return err
 }
 
 // CountAlerts counts the alerts of an endpoint.
@@ -275,11 +274,11 @@ func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 	a := &args{}
 	query := "SELECT received_at, CASE WHEN ignored IS NULL THEN 0 ELSE 1 END FROM events WHERE " + v.dialect.within(a, endpointNum, 0, math.MaxInt64) + newestFirst + " LIMIT " + a.add(countedLooks)
 	counts := false
-	if _, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+	if err := v.queryEach(func(scan func(...any) error) error {
 		var received, ignored int64
 		err := scan(&received, &ignored)
 		counts = counts || ignored == 0 && received >= since.UnixMicro()
-		return struct{}{}, err
+		return err
 	}, query, a.values...); err != nil || counts {
 		return counts, err
 	}

@@ -340,6 +340,15 @@ func batch(events []*hookglass.Event, most int64) int {
 	return len(events)
 }
 
+// bySeq returns the events by their seqs, and these.
+func bySeq(events []*hookglass.Event) (index map[int64]*hookglass.Event, seqs []int64) {
+	index, seqs = make(map[int64]*hookglass.Event, len(events)), make([]int64, len(events))
+	for i, e := range events {
+		index[e.Seq], seqs[i] = e, e.Seq
+	}
+	return index, seqs
+}
+
 // loadPayloads fills the payloads of events in list form.
 func (v *View) loadPayloads(events []*hookglass.Event) error {
 	var bytes int64
@@ -349,20 +358,15 @@ func (v *View) loadPayloads(events []*hookglass.Event) error {
 	if v.spare(bytes) {
 		return nil
 	}
-	index := make(map[int64]*hookglass.Event, len(events))
-	seqs := make([]int64, len(events))
-	for i, e := range events {
-		index[e.Seq], seqs[i] = e, e.Seq
-	}
-	_, err := queryAll(v, func(scan func(...any) error) (e *hookglass.Event, err error) {
+	index, seqs := bySeq(events)
+	return v.queryEach(func(scan func(...any) error) error {
 		var seq int64
 		var p payloadRow
 		if err := scan(append([]any{&seq}, p.dest()...)...); err != nil {
-			return nil, err
+			return err
 		}
-		return e, p.fill(index[seq])
+		return p.fill(index[seq])
 	}, "SELECT seq, "+payloadColumns+" FROM payloads WHERE "+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
-	return err
 }
 
 // LoadPayloads fills the payloads of events in list form, in batches.

@@ -307,19 +307,19 @@ func (v *View) LoadDeliveries(events []*hookglass.Event, q query.Query) error {
 	if !q.ReadsDeliveries() {
 		return nil
 	}
-	index := make(map[int64]*hookglass.Event, len(events))
-	seqs := make([]int64, len(events))
-	for i, e := range events {
-		index[e.Seq], seqs[i], e.Deliveries = e, e.Seq, nil
+	index, seqs := bySeq(events)
+	for _, e := range events {
+		e.Deliveries = nil
 	}
-	_, err := queryAll(v, func(scan func(...any) error) (state hookglass.ForwardState, err error) {
+	return v.queryEach(func(scan func(...any) error) error {
 		var seq int64
-		if err = scan(&seq, &state); err == nil {
+		var state hookglass.ForwardState
+		err := scan(&seq, &state)
+		if err == nil {
 			index[seq].Deliveries = append(index[seq].Deliveries, state)
 		}
-		return state, err
+		return err
 	}, "SELECT event, state FROM forwards WHERE "+v.dialect.among("event", "$1"), v.dialect.list(seqs))
-	return err
 }
 
 // LoadFailed fills for events how many of their deliveries and action runs ended badly. Of the reports of local
@@ -359,25 +359,18 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	if !body {
 		columns = "seq, headers, NULL"
 	}
-	index := make(map[int64]*hookglass.Event, len(events))
-	seqs := make([]int64, len(events))
-	for i, e := range events {
-		index[e.Seq], seqs[i] = e, e.Seq
+	index, seqs := bySeq(events)
+	for _, e := range events {
 		e.Payload = &hookglass.Payload{}
 	}
-	rows, err := v.q.QueryContext(v.ctx, "SELECT "+columns+" FROM payloads WHERE "+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return v.queryEach(func(scan func(...any) error) error {
 		var seq int64
 		var wire, body []byte
-		if err := rows.Scan(&seq, &wire, &body); err != nil {
+		if err := scan(&seq, &wire, &body); err != nil {
 			return err
 		}
 		e := index[seq]
 		e.Headers, e.Body = hookglass.ParseWire(wire), body
-	}
-	return rows.Err()
+		return nil
+	}, "SELECT "+columns+" FROM payloads WHERE "+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
 }

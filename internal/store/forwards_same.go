@@ -22,12 +22,12 @@ const sameAtOnce = 50
 // could otherwise take the place of the webhook that has it.
 func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, error) {
 	found := make(map[int64]hookglass.Duplicate)
-	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+	err := v.queryEach(func(scan func(...any) error) error {
 		var num int64
 		var d hookglass.Duplicate
 		err := scan(&num, (*string)(&d.Of), &d.Num, (*string)(&d.State))
 		found[num] = d
-		return struct{}{}, err
+		return err
 	}, `WITH asked AS (
 			SELECT c.forward, (
 				SELECT n.forward FROM (

@@ -94,7 +94,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 		all, condition, ignored = usual, " AND (status IS NULL OR status <> 200)", "0"
 	}
 	a := &args{}
-	_, err = queryAll(w.v, func(scan func(...any) error) (struct{}, error) {
+	err = w.v.queryEach(func(scan func(...any) error) error {
 		var kind string
 		var status sql.NullInt64
 		var n, ignored int64
@@ -113,7 +113,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 		default:
 			l.Answers[strconv.FormatInt(status.Int64, 10)] += n
 		}
-		return struct{}{}, err
+		return err
 	}, "SELECT type, status, count(*), "+ignored+" FROM events WHERE "+w.among(a, p)+condition+" GROUP BY type, status", a.values...)
 	if usual != 0 {
 		l.Answers["200"] += usual

@@ -96,13 +96,13 @@ func (w *ledgerWindow) figures() (before, within, after hookglass.Figures, err e
 		return -spanHour
 	}
 	begin, end := cut(w.from), cut(w.to)
-	_, err = queryAll(w.v, func(scan func(...any) error) (struct{}, error) {
+	err = w.v.queryEach(func(scan func(...any) error) error {
 		var start, span int64
 		f, err := scanFigures(func(dest ...any) error { return scan(append([]any{&start, &span}, dest...)...) })
 		if err == nil {
 			add(start, span, f)
 		}
-		return struct{}{}, err
+		return err
 	}, `SELECT start, span, figures FROM rollups WHERE endpoint = $1 AND span = 60 AND start >= $2 AND start < $3 AND start <> $4 AND start <> $5
 		UNION ALL SELECT start, span, figures FROM rollups WHERE endpoint = $1 AND span = 1 AND start >= $4 AND start < cast($4 AS bigint) + 60
 		UNION ALL SELECT start, span, figures FROM rollups WHERE endpoint = $1 AND span = 1 AND start >= $5 AND start < cast($5 AS bigint) + 60 AND start >= cast($4 AS bigint) + 60`,

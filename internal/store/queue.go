@@ -158,13 +158,6 @@ func (d dialect) hasJob(job hookglass.Queued, member, id string) string {
 // hasRunJob is hasJob for a rerun of an action.
 func (d dialect) hasRunJob(id string) string { return d.hasJob(hookglass.ActionRunJob{}, "RunID", id) }
 
-func (q *queue) enqueue(ctx context.Context, tx *sql.Tx, jobs []river.InsertManyParams) error {
-	if err := q.insert(ctx, tx, jobs); err != nil {
-		return fmt.Errorf("enqueue: %w", err)
-	}
-	return nil
-}
-
 func insertParams(at time.Time, jobs []hookglass.Job) []river.InsertManyParams {
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, j := range jobs {

@@ -64,14 +64,15 @@ func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, er
 		named = append(named, "NULL")
 	}
 	// The endpoint is compared in Go: in SQL it would make SQLite scan all events of the endpoint.
-	_, err = queryAll(v, func(scan func(...any) error) (none struct{}, err error) {
+	err = v.queryEach(func(scan func(...any) error) error {
 		var seq, endpoint int64
 		var id hookglass.EventID
-		if err = scan(&seq, &endpoint, &id); endpoint == log.endpoint.Num && seq > log.floor {
+		err := scan(&seq, &endpoint, &id)
+		if endpoint == log.endpoint.Num && seq > log.floor {
 			seqs = append(seqs, seq)
 			delete(places, id)
 		}
-		return none, err
+		return err
 	}, "SELECT seq, endpoint, id FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.values...)
 	for _, at := range places {
 		gone = append(gone, at...)

@@ -388,13 +388,13 @@ func (v *View) FiguresByStep(endpointNum int64, from, to time.Time, step time.Du
 		}
 		return found[start]
 	}
-	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+	err := v.queryEach(func(scan func(...any) error) error {
 		var start int64
 		f, err := scanFigures(func(dest ...any) error { return scan(append([]any{&start}, dest...)...) })
 		if err == nil {
 			at(start).Add(f)
 		}
-		return struct{}{}, err
+		return err
 	}, "SELECT start, figures FROM rollups WHERE endpoint = $1 AND span = $2 AND start >= $3 AND start < $4", endpointNum, span, first, last)
 	if err != nil {
 		return nil, err

@@ -104,12 +104,12 @@ func (v *View) TargetChoices(endpointNum int64) ([]TargetChoice, error) {
 // one that is gone.
 func (v *View) SealedHeaders(targets []int64) (map[int64][]byte, error) {
 	sealed := make(map[int64][]byte, len(targets))
-	_, err := queryAll(v, func(scan func(...any) error) (struct{}, error) {
+	err := v.queryEach(func(scan func(...any) error) error {
 		var id int64
 		var headers []byte
 		err := scan(&id, &headers)
 		sealed[id] = headers
-		return struct{}{}, err
+		return err
 	}, "SELECT id, sealed FROM forwarding_targets WHERE "+v.dialect.among("id", "$1"), v.dialect.list(targets))
 	return sealed, err
 }

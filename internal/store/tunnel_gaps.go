@@ -202,11 +202,12 @@ func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) (gone map[int64]b
 		seqs[i] = r.seq
 	}
 	states := make(map[int64]state)
-	_, err = queryAll(&tx.View, func(scan func(...any) error) (seq int64, err error) {
+	err = tx.queryEach(func(scan func(...any) error) error {
+		var seq int64
 		var s state
-		err = scan(&seq, &s.reported, &s.delivered)
+		err := scan(&seq, &s.reported, &s.delivered)
 		states[seq] = s
-		return seq, err
+		return err
 	}, "SELECT event, reported_at, CASE WHEN delivered_at IS NULL THEN 0 ELSE 1 END FROM tunnel_events WHERE "+tx.dialect.among("event", "$1"), tx.dialect.list(seqs))
 	if err != nil {
 		return nil, err

@@ -99,7 +99,10 @@ func (tx *Tx) flushJobs() error {
 		return nil
 	}
 	tx.Announce(TopicJobs)
-	return tx.queue.enqueue(tx.ctx, tx.sqlTx, tx.jobs)
+	if err := tx.queue.insert(tx.ctx, tx.sqlTx, tx.jobs); err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	return nil
 }
 
 func (tx *Tx) exec(query string, args ...any) (int64, error) {
@@ -140,22 +143,35 @@ func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), 
 	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.values, dest...) })
 }
 
+// queryEach calls fn for each row.
+func (v *View) queryEach(fn func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := v.q.QueryContext(v.ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // queryAll scans all rows.
 func queryAll[T any](v *View, scan func(func(...any) error) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := v.q.QueryContext(v.ctx, query, args...)
+	all := []T{}
+	err := v.queryEach(func(row func(...any) error) error {
+		t, err := scan(row)
+		if err == nil {
+			all = append(all, t)
+		}
+		return err
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	all := []T{}
-	for rows.Next() {
-		t, err := scan(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
 func scanNum(scan func(...any) error) (n int64, err error) {
