@@ -85,12 +85,10 @@ func (tx *Tx) lockMarked(saves []*RunSave) error {
 			seqs, stored = append(seqs, s.EventSeq), stored || !s.New
 		}
 	}
-	lock := tx.dialect.forUpdate()
-	if !stored || lock == "" {
+	if !stored {
 		return nil
 	}
-	_, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE "+tx.dialect.among("seq", "$1")+" ORDER BY seq"+lock, tx.dialect.list(seqs))
-	return err
+	return tx.lockRows(tx.dialect.forUpdate(), "SELECT seq FROM events WHERE "+tx.dialect.among("seq", "$1")+" ORDER BY seq", tx.dialect.list(seqs))
 }
 
 // marks reports whether the save changes the event.

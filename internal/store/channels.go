@@ -82,10 +82,8 @@ func (v *View) channelIn(workspaceID int64, ref, lock string) (hookglass.Channel
 
 // LockChannels makes the creation of channels in a workspace sequential and returns how many it has.
 func (tx *Tx) LockChannels(workspaceID int64) (n int64, err error) {
-	if lock := tx.dialect.forUpdate(); lock != "" {
-		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM workspaces WHERE id = $1"+lock, workspaceID); err != nil {
-			return 0, err
-		}
+	if err := tx.lockRows(tx.dialect.forUpdate(), "SELECT id FROM workspaces WHERE id = $1", workspaceID); err != nil {
+		return 0, err
 	}
 	err = tx.queryRow("workspace", "SELECT count(*) FROM notification_channels WHERE workspace_id = $1", []any{workspaceID}, &n)
 	return n, err

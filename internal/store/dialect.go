@@ -83,6 +83,14 @@ func (d dialect) forChangeOf(table string) string {
 	return ""
 }
 
+// skipLocked, behind a lock, leaves out the rows that another transaction has locked.
+func (d dialect) skipLocked() string {
+	if d == postgres {
+		return " SKIP LOCKED"
+	}
+	return ""
+}
+
 // uniqueViolation reports whether err says that a row with this value of the column exists.
 func uniqueViolation(err error, column string) bool {
 	var pg *pgconn.PgError

@@ -89,10 +89,8 @@ func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, e
 // LockLiveFlows returns how many flows of an account are pending. Until the transaction ends, no other transaction can
 // create a flow for that account.
 func (tx *Tx) LockLiveFlows(accountID int64) (n int64, err error) {
-	if lock := tx.dialect.forUpdate(); lock != "" {
-		if _, err := queryAll(&tx.View, scanNum, "SELECT id FROM accounts WHERE id = $1"+lock, accountID); err != nil {
-			return 0, err
-		}
+	if err := tx.lockRows(tx.dialect.forUpdate(), "SELECT id FROM accounts WHERE id = $1", accountID); err != nil {
+		return 0, err
 	}
 	err = tx.queryRow("account", "SELECT count(*) FROM flows WHERE account_id = $1 AND finished_at IS NULL", []any{accountID}, &n)
 	return n, err
@@ -133,14 +131,12 @@ type HeldFlow struct {
 
 // ClaimFlows leases pending flows that nobody holds.
 func (tx *Tx) ClaimFlows(limit int, lease time.Duration) ([]HeldFlow, error) {
-	lock, clock := tx.dialect.forUpdate(), tx.dialect.clock()
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
+	clock := tx.dialect.clock()
 	return queryAll(&tx.View, func(scan func(...any) error) (h HeldFlow, err error) {
 		h.Flow, err = scanFlow(func(dest ...any) error { return scan(append(dest, &h.Claim)...) })
 		return h, err
-	}, `WITH picked AS MATERIALIZED (SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= `+clock+` ORDER BY leased_until LIMIT $1`+lock+`)
+	}, `WITH picked AS MATERIALIZED (SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= `+clock+` ORDER BY leased_until LIMIT $1`+
+		tx.dialect.forUpdate()+tx.dialect.skipLocked()+`)
 		UPDATE flows AS f SET claim = claim + 1, leased_until = `+clock+` + cast($2 AS bigint) WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING `+flowReturning+`, claim`,
 		limit, lease.Microseconds())
 }

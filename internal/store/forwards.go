@@ -69,12 +69,8 @@ type ClaimedForward struct {
 
 // waiting picks the first deliveries of a target; $1 is the target and $3 the limit.
 func (d dialect) waiting(condition string) string {
-	lock := d.forUpdate()
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
 	return "WITH picked AS MATERIALIZED (SELECT num FROM forwards WHERE target = $1 AND due_at IS NOT NULL AND " + condition +
-		" ORDER BY due_at, num LIMIT $3" + lock + ") "
+		" ORDER BY due_at, num LIMIT $3" + d.forUpdate() + d.skipLocked() + ") "
 }
 
 // ClaimForwards leases deliveries to a target that are due at a time, including those whose lease has expired, in the

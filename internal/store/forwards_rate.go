@@ -18,17 +18,14 @@ func (tx *Tx) ClaimForwardsInTurn(targetID int64, at time.Time, limit int, lease
 		rate hookglass.Rate
 		next time.Time
 	}
-	lock := tx.dialect.forUpdate()
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
 	found, err := queryAll(&tx.View, func(scan func(...any) error) (t turn, err error) {
 		var limit, period int64
 		var next sql.NullInt64
 		err = scan(&limit, &period, &next)
 		t.rate, t.next = rateOf(limit, period), fromMicros(next)
 		return t, err
-	}, "SELECT rate_limit, rate_period, rate_next FROM forwarding_targets WHERE id = $1 AND enabled = 1 AND paused_at IS NULL AND rate_limit IS NOT NULL"+lock, targetID)
+	}, "SELECT rate_limit, rate_period, rate_next FROM forwarding_targets WHERE id = $1 AND enabled = 1 AND paused_at IS NULL AND rate_limit IS NOT NULL"+
+		tx.dialect.forUpdate()+tx.dialect.skipLocked(), targetID)
 	if err != nil || len(found) == 0 {
 		return nil, rate, next, err
 	}

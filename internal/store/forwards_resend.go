@@ -59,10 +59,6 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 	if !r.Before.IsZero() {
 		before = r.Before.Add(time.Microsecond - 1).UnixMicro() // rounded up to whole microseconds
 	}
-	lock := tx.dialect.forUpdate()
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
 	found, err = queryAll(&tx.View, func(scan func(...any) error) (f hookglass.Forward, err error) {
 		var attempts []byte
 		var created int64
@@ -73,7 +69,7 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 		f.Attempts, err = readAttempts(f.Num, attempts)
 		return f, err
 	}, "SELECT num, event, attempts, created_at FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) AND created_at > $4 AND created_at < $5 AND event > $6"+
-		" ORDER BY f.target, f.num LIMIT $7"+lock, t.ID, r.above, end, after, before, log.floor, r.atOnce)
+		" ORDER BY f.target, f.num LIMIT $7"+tx.dialect.forUpdate()+tx.dialect.skipLocked(), t.ID, r.above, end, after, before, log.floor, r.atOnce)
 	if err != nil {
 		return nil, r, err
 	}

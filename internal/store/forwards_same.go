@@ -76,10 +76,6 @@ func (v *View) Underway(forwards []int64) ([]int64, error) {
 // ends these deliveries, and in that which skips a duplicate of them, for those behind it. Captures wait for that, so
 // it reads a few rows for each, however many wait. It skips what another transaction has locked.
 func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
-	lock := tx.dialect.forUpdateOf("f")
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
 	next := `SELECT (
 			SELECT n.forward FROM (
 				SELECT k.forward, k.event FROM forward_keys k JOIN forwards w ON w.num = k.forward
@@ -91,7 +87,7 @@ func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 		) FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE ` + tx.dialect.among("c.forward", "$1")
 	return tx.exec(`WITH picked AS MATERIALIZED (
 			SELECT f.num FROM forwards f WHERE `+tx.dialect.picked("f.num", next)+` AND f.state = 'pending' AND f.attempts IS NULL AND f.due_at > $2
-			ORDER BY f.num`+lock+`
+			ORDER BY f.num`+tx.dialect.forUpdateOf("f")+tx.dialect.skipLocked()+`
 		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro(), sameAtOnce)
 }
 

@@ -65,16 +65,13 @@ func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 // ClaimTasks leases due tasks of a kind at an endpoint, including those whose lease has expired, in the order of their
 // due times.
 func (tx *Tx) ClaimTasks(kind TaskKind, endpointNum int64, limit int, lease time.Duration) ([]Task, error) {
-	lock := tx.dialect.forUpdate()
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
 	clock := tx.dialect.clock()
 	return queryAll(&tx.View, func(scan func(...any) error) (t Task, err error) {
 		t.Kind = kind
 		err = scan(&t.Num, &t.EndpointNum, &t.EventSeq, &t.Claim, &t.Lost)
 		return t, err
-	}, `WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at <= `+clock+` ORDER BY due_at, num LIMIT $3`+lock+`)
+	}, `WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at <= `+clock+` ORDER BY due_at, num LIMIT $3`+
+		tx.dialect.forUpdate()+tx.dialect.skipLocked()+`)
 		UPDATE event_tasks SET due_at = `+clock+` + cast($4 AS bigint), claim = claim + 1, lost = lost + leased, leased = 1
 		WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING num, endpoint, event, claim, lost`, string(kind), endpointNum, limit, lease.Microseconds())
 }

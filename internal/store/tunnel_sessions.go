@@ -132,11 +132,7 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 // lockTunnels serializes the ending of subscriptions to an endpoint, with each other and with their beginning, which
 // shares the lock.
 func (tx *Tx) lockTunnels(endpointNum int64, lock string) error {
-	if lock == "" {
-		return nil
-	}
-	_, err := queryAll(&tx.View, scanNum, "SELECT num FROM endpoints WHERE num = $1"+lock, endpointNum)
-	return err
+	return tx.lockRows(lock, "SELECT num FROM endpoints WHERE num = $1", endpointNum)
 }
 
 // TunnelEnd is the end of a session with its subscriptions, or of one subscription.
@@ -164,8 +160,9 @@ func (tx *Tx) EndTunnels(ends []TunnelEnd) error {
 		}
 	}
 	// Sessions are locked before endpoints, as in SubscribeTunnel.
-	if lock := tx.dialect.forUpdate(); lock != "" && len(sessions) > 0 {
-		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num"+lock, tx.dialect.list(sessions)); err != nil {
+	if len(sessions) > 0 {
+		err := tx.lockRows(tx.dialect.forUpdate(), "SELECT num FROM tunnel_sessions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY num", tx.dialect.list(sessions))
+		if err != nil {
 			return err
 		}
 	}
@@ -312,11 +309,11 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	if len(received) == 0 {
 		return nil
 	}
-	if lock := tx.dialect.forUpdate(); lock != "" { // in the order in which subscriptions are ended
-		nums := tx.dialect.list(slices.Collect(maps.Keys(received)))
-		if _, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY endpoint, num"+lock, nums); err != nil {
-			return err
-		}
+	// In the order in which subscriptions are ended.
+	err := tx.lockRows(tx.dialect.forUpdate(), "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY endpoint, num",
+		tx.dialect.list(slices.Collect(maps.Keys(received))))
+	if err != nil {
+		return err
 	}
 	in := input{columns: []inputColumn{{"num", inputInteger}, {"seq", inputInteger}}}
 	for num, seq := range received {

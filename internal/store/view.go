@@ -122,6 +122,15 @@ func (tx *Tx) change(kind, query string, values ...any) error {
 	return err
 }
 
+// lockRows locks the rows of a query, in its order. On SQLite, with its one writer, lock is empty and nothing is read.
+func (tx *Tx) lockRows(lock, query string, args ...any) error {
+	if lock == "" {
+		return nil
+	}
+	_, err := queryAll(&tx.View, scanNum, query+lock, args...)
+	return err
+}
+
 // queryRow scans one row; kind names what is missing if there is none.
 func (v *View) queryRow(kind, query string, args []any, dest ...any) error {
 	err := v.q.QueryRowContext(v.ctx, query, args...).Scan(dest...)
