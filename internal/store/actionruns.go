@@ -61,11 +61,8 @@ func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hook
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num)
-	if before > 0 {
-		query += " AND r.num < " + a.add(before)
-	}
-	return queryAll(v, scanActionRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num) + a.newestPage("r.num", before, limit)
+	return queryAll(v, scanActionRun, query, a.values...)
 }
 
 // EndpointActionRuns lists the runs of all actions of an endpoint, deleted ones included, newest first.
@@ -75,11 +72,8 @@ func (v *View) EndpointActionRuns(ref string, before int64, limit int) ([]hookgl
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num)
-	if before > 0 {
-		query += " AND r.num < " + a.add(before)
-	}
-	return queryAll(v, scanActionRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num) + a.newestPage("r.num", before, limit)
+	return queryAll(v, scanActionRun, query, a.values...)
 }
 
 // ActionRun returns one run of an endpoint; its action may be deleted. It answers not_found.

@@ -24,10 +24,7 @@ func (v *View) ActionSecrets(workspaceID, after int64, limit int) ([]hookglass.A
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE s.workspace_id = " + a.add(workspaceID) + " AND s.num > " + a.add(after) + " ORDER BY s.num"
-	if limit > 0 {
-		query += " LIMIT " + a.add(limit)
-	}
+	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE s.workspace_id = " + a.add(workspaceID) + a.oldestPage("s.num", after, limit)
 	return queryAll(v, scanActionSecret, query, a.values...)
 }
 

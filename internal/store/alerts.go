@@ -38,10 +38,7 @@ func (v *View) Alerts(ref string, after int64, limit int) ([]hookglass.Alert, er
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + alertColumns + alertTables + " WHERE a.endpoint = " + a.add(e.Num) + " AND a.num > " + a.add(after) + " ORDER BY a.num"
-	if limit > 0 {
-		query += " LIMIT " + a.add(limit)
-	}
+	query := "SELECT " + alertColumns + alertTables + " WHERE a.endpoint = " + a.add(e.Num) + a.oldestPage("a.num", after, limit)
 	alerts, err := queryAll(v, scanAlert, query, a.values...)
 	if err != nil {
 		return nil, err
@@ -71,7 +68,7 @@ func (v *View) alert(endpointNum int64, id, lock string) (hookglass.Alert, error
 // AlertsEnabled lists the enabled alerts with a Num above after.
 func (v *View) AlertsEnabled(after int64, limit int) ([]hookglass.Alert, error) {
 	a := &args{}
-	query := "SELECT " + alertColumns + alertTables + " WHERE a.enabled = 1 AND a.num > " + a.add(after) + " AND" + v.endpointScope(a) + " ORDER BY a.num LIMIT " + a.add(limit)
+	query := "SELECT " + alertColumns + alertTables + " WHERE a.enabled = 1 AND" + v.endpointScope(a) + a.oldestPage("a.num", after, limit)
 	return queryAll(v, scanAlert, query, a.values...)
 }
 
@@ -230,10 +227,8 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT num, id, event_id, summary, resolution, started_at, resolved_at FROM alert_incidents WHERE alert = " + a.add(alert.Num)
-	if before > 0 {
-		query += " AND num < " + a.add(before)
-	}
+	query := "SELECT num, id, event_id, summary, resolution, started_at, resolved_at FROM alert_incidents WHERE alert = " + a.add(alert.Num) +
+		a.newestPage("num", before, limit)
 	return queryAll(v, func(scan func(...any) error) (i hookglass.Incident, err error) {
 		var event, resolution sql.NullString
 		var started int64
@@ -242,7 +237,7 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 		i.EventID, i.Resolution = hookglass.EventID(event.String), resolution.String
 		i.StartedAt, i.ResolvedAt = time.UnixMicro(started).UTC(), fromMicros(resolved)
 		return i, err
-	}, query+" ORDER BY num DESC LIMIT "+a.add(limit), a.values...)
+	}, query, a.values...)
 }
 
 // oldIncidents is how many of an alert's oldest incidents one purge examines.

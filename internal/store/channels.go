@@ -43,14 +43,11 @@ func scanChannel(scan func(...any) error) (c hookglass.Channel, err error) {
 // Limit 0 is all.
 func (v *View) Channels(workspaceID, after int64, limit int) ([]hookglass.Channel, error) {
 	a := &args{}
-	query := "SELECT " + channelColumns + channelTables + " WHERE c.num > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
+	query := "SELECT " + channelColumns + channelTables + " WHERE " + v.accountScope(a, "w.account_id", "w.id")
 	if workspaceID != 0 {
 		query += " AND c.workspace_id = " + a.add(workspaceID)
 	}
-	query += " ORDER BY c.num"
-	if limit > 0 {
-		query += " LIMIT " + a.add(limit)
-	}
+	query += a.oldestPage("c.num", after, limit)
 	return queryAll(v, scanChannel, query, a.values...)
 }
 

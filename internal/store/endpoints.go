@@ -118,10 +118,7 @@ func (v *View) oneEndpoint(query string, a *args) (hookglass.Endpoint, error) {
 // Endpoints lists endpoints with a row number above after, oldest first; limit 0 is all.
 func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.num > ` + a.add(after) + ` AND` + v.endpointScope(a) + ` ORDER BY e.num`
-	if limit > 0 {
-		query += ` LIMIT ` + a.add(limit)
-	}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE` + v.endpointScope(a) + a.oldestPage("e.num", after, limit)
 	return queryAll(v, scanEndpoint, query, a.values...)
 }
 
@@ -135,10 +132,7 @@ func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, 
 		pattern := a.add("%" + likeEscaper.Replace(encodeText(word)) + "%")
 		query += ` AND ` + text + ` LIKE ` + v.dialect.lower("cast("+pattern+" AS text)") + ` ESCAPE '\'`
 	}
-	query += ` ORDER BY e.num`
-	if limit > 0 {
-		query += ` LIMIT ` + a.add(limit)
-	}
+	query += ` ORDER BY e.num` + a.limit(limit)
 	return queryAll(v, scanEndpoint, query, a.values...)
 }
 

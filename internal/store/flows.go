@@ -53,10 +53,8 @@ func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hook
 	if state != "" {
 		query += " AND f.state = " + a.add(string(state))
 	}
-	if before > 0 {
-		query += " AND f.num < " + a.add(before)
-	}
-	return queryAll(v, scanFlow, query+" ORDER BY f.num DESC LIMIT "+a.add(limit), a.values...)
+	query += a.newestPage("f.num", before, limit)
+	return queryAll(v, scanFlow, query, a.values...)
 }
 
 // FlowByKey returns the flow of a workspace that was created with an idempotency key, and the fingerprint of that

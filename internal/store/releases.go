@@ -71,9 +71,6 @@ func (v *View) Releases(ref, eventID string, before int64, limit int) ([]hookgla
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + releaseColumns + " FROM releases WHERE event = " + a.add(e.Seq)
-	if before > 0 {
-		query += " AND num < " + a.add(before)
-	}
-	return queryAll(v, scanRelease, query+" ORDER BY num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT " + releaseColumns + " FROM releases WHERE event = " + a.add(e.Seq) + a.newestPage("num", before, limit)
+	return queryAll(v, scanRelease, query, a.values...)
 }

@@ -89,11 +89,8 @@ func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.R
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + batchColumns + " FROM replay_batches b WHERE b.endpoint = " + a.add(e.Num)
-	if before > 0 {
-		query += " AND b.num < " + a.add(before)
-	}
-	return queryAll(v, scanBatch, query+" ORDER BY b.num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT " + batchColumns + " FROM replay_batches b WHERE b.endpoint = " + a.add(e.Num) + a.newestPage("b.num", before, limit)
+	return queryAll(v, scanBatch, query, a.values...)
 }
 
 // ReplayBatch returns one bulk replay of an endpoint. It answers not_found.

@@ -30,11 +30,8 @@ func (v *View) ReplayCases(ref string, before int64, limit int) ([]hookglass.Rep
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + caseColumns + caseTables + " WHERE c.endpoint = " + a.add(e.Num)
-	if before > 0 {
-		query += " AND c.num < " + a.add(before)
-	}
-	cases, err := queryAll(v, scanCase, query+" ORDER BY c.num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT " + caseColumns + caseTables + " WHERE c.endpoint = " + a.add(e.Num) + a.newestPage("c.num", before, limit)
+	cases, err := queryAll(v, scanCase, query, a.values...)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +184,8 @@ func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookgl
 	if caseID != "" {
 		query += " AND r.case_id = " + a.add(encodeText(caseID))
 	}
-	if before > 0 {
-		query += " AND r.num < " + a.add(before)
-	}
-	return queryAll(v, scanRun, query+" ORDER BY r.num DESC LIMIT "+a.add(limit), a.values...)
+	query += a.newestPage("r.num", before, limit)
+	return queryAll(v, scanRun, query, a.values...)
 }
 
 // ReplayRun returns one run of an endpoint with its result sealed. It answers not_found.

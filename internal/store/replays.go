@@ -106,9 +106,6 @@ func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookgla
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT num, record, verdict FROM replays WHERE event = " + a.add(e.Seq)
-	if before > 0 {
-		query += " AND num < " + a.add(before)
-	}
-	return queryAll(v, scanReplay, query+" ORDER BY num DESC LIMIT "+a.add(limit), a.values...)
+	query := "SELECT num, record, verdict FROM replays WHERE event = " + a.add(e.Seq) + a.newestPage("num", before, limit)
+	return queryAll(v, scanReplay, query, a.values...)
 }

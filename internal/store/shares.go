@@ -41,13 +41,7 @@ func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.
 		}
 		query += " AND event = " + a.add(e.Seq)
 	}
-	if wanted.Before > 0 {
-		query += " AND num < " + a.add(wanted.Before)
-	}
-	query += " ORDER BY num DESC"
-	if wanted.Limit > 0 {
-		query += " LIMIT " + a.add(wanted.Limit)
-	}
+	query += a.newestPage("num", wanted.Before, wanted.Limit)
 	return queryAll(v, scanShare, query, a.values...)
 }
 

@@ -31,14 +31,11 @@ func scanTag(scan func(...any) error) (t hookglass.Tag, err error) {
 // Tags lists tags with an id above after, oldest first, of one workspace unless workspaceID is 0. Limit 0 is all.
 func (v *View) Tags(workspaceID, after int64, limit int) ([]hookglass.Tag, error) {
 	a := &args{}
-	query := "SELECT " + tagColumns + tagTables + " WHERE t.id > " + a.add(after) + " AND " + v.accountScope(a, "w.account_id", "w.id")
+	query := "SELECT " + tagColumns + tagTables + " WHERE " + v.accountScope(a, "w.account_id", "w.id")
 	if workspaceID != 0 {
 		query += " AND t.workspace_id = " + a.add(workspaceID)
 	}
-	query += " ORDER BY t.id"
-	if limit > 0 {
-		query += " LIMIT " + a.add(limit)
-	}
+	query += a.oldestPage("t.id", after, limit)
 	return queryAll(v, scanTag, query, a.values...)
 }
 

@@ -63,10 +63,7 @@ func (v *View) ForwardingTargets(ref string, after int64, limit int) ([]hookglas
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + targetColumns + targetTables + " WHERE t.endpoint = " + a.add(e.Num) + " AND t.id > " + a.add(after) + " ORDER BY t.id"
-	if limit > 0 {
-		query += " LIMIT " + a.add(limit)
-	}
+	query := "SELECT " + targetColumns + targetTables + " WHERE t.endpoint = " + a.add(e.Num) + a.oldestPage("t.id", after, limit)
 	return queryAll(v, scanTarget, query, a.values...)
 }
 

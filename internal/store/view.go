@@ -201,3 +201,26 @@ func (a *args) add(v any) string {
 	a.values = append(a.values, v)
 	return fmt.Sprintf("$%d", len(a.values))
 }
+
+// newestPage returns the end of a statement, behind its conditions, for a page of a list, newest first: the rows whose
+// number is less than before, unless that is 0.
+func (a *args) newestPage(number string, before int64, limit int) string {
+	end := " ORDER BY " + number + " DESC"
+	if before > 0 {
+		end = " AND " + number + " < " + a.add(before) + end
+	}
+	return end + a.limit(limit)
+}
+
+// oldestPage is newestPage for a list that begins with the oldest: the rows whose number is greater than after.
+func (a *args) oldestPage(number string, after int64, limit int) string {
+	return " AND " + number + " > " + a.add(after) + " ORDER BY " + number + a.limit(limit)
+}
+
+// limit returns the clause that bounds the rows; 0 is no bound.
+func (a *args) limit(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return " LIMIT " + a.add(n)
+}
