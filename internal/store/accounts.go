@@ -191,6 +191,24 @@ func (v *View) Workspaces(account int64) ([]hookglass.Workspace, error) {
 	return queryAll(v, scanWorkspace, query, a.values...)
 }
 
+// HomeWorkspace returns the workspace in which the principal creates things: the one with the id or, for 0, the
+// principal's own or the oldest of its account. It answers not_found for a workspace that is not the principal's.
+func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
+	if id == 0 {
+		id = v.who.Workspace
+	}
+	if v.who.Workspace != 0 && id != v.who.Workspace {
+		return hookglass.Workspace{}, hookglass.NotFound("workspace")
+	}
+	return one(v, "workspace", scanWorkspace, "SELECT "+workspaceColumns+` FROM workspaces w
+		WHERE w.account_id = $1 AND (cast($2 AS bigint) = 0 OR w.id = cast($2 AS bigint)) ORDER BY w.id LIMIT 1`, &args{[]any{v.who.Account, id}})
+}
+
+// HomeWorkspaceOf is HomeWorkspace for a principal other than the transaction's.
+func (tx *Tx) HomeWorkspaceOf(who hookglass.Principal, id int64) (hookglass.Workspace, error) {
+	return tx.as(who).HomeWorkspace(id)
+}
+
 // CreateWorkspace stores a new workspace and sets its ID. It answers not_found when there is no such account.
 func (tx *Tx) CreateWorkspace(w *hookglass.Workspace) error {
 	if _, err := tx.Account(w.AccountID); err != nil {

@@ -85,34 +85,23 @@ func (v *View) endpoint(ref, lock string) (hookglass.Endpoint, error) {
 	} else if !hookglass.ValidCustomID(ref) {
 		return hookglass.Endpoint{}, hookglass.NotFound("endpoint")
 	}
-	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.` + column + ` = ` + a.add(ref) + ` AND` + v.endpointScope(a) + lock
-	return v.oneEndpoint(query, a)
+	return v.endpointBy(column, ref, lock)
 }
 
 // EndpointByNum returns the endpoint with a row number. It answers not_found.
 func (v *View) EndpointByNum(num int64) (hookglass.Endpoint, error) {
-	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.num = ` + a.add(num) + ` AND` + v.endpointScope(a)
-	return v.oneEndpoint(query, a)
+	return v.endpointBy("num", num, "")
 }
 
 // EndpointByAddress returns the email endpoint with the local part. It answers not_found.
 func (v *View) EndpointByAddress(localPart string) (hookglass.Endpoint, error) {
-	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.email_local_part = ` + a.add(localPart) + ` AND` + v.endpointScope(a)
-	return v.oneEndpoint(query, a)
+	return v.endpointBy("email_local_part", localPart, "")
 }
 
-func (v *View) oneEndpoint(query string, a *args) (hookglass.Endpoint, error) {
-	found, err := queryAll(v, scanEndpoint, query, a.values...)
-	if err != nil {
-		return hookglass.Endpoint{}, err
-	}
-	if len(found) == 0 {
-		return hookglass.Endpoint{}, hookglass.NotFound("endpoint")
-	}
-	return found[0], nil
+func (v *View) endpointBy(column string, value any, lock string) (hookglass.Endpoint, error) {
+	a := &args{}
+	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE e.` + column + ` = ` + a.add(value) + ` AND` + v.endpointScope(a) + lock
+	return one(v, "endpoint", scanEndpoint, query, a)
 }
 
 // Endpoints lists endpoints with a row number above after, oldest first; limit 0 is all.
@@ -139,30 +128,6 @@ func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, 
 // EndpointsDue lists the row numbers of temporary endpoints that have expired.
 func (v *View) EndpointsDue(at time.Time, limit int) ([]int64, error) {
 	return queryAll(v, scanNum, `SELECT num FROM endpoints WHERE deleted_at IS NULL AND expires_at <= $1 ORDER BY num LIMIT $2`, at.UnixMicro(), limit)
-}
-
-// HomeWorkspace returns the workspace in which the principal creates things: the one with the id or, for 0, the
-// principal's own or the oldest of its account. It answers not_found for a workspace that is not the principal's.
-func (v *View) HomeWorkspace(id int64) (hookglass.Workspace, error) {
-	if id == 0 {
-		id = v.who.Workspace
-	}
-	if v.who.Workspace != 0 && id != v.who.Workspace {
-		return hookglass.Workspace{}, hookglass.NotFound("workspace")
-	}
-	var w hookglass.Workspace
-	var created int64
-	err := v.queryRow("workspace", `SELECT id, account_id, name, created_at FROM workspaces
-		WHERE account_id = $1 AND (cast($2 AS bigint) = 0 OR id = cast($2 AS bigint)) ORDER BY id LIMIT 1`,
-		[]any{v.who.Account, id}, &w.ID, &w.AccountID, &w.Name, &created)
-	w.CreatedAt = time.UnixMicro(created).UTC()
-	return w, err
-}
-
-// HomeWorkspaceOf is HomeWorkspace for a principal other than the transaction's.
-func (tx *Tx) HomeWorkspaceOf(who hookglass.Principal, id int64) (hookglass.Workspace, error) {
-	v := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: who, Now: tx.Now}
-	return v.HomeWorkspace(id)
 }
 
 // CreateEndpoint stores a new endpoint and sets its Num and times. tunnelKeyHash is the hash of a temporary endpoint's
@@ -201,16 +166,13 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 		return err
 	}
 	e.UpdatedAt = tx.Now
-	n, err := tx.exec(`UPDATE endpoints SET name = $2, custom_id = $3, provider = $4, provider_config = $5, enabled = $6, response = $7,
+	err = tx.change("endpoint", `UPDATE endpoints SET name = $2, custom_id = $3, provider = $4, provider_config = $5, enabled = $6, response = $7,
 		account_id = $8, workspace_id = $9, expires_at = $10, updated_at = $11, response_script = $12, schema_tracking = $13, response_rules = $14, tunnel_key_hash = CASE WHEN cast($8 AS bigint) IS NULL THEN tunnel_key_hash END
 		WHERE num = $1 AND deleted_at IS NULL`,
 		e.Num, e.Name, nullString(e.CustomID), nullString(e.Provider), spelled.config, boolInt(e.Enabled), spelled.response,
 		nullInt(e.AccountID), nullInt(e.WorkspaceID), micros(e.ExpiresAt), tx.Now.UnixMicro(), nullString(e.ResponseScript), boolInt(e.SchemaTracking), spelled.rules)
 	if err != nil {
 		return endpointConflict(err)
-	}
-	if n == 0 {
-		return hookglass.NotFound("endpoint")
 	}
 	tx.announceEndpoint(e)
 	tx.atOnce = true
@@ -255,13 +217,10 @@ func (tx *Tx) dropEndpoint(num int64) error {
 	if _, err := tx.exec(`DELETE FROM endpoint_stats WHERE endpoint = $1`, num); err != nil {
 		return err
 	}
-	n, err := tx.exec(`UPDATE endpoints SET deleted_at = $2, custom_id = NULL, email_local_part = NULL, tunnel_key_hash = NULL WHERE num = $1 AND deleted_at IS NULL`,
+	err := tx.change("endpoint", `UPDATE endpoints SET deleted_at = $2, custom_id = NULL, email_local_part = NULL, tunnel_key_hash = NULL WHERE num = $1 AND deleted_at IS NULL`,
 		num, tx.Now.UnixMicro())
 	if err != nil {
 		return err
-	}
-	if n == 0 {
-		return hookglass.NotFound("endpoint")
 	}
 	var at time.Time
 	if tx.dialect == postgres {

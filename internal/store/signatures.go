@@ -87,26 +87,15 @@ func (tx *Tx) SaveSignatureConfig(c *hookglass.SignatureConfig) error {
 		return err
 	}
 	c.UpdatedAt = tx.Now
-	n, err := tx.exec(`UPDATE signature_configs SET enabled = $3, options = $4, sealed = $5, updated_at = $6 WHERE endpoint = $1 AND id = $2`,
+	tx.AnnounceAtOnce(TopicEndpoints)
+	return tx.change("signature config", `UPDATE signature_configs SET enabled = $3, options = $4, sealed = $5, updated_at = $6 WHERE endpoint = $1 AND id = $2`,
 		c.EndpointNum, c.ID, boolInt(c.Enabled), string(options), c.Sealed, tx.Now.UnixMicro())
-	return tx.signatureChanged(n, err)
 }
 
 // DeleteSignatureConfig deletes a config. It answers not_found.
 func (tx *Tx) DeleteSignatureConfig(endpointNum, id int64) error {
-	n, err := tx.exec(`DELETE FROM signature_configs WHERE endpoint = $1 AND id = $2`, endpointNum, id)
-	return tx.signatureChanged(n, err)
-}
-
-func (tx *Tx) signatureChanged(n int64, err error) error {
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return hookglass.NotFound("signature config")
-	}
 	tx.AnnounceAtOnce(TopicEndpoints)
-	return nil
+	return tx.change("signature config", `DELETE FROM signature_configs WHERE endpoint = $1 AND id = $2`, endpointNum, id)
 }
 
 // SignatureVerdict is the result of checking an event's signature.

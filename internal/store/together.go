@@ -38,7 +38,7 @@ func (tx *Tx) part(who hookglass.Principal, fn func(*Tx) error) (err error) {
 	if _, err := tx.exec("SAVEPOINT part"); err != nil {
 		return err
 	}
-	inner := &Tx{View: View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: who, Now: tx.Now}, sqlTx: tx.sqlTx, queue: tx.queue, pace: tx.pace}
+	inner := &Tx{View: *tx.as(who), sqlTx: tx.sqlTx, queue: tx.queue, pace: tx.pace}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("store: panic in update: %v", r)

@@ -43,6 +43,13 @@ func (v *View) spare(bytes int64) bool {
 	return v.sparing.bytes > v.sparing.most
 }
 
+// as returns the view of another principal.
+func (v *View) as(who hookglass.Principal) *View {
+	other := *v
+	other.who = who
+	return &other
+}
+
 // Sparing returns a view for a caller that has not yet reserved memory for what it will read: once the single events
 // read have more than most bytes in total, further ones are read in list form. weight returns the total size of all of
 // them, including their reports.
