@@ -384,11 +384,7 @@ func (v *View) awaitingActions(endpointNum, after int64) (seq int64, err error) 
 // Unread returns the next events of an endpoint after a Seq that are not ignored, oldest first, with payloads, and the
 // Seq up to which it has read. It stops at events whose actions have not run.
 func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.Event, upTo int64, err error) {
-	e, err := v.EndpointByNum(endpointNum)
-	if err != nil {
-		return nil, 0, err
-	}
-	log, err := v.eventLogOf(e)
+	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
 		return nil, 0, err
 	}

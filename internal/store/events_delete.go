@@ -28,7 +28,8 @@ func (tx *Tx) DeleteEvent(ref, id string) error {
 	if err != nil {
 		return err
 	}
-	n, err := tx.deleteEvents(log, []int64{e.Seq})
+	seqs := []int64{e.Seq}
+	n, err := tx.deleteRows(log, seqs, seqs)
 	if err == nil && n == 0 {
 		err = hookglass.NotFound("request") // another transaction was faster
 	}
@@ -43,10 +44,11 @@ func (tx *Tx) DeleteAllEvents(ref string) (int64, error) {
 		return 0, err
 	}
 	// Lock the row before reading the events, so that each capture is either among them or above the new floor.
-	var count int64
-	if log.floor, err = tx.lockStats(log, &count); err != nil {
+	count, floor, err := tx.lockStats(log)
+	if err != nil {
 		return 0, err
 	}
+	log.floor = floor
 	newest, err := tx.newestSeq(log)
 	if err != nil || newest == 0 {
 		return 0, err
@@ -99,7 +101,7 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 	if err != nil {
 		return r, err
 	}
-	n, err := tx.deleteEvents(log, seqs)
+	n, err := tx.deleteRows(log, seqs, seqs)
 	tx.pace.took(int64(len(seqs)), time.Since(began))
 	r.Deleted += n
 	r.above, r.Done = reached, reached >= r.upTo
@@ -110,11 +112,7 @@ func (tx *Tx) DeleteEvents(ref string, r EventRange) (EventRange, error) {
 // there may be more.
 func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	began := time.Now()
-	e, err := tx.EndpointByNum(d.EndpointNum)
-	if err != nil {
-		return 0, false, err
-	}
-	log, err := tx.eventLogOf(e)
+	log, err := tx.eventLogOfNum(d.EndpointNum)
 	if err != nil {
 		return 0, false, err
 	}
@@ -341,14 +339,10 @@ func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []in
 	return seqs, upTo, nil
 }
 
-// deleteEvents deletes events and updates the counters. It returns how many of them had been visible.
+// deleteRows deletes events, but only the payloads of bodies, and updates the counters. It returns how many of the
+// events had been visible.
 //
 // Every transaction locks the event rows first and the counters last, and those only briefly: captures wait for them.
-func (tx *Tx) deleteEvents(log eventLog, seqs []int64) (int64, error) {
-	return tx.deleteRows(log, seqs, seqs)
-}
-
-// deleteRows is deleteEvents that deletes only the payloads of bodies.
 func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 	if len(seqs) == 0 {
 		return 0, nil
@@ -357,7 +351,7 @@ func (tx *Tx) deleteRows(log eventLog, seqs, bodies []int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	floor, err := tx.lockStats(log, nil)
+	_, floor, err := tx.lockStats(log)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return 0, nil // the endpoint was deleted, and all its events with it
 	} else if err != nil {
@@ -421,15 +415,11 @@ func (tx *Tx) eraseRows(endpointNum int64, seqs, bodies []int64) ([]erasedRow, e
 	return rows, err
 }
 
-// lockStats locks the counters of an endpoint until the end of the transaction. It returns the floor and, if count is
-// not nil, sets it to the number of events.
-func (tx *Tx) lockStats(log eventLog, count *int64) (floor int64, err error) {
-	var n int64
-	err = tx.queryRow("endpoint", "SELECT event_count, floor_seq FROM endpoint_stats WHERE endpoint = $1"+tx.dialect.forUpdate(), []any{log.endpoint.Num}, &n, &floor)
-	if count != nil {
-		*count = n
-	}
-	return floor, err
+// lockStats locks the counters of an endpoint until the end of the transaction. It returns the number of events and the
+// floor.
+func (tx *Tx) lockStats(log eventLog) (count, floor int64, err error) {
+	err = tx.queryRow("endpoint", "SELECT event_count, floor_seq FROM endpoint_stats WHERE endpoint = $1"+tx.dialect.forUpdate(), []any{log.endpoint.Num}, &count, &floor)
+	return count, floor, err
 }
 
 // next returns the seq after the given one.

@@ -28,7 +28,7 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 	if (e.Ignored == "") == (reason == "") {
 		return nil
 	}
-	floor, err := tx.lockStats(log, nil)
+	_, floor, err := tx.lockStats(log)
 	if err != nil {
 		return err
 	}

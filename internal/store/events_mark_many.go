@@ -113,7 +113,7 @@ func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error)
 			in.rows = append(in.rows, []any{m.Seq, m.Endpoint.Num, encodeTags(m.Had), encodeTags(all)})
 		}
 	}
-	same := make(map[int64]bool, len(in.rows))
+	var same map[int64]bool
 	if len(in.rows) > 0 {
 		from, args, err := in.from(tx.dialect, "i")
 		if err != nil {
@@ -128,9 +128,7 @@ func (tx *Tx) tagAsRead(marks []EventMark) (done, others []EventMark, err error)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, seq := range seqs {
-			same[seq] = true
-		}
+		same = setOf(seqs)
 	}
 	for _, m := range marks {
 		_, fresh := addTags(m.Had, m.Tags)

@@ -212,15 +212,11 @@ func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read
 		return read, err
 	}
 	read.UpTo = max(read.UpTo, after)
-	e, err := v.EndpointByNum(endpointNum)
+	log, err := v.eventLogOfNum(endpointNum)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		read.Gone = true
 		return read, nil
 	}
-	if err != nil {
-		return read, err
-	}
-	log, err := v.eventLogOf(e)
 	if err != nil {
 		return read, err
 	}

@@ -1,8 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"database/sql"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -137,12 +137,7 @@ func scanTally(scan func(...any) error) (t tally, err error) {
 
 // close adds the consumers in the order of their numbers. Events without any record at a consumer count as skipped.
 func (w ledgerWindow) close(l *hookglass.Ledger, by map[int64]*hookglass.LedgerConsumer) {
-	nums := make([]int64, 0, len(by))
-	for num := range by {
-		nums = append(nums, num)
-	}
-	slices.SortFunc(nums, cmp.Compare)
-	for _, num := range nums {
+	for _, num := range slices.Sorted(maps.Keys(by)) {
 		c := by[num]
 		c.Skipped += max(l.Kept-c.Delivered-c.Failed-c.Skipped-c.Pending, 0)
 		c.Deleted = l.Deleted

@@ -65,11 +65,7 @@ func (c changes) outcome(o hookglass.Outcome, by int64) {
 
 // addFigures writes changes. All transactions lock the cursor first and then the rows in the same order.
 func (tx *Tx) addFigures(c changes) error {
-	buckets := make([]bucket, 0, len(c))
-	for b := range c {
-		buckets = append(buckets, b)
-	}
-	slices.SortFunc(buckets, func(a, b bucket) int {
+	buckets := slices.SortedFunc(maps.Keys(c), func(a, b bucket) int {
 		return cmp.Or(cmp.Compare(a.endpoint, b.endpoint), cmp.Compare(a.span, b.span), cmp.Compare(a.start, b.start))
 	})
 	for _, b := range buckets {
@@ -236,11 +232,7 @@ func (v *View) ignoredAmong(outcomes []hookglass.Outcome) (map[int64]bool, error
 	}
 	// Not by IS NOT NULL, for which the planner may scan the whole partial index of ignored events.
 	ignored, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.among("seq", "$1")+" AND coalesce(ignored, '') <> ''", v.dialect.list(seqs))
-	hidden := make(map[int64]bool, len(ignored))
-	for _, seq := range ignored {
-		hidden[seq] = true
-	}
-	return hidden, err
+	return setOf(ignored), err
 }
 
 // PurgeFigures deletes some of the figures, action totals and outcomes that nobody can ask for any more, and reports

@@ -203,11 +203,7 @@ type Undelivered struct {
 
 // UndeliveredEvents lists them in list form, oldest first; more reports whether others follow. It answers not_found.
 func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*hookglass.Event, more bool, err error) {
-	e, err := v.EndpointByNum(endpointNum)
-	if err != nil {
-		return nil, false, err
-	}
-	log, err := v.eventLogOf(e)
+	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
 		return nil, false, err
 	}
@@ -225,11 +221,7 @@ func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*ho
 
 // CountUndelivered counts them, and all events in the same bounds. It answers not_found.
 func (v *View) CountUndelivered(endpointNum int64, since time.Time) (undelivered, all int64, err error) {
-	e, err := v.EndpointByNum(endpointNum)
-	if err != nil {
-		return 0, 0, err
-	}
-	log, err := v.eventLogOf(e)
+	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
 		return 0, 0, err
 	}

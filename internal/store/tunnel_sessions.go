@@ -230,7 +230,7 @@ func (tx *Tx) endSubscriptions(endpointNum int64, subs []endedSubscription) erro
 	if err != nil || len(ended) == 0 {
 		return err
 	}
-	system := View{ctx: tx.ctx, q: tx.q, dialect: tx.dialect, who: hookglass.System, Now: tx.Now}
+	system := tx.as(hookglass.System)
 	e, err := system.EndpointByNum(endpointNum)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil // the endpoint was deleted, so nothing can be missed
@@ -340,23 +340,16 @@ func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err e
 // TunnelEvents returns the next events of an endpoint after a seq in detail form, oldest first, as many as may be
 // loaded at once. It answers not_found.
 func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hookglass.Event, error) {
-	e, err := v.EndpointByNum(endpointNum)
+	log, err := v.eventLogOfNum(endpointNum)
 	if err != nil {
-		return e, nil, err
-	}
-	log, err := v.eventLogOf(e)
-	if err != nil {
-		return e, nil, err
+		return log.endpoint, nil, err
 	}
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, e.Num, max(seq, log.floor), maxSeq) + oldestFirst + " LIMIT " + a.add(payloadRows)
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(seq, log.floor), maxSeq) + oldestFirst + " LIMIT " + a.add(payloadRows)
 	events, err := queryAll(v, log.scan, query, a.values...)
 	if err != nil || len(events) == 0 {
-		return e, nil, err
+		return log.endpoint, nil, err
 	}
 	events = events[:batch(events, payloadBytes)]
-	if err := v.loadPayloads(events); err != nil {
-		return e, nil, err
-	}
-	return e, events, nil
+	return log.endpoint, events, v.loadPayloads(events)
 }
