@@ -338,9 +338,7 @@ func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f h
 	if err != nil {
 		return f, nil, err
 	}
-	f, err = one(v, "delivery", forwardOf(t), "SELECT "+forwardColumns+` FROM events e JOIN forwards f ON f.event = e.seq
-		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`, &args{[]any{log.endpoint.Num, string(event), targetID, log.floor}})
-	if err != nil {
+	if f, err = v.forward(log, t, event, ""); err != nil {
 		return f, nil, err
 	}
 	evidence, err = queryAll(v, func(scan func(...any) error) (e hookglass.ForwardEvidence, err error) {
@@ -360,14 +358,19 @@ func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f h
 	return f, evidence, v.completeEvidence(f.EventSeq, evidence)
 }
 
+func (v *View) forward(log eventLog, t hookglass.ForwardingTarget, event hookglass.EventID, lock string) (hookglass.Forward, error) {
+	return one(v, "delivery", forwardOf(t), "SELECT "+forwardColumns+` FROM events e JOIN forwards f ON f.event = e.seq
+		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`+lock, &args{[]any{log.endpoint.Num, string(event), t.ID, log.floor}})
+}
+
 // completeEvidence fills in the request bodies that are stored only with the event.
 func (v *View) completeEvidence(eventSeq int64, evidence []hookglass.ForwardEvidence) error {
-	if !slices.ContainsFunc(evidence, func(e hookglass.ForwardEvidence) bool { return e.EventBody > 0 }) {
-		return nil
-	}
 	most := 0
 	for _, e := range evidence {
 		most = max(most, e.EventBody)
+	}
+	if most == 0 {
+		return nil
 	}
 	var body []byte
 	if err := v.queryRow("request", "SELECT SUBSTR(body, 1, $2) FROM payloads WHERE seq = $1", []any{eventSeq, most}, &body); err != nil {

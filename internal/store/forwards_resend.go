@@ -121,8 +121,7 @@ func (tx *Tx) LockForward(t hookglass.ForwardingTarget, event hookglass.EventID)
 	if err != nil {
 		return f, err
 	}
-	return one(&tx.View, "delivery", forwardOf(t), "SELECT "+forwardColumns+` FROM events e JOIN forwards f ON f.event = e.seq
-		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`+tx.dialect.forUpdateOf("f"), &args{[]any{log.endpoint.Num, string(event), t.ID, log.floor}})
+	return tx.forward(log, t, event, tx.dialect.forUpdateOf("f"))
 }
 
 // ResendForwards queues failed, locked deliveries again: they are due now, with all retries ahead. Earlier attempts
