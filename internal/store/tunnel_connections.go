@@ -36,11 +36,5 @@ func (v *View) GapHistory(ref string, limit int) ([]hookglass.Gap, error) {
 	if err != nil {
 		return nil, err
 	}
-	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 ORDER BY g.num DESC LIMIT $2", e.Num, limit)
-	for i := range gaps {
-		if err == nil {
-			err = v.countGap(&gaps[i])
-		}
-	}
-	return gaps, err
+	return v.gaps(" WHERE g.endpoint = $1 ORDER BY g.num DESC LIMIT $2", e.Num, limit)
 }

@@ -146,14 +146,22 @@ func (v *View) countGap(g *hookglass.Gap) error {
 // Gaps lists outages of endpoints that are not recovered, oldest first: those with a Num above after, limit at most.
 func (v *View) Gaps(endpointNums []int64, after int64, limit int) ([]hookglass.Gap, error) {
 	a := &args{}
-	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+" WHERE "+v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums)))+
-		" AND g.num > "+a.add(after)+" AND g.state <> 'recovered' AND"+v.endpointScope(a)+" ORDER BY g.num LIMIT "+a.add(limit), a.values...)
+	where := " WHERE " + v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums))) + " AND g.state <> 'recovered' AND" + v.endpointScope(a) + a.oldestPage("g.num", after, limit)
+	return v.gaps(where, a.values...)
+}
+
+// gaps reads and counts the gaps of a query that begins with its WHERE.
+func (v *View) gaps(where string, args ...any) ([]hookglass.Gap, error) {
+	gaps, err := queryAll(v, scanGap, "SELECT "+gapColumns+gapTables+where, args...)
+	if err != nil {
+		return nil, err
+	}
 	for i := range gaps {
-		if err == nil {
-			err = v.countGap(&gaps[i])
+		if err := v.countGap(&gaps[i]); err != nil {
+			return nil, err
 		}
 	}
-	return gaps, err
+	return gaps, nil
 }
 
 // Gap returns one outage. It answers not_found.
