@@ -48,36 +48,36 @@ func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*h
 	if err != nil {
 		return nil, err
 	}
-	var delivered any
-	if r.Delivered() {
-		delivered = tx.Now.UnixMicro()
-	}
-	var reports int64
-	err = tx.queryRow("report", `INSERT INTO tunnel_events (event, endpoint, reported_at, delivered_at, reports) VALUES ($1, $2, $3, $4, 1)
-		ON CONFLICT (event) DO UPDATE SET delivered_at = coalesce(tunnel_events.delivered_at, excluded.delivered_at), reports = tunnel_events.reports + 1 RETURNING reports`,
-		[]any{r.EventSeq, r.EndpointNum, tx.Now.UnixMicro(), delivered}, &reports)
-	if err != nil {
-		return nil, err
-	}
+	tx.Announce(TopicTunnel(r.EndpointNum))
+	return r, tx.countReport(r)
+}
+
+// countReport records what a stored report says of its event, and deletes the oldest report of too many.
+func (tx *Tx) countReport(r *hookglass.DeliveryReport) error {
 	outcome := hookglass.Outcome{
 		EndpointNum: r.EndpointNum, EventSeq: r.EventSeq, Source: hookglass.OutcomeTunnel, At: tx.Now, Took: r.ResponseTime, StatusCode: r.StatusCode, Final: hookglass.OutcomeFailed,
 	}
+	var delivered any
 	if r.Delivered() {
-		outcome.Final = hookglass.OutcomeDelivered
+		outcome.Final, delivered = hookglass.OutcomeDelivered, tx.Now.UnixMicro()
+	}
+	var reports int64
+	err := tx.queryRow("report", `INSERT INTO tunnel_events (event, endpoint, reported_at, delivered_at, reports) VALUES ($1, $2, $3, $4, 1)
+		ON CONFLICT (event) DO UPDATE SET delivered_at = coalesce(tunnel_events.delivered_at, excluded.delivered_at), reports = tunnel_events.reports + 1 RETURNING reports`,
+		[]any{r.EventSeq, r.EndpointNum, tx.Now.UnixMicro(), delivered}, &reports)
+	if err != nil {
+		return err
 	}
 	if err := tx.AddOutcomes(outcome); err != nil {
-		return nil, err
+		return err
 	}
 	if reports > keptReports {
-		if _, err := tx.exec("DELETE FROM tunnel_reports WHERE num = (SELECT min(num) FROM tunnel_reports WHERE event = $1)", r.EventSeq); err != nil {
-			return nil, err
-		}
+		_, err = tx.exec("DELETE FROM tunnel_reports WHERE num = (SELECT min(num) FROM tunnel_reports WHERE event = $1)", r.EventSeq)
 	}
-	tx.Announce(TopicTunnel(r.EndpointNum))
 	if reports > 1 || !r.Delivered() { // lists show whether the newest failed
 		tx.Announce(TopicEvents(r.EndpointNum))
 	}
-	return r, nil
+	return err
 }
 
 // evidence returns a copy with header values passed through change: the record is JSON, which cannot hold arbitrary
