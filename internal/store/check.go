@@ -44,7 +44,7 @@ func (db *DB) Clock(ctx context.Context) (ahead time.Duration, newest time.Time,
 	if db.dialect == postgres {
 		var us int64
 		before := now()
-		if err := db.read.QueryRowContext(ctx, "SELECT cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)").Scan(&us); err != nil {
+		if err := db.read.QueryRowContext(ctx, "SELECT "+postgresClock).Scan(&us); err != nil {
 			return 0, newest, classify(err)
 		}
 		ahead = apart(time.UnixMicro(us), before, now())

@@ -140,10 +140,7 @@ func NoRoom(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "53100" || pg.Code == "58030" // disk_full, io_error
 	}
-	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
-		return lite.Code()&0xff == sqlite3.SQLITE_FULL || lite.Code()&0xff == sqlite3.SQLITE_IOERR
-	}
-	return isFull(err)
+	return mayBeFull(err)
 }
 
 // NotLet reports whether an embedded database cannot be opened or written because of the permissions of its files or

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"hookglass"
 )
@@ -37,7 +36,7 @@ func (tx *Tx) BeginRelease(r *hookglass.Release) error {
 	if err != nil {
 		return err
 	}
-	r.CreatedAt = tx.Now.UTC().Truncate(time.Microsecond)
+	r.CreatedAt = tx.Now
 	// The event is locked, so that a concurrent deletion either removes the release too or prevents it.
 	return tx.queryRow("request", `WITH e AS (SELECT seq FROM events WHERE seq = $3`+tx.dialect.forUpdate()+`)
 		INSERT INTO releases (id, endpoint, event, event_id, recipients, status, created_at)
@@ -48,14 +47,14 @@ func (tx *Tx) BeginRelease(r *hookglass.Release) error {
 // FinishRelease stores the outcome of a release that has none yet, and sets its FinishedAt. If the release was deleted
 // with its mail, nothing is stored.
 func (tx *Tx) FinishRelease(r *hookglass.Release) error {
-	var failed, why sql.NullString
+	var failed, why any
 	if r.Failure != nil {
-		failed, why = sql.NullString{String: r.Failure.Code, Valid: true}, sql.NullString{String: r.Failure.Message, Valid: true}
+		failed, why = r.Failure.Code, r.Failure.Message
 	}
-	r.FinishedAt = tx.Now.UTC().Truncate(time.Microsecond)
+	r.FinishedAt = tx.Now
 	_, err := tx.exec(`UPDATE releases SET status = $2, relay_code = $3, relay_message = $4, failure_code = $5, failure_message = $6, finished_at = $7
 		WHERE num = $1 AND finished_at IS NULL`,
-		r.Num, string(r.Status), nullInt(int64(r.Code)), sql.NullString{String: r.Message, Valid: r.Message != ""}, failed, why, micros(r.FinishedAt))
+		r.Num, string(r.Status), nullInt(int64(r.Code)), nullString(r.Message), failed, why, micros(r.FinishedAt))
 	return err
 }
 
