@@ -33,6 +33,15 @@ type Table struct {
 	Columns []Column `json:"columns"`
 }
 
+// columnNames lists the names of the columns.
+func (t Table) columnNames() []string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
 // queueTable stands for the job queue in a dump. The queue's own tables differ between the databases and between
 // versions of its library; the jobs do not.
 var queueTable = Table{"queue", []Column{
@@ -161,6 +170,14 @@ func inOrder(tables []Table, refers map[string][]string) ([]Table, error) {
 		}
 	}
 	return ordered, nil
+}
+
+// hasTable returns the question whether our database or schema has a table.
+func (d dialect) hasTable(name string) string {
+	if d == postgres {
+		return "SELECT to_regclass('" + name + "') IS NOT NULL"
+	}
+	return "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '" + name + "')"
 }
 
 // eachTriple calls fn for rows of two or three texts.

@@ -66,16 +66,12 @@ func dumpTable(ctx context.Context, tx *sql.Tx, t Table, sink Sink) error {
 	if err := sink.Table(t); err != nil {
 		return err
 	}
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
-	}
 	// Ordered by the first column, the key, so that a row comes after an earlier one of its table that it refers to.
 	condition := ""
 	if t.Name == "payloads" { // those of deleted events may remain until their range is dropped
 		condition = " WHERE EXISTS (SELECT 1 FROM events WHERE events.seq = payloads.seq)"
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+t.Name+condition+" ORDER BY 1")
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(t.columnNames(), ", ")+" FROM "+t.Name+condition+" ORDER BY 1")
 	if err != nil {
 		return err
 	}
@@ -141,11 +137,7 @@ func (db *DB) dumpQueue(ctx context.Context, tx *sql.Tx, sink Sink) error {
 		return err
 	}
 	var exists bool
-	query := "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'river_job')"
-	if db.dialect == postgres {
-		query = "SELECT to_regclass('river_job') IS NOT NULL"
-	}
-	if err := tx.QueryRowContext(ctx, query).Scan(&exists); err != nil || !exists {
+	if err := tx.QueryRowContext(ctx, db.dialect.hasTable("river_job")).Scan(&exists); err != nil || !exists {
 		return err
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT kind, cast(args AS text), queue, priority, max_attempts, scheduled_at FROM river_job

@@ -163,7 +163,7 @@ func (l *loader) clear(replace bool) error {
 	// The data of an unfinished move is gone, so drop its record too, which forbids serving the database, as that of
 	// PrepareLoad does.
 	var moved bool
-	if err := l.tx.QueryRowContext(l.ctx, "SELECT to_regclass('moves') IS NOT NULL").Scan(&moved); err != nil || !moved {
+	if err := l.tx.QueryRowContext(l.ctx, postgres.hasTable("moves")).Scan(&moved); err != nil || !moved {
 		return err
 	}
 	_, err = l.tx.ExecContext(l.ctx, "TRUNCATE moves, move_tables")
@@ -248,21 +248,9 @@ func (l *loader) flush() error {
 	return l.begin()
 }
 
-func (l *loader) columnNames() []string {
-	names := make([]string, len(l.table.Columns))
-	for i, c := range l.table.Columns {
-		names[i] = c.Name
-	}
-	return names
-}
-
 func (l *loader) insert(rows [][]any) error {
-	names := l.columnNames()
-	marks := make([]string, len(names))
-	for i := range marks {
-		marks[i] = fmt.Sprintf("$%d", i+1)
-	}
-	stmt, err := l.tx.PrepareContext(l.ctx, "INSERT INTO "+l.table.Name+" ("+strings.Join(names, ", ")+") VALUES ("+strings.Join(marks, ", ")+")")
+	columns := strings.Join(l.table.columnNames(), ", ")
+	stmt, err := l.tx.PrepareContext(l.ctx, "INSERT INTO "+l.table.Name+" ("+columns+") VALUES ("+placeholders(columns)+")")
 	if err != nil {
 		return err
 	}
@@ -278,7 +266,7 @@ func (l *loader) insert(rows [][]any) error {
 func (l *loader) copy(rows [][]any) error {
 	return l.conn.Raw(func(driverConn any) error {
 		conn := driverConn.(*stdlib.Conn).Conn()
-		_, err := conn.CopyFrom(l.ctx, pgx.Identifier{l.table.Name}, l.columnNames(), pgx.CopyFromRows(rows))
+		_, err := conn.CopyFrom(l.ctx, pgx.Identifier{l.table.Name}, l.table.columnNames(), pgx.CopyFromRows(rows))
 		return err
 	})
 }

@@ -167,12 +167,8 @@ func (db *DB) SchemaVersion(ctx context.Context) (have, need int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	asked := "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = '" + versionTable + "')"
-	if db.dialect == postgres {
-		asked = "SELECT to_regclass('" + versionTable + "') IS NOT NULL"
-	}
 	var any bool
-	if err := db.read.QueryRowContext(ctx, asked).Scan(&any); err != nil {
+	if err := db.read.QueryRowContext(ctx, db.dialect.hasTable(versionTable)).Scan(&any); err != nil {
 		return 0, 0, fmt.Errorf("store: schema version: %w", classify(err))
 	}
 	if !any { // the library would create its table in order to look

@@ -2,18 +2,17 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -62,7 +61,7 @@ func (t MoveTable) Compare(a, b []byte) int {
 		y, b = field(b)
 		order := bytes.Compare(x, y)
 		if c.Type == IntColumn {
-			order = compareInts(x, y)
+			order = cmp.Compare(int64(binary.BigEndian.Uint64(x)), int64(binary.BigEndian.Uint64(y)))
 		}
 		if order != 0 {
 			return order
@@ -71,38 +70,21 @@ func (t MoveTable) Compare(a, b []byte) int {
 	return 0
 }
 
-func compareInts(x, y []byte) int {
-	a, b := int64(binary.BigEndian.Uint64(x)), int64(binary.BigEndian.Uint64(y))
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // Describe formats a key for people.
 func (t MoveTable) Describe(key []byte) string {
-	var b strings.Builder
-	key = key[2:]
+	var parts []string
+	values := t.arguments(key)
 	for i, c := range t.keyColumns() {
-		var v []byte
-		v, key = field(key)
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(c.Name + "=")
+		form := "%s=%q"
 		switch c.Type {
 		case IntColumn:
-			b.WriteString(strconv.FormatInt(int64(binary.BigEndian.Uint64(v)), 10))
+			form = "%s=%d"
 		case BytesColumn:
-			b.WriteString(hex.EncodeToString(v))
-		default:
-			b.WriteString(strconv.Quote(string(v)))
+			form = "%s=%x"
 		}
+		parts = append(parts, fmt.Sprintf(form, c.Name, values[i]))
 	}
-	return b.String()
+	return strings.Join(parts, " ")
 }
 
 // arguments returns the values of a key as arguments of a statement.
@@ -136,18 +118,16 @@ func appendTuple(b []byte, columns []Column, values []any) ([]byte, error) {
 	for i, c := range columns {
 		switch v := values[i].(type) {
 		case nil:
-			b = binary.BigEndian.AppendUint32(b, math.MaxUint32) // -1
+			b = appendNull(b)
 			continue
 		case int64:
 			if c.Type == IntColumn {
-				b = binary.BigEndian.AppendUint32(b, 8)
-				b = binary.BigEndian.AppendUint64(b, uint64(v))
+				b = appendInteger(b, v)
 				continue
 			}
 		case float64:
 			if c.Type == RealColumn {
-				b = binary.BigEndian.AppendUint32(b, 8)
-				b = binary.BigEndian.AppendUint64(b, math.Float64bits(v))
+				b = appendInteger(b, int64(math.Float64bits(v)))
 				continue
 			}
 		case string:
@@ -155,14 +135,12 @@ func appendTuple(b []byte, columns []Column, values []any) ([]byte, error) {
 				if !utf8.ValidString(v) || strings.IndexByte(v, 0) >= 0 {
 					return b, fmt.Errorf("column %s holds text that PostgreSQL does not take", c.Name)
 				}
-				b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
-				b = append(b, v...)
+				b = appendElement(b, v)
 				continue
 			}
 		case []byte:
 			if c.Type == BytesColumn {
-				b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
-				b = append(b, v...)
+				b = appendElement(b, v)
 				continue
 			}
 		}
@@ -328,23 +306,20 @@ func (t MoveTable) optional(after []byte) []any {
 
 // selection returns the query for the rows of a table in the order of its key, all or those after a key.
 func (t MoveTable) selection(d dialect, behind bool) string {
-	var columns, key, marks []string
-	for _, c := range t.Columns {
-		columns = append(columns, c.Name)
-	}
-	for i, c := range t.keyColumns() {
+	var names []string
+	for _, c := range t.keyColumns() {
 		name := c.Name
 		if c.Type == TextColumn {
 			name = d.byBytes(name)
 		}
-		key = append(key, name)
-		marks = append(marks, fmt.Sprintf("$%d", i+1))
+		names = append(names, name)
 	}
-	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + t.Name
+	key := strings.Join(names, ", ")
+	query := "SELECT " + strings.Join(t.columnNames(), ", ") + " FROM " + t.Name
 	if behind {
-		query += " WHERE (" + strings.Join(key, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
+		query += " WHERE (" + key + ") > (" + placeholders(key) + ")"
 	}
-	return query + " ORDER BY " + strings.Join(key, ", ")
+	return query + " ORDER BY " + key
 }
 
 // jobs reads the pending jobs.

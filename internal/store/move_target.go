@@ -186,12 +186,6 @@ func (t *MoveTarget) progress(ctx context.Context, tx pgx.Tx, progress map[strin
 	return err
 }
 
-// copyHead and copyTail frame tuples as a binary COPY.
-var (
-	copyHead = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
-	copyTail = []byte{0xff, 0xff}
-)
-
 // Append stores tuples and, in the same transaction, the progress of the table.
 func (t *MoveTarget) Append(ctx context.Context, table MoveTable, tuples []byte, p MoveProgress) error {
 	err := pgx.BeginFunc(ctx, t.conn, func(tx pgx.Tx) error {
@@ -221,12 +215,8 @@ func (t *MoveTarget) store(ctx context.Context, tx pgx.Tx, table MoveTable, tupl
 	if table.Queue() {
 		return t.enqueue(ctx, tx, tuples)
 	}
-	names := make([]string, len(table.Columns))
-	for i, c := range table.Columns {
-		names[i] = c.Name
-	}
-	_, err := t.conn.PgConn().CopyFrom(ctx, io.MultiReader(bytes.NewReader(copyHead), bytes.NewReader(tuples), bytes.NewReader(copyTail)),
-		"COPY "+table.Name+" ("+strings.Join(names, ", ")+") FROM STDIN BINARY")
+	_, err := t.conn.PgConn().CopyFrom(ctx, io.MultiReader(strings.NewReader(copyHead), bytes.NewReader(tuples), strings.NewReader(copyTail)),
+		"COPY "+table.Name+" ("+strings.Join(table.columnNames(), ", ")+") FROM STDIN BINARY")
 	return err
 }
 
@@ -303,11 +293,11 @@ func (t *MoveTarget) Rows(ctx context.Context, table MoveTable) iter.Seq2[MovedR
 			values := rows.RawValues()
 			row.Tuple = binary.BigEndian.AppendUint16(row.Tuple[:0], uint16(len(values)))
 			for _, v := range values {
-				row.Tuple = appendField(row.Tuple, v)
+				row.Tuple = appendBytes(row.Tuple, v)
 			}
 			row.Key = binary.BigEndian.AppendUint16(row.Key[:0], uint16(len(table.key)))
 			for _, k := range table.key {
-				row.Key = appendField(row.Key, values[k])
+				row.Key = appendBytes(row.Key, values[k])
 			}
 			if !yield(row, nil) {
 				return
@@ -317,13 +307,6 @@ func (t *MoveTarget) Rows(ctx context.Context, table MoveTable) iter.Seq2[MovedR
 			yield(MovedRow{}, classify(err))
 		}
 	}
-}
-
-func appendField(b, v []byte) []byte {
-	if v == nil {
-		return append(b, 0xff, 0xff, 0xff, 0xff)
-	}
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
 }
 
 func (t *MoveTarget) jobs(ctx context.Context) iter.Seq2[MovedRow, error] {

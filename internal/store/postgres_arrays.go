@@ -7,7 +7,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// The following encode arguments of statements in PostgreSQL's binary format.
+// The following encode values in PostgreSQL's binary format: arguments of statements, elements of arrays, and rows of
+// a COPY.
+
+// copyHead and copyTail frame the rows of a binary COPY (its documentation, "COPY", "Binary Format").
+const (
+	copyHead = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" // no flags, no extension
+	copyTail = "\xff\xff"
+)
 
 func integer(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
@@ -55,6 +62,14 @@ func appendElement[T string | []byte](b []byte, v T) []byte {
 }
 
 func appendNull(b []byte) []byte { return append(b, 0xff, 0xff, 0xff, 0xff) }
+
+// appendBytes appends v, or NULL for nil.
+func appendBytes(b, v []byte) []byte {
+	if v == nil {
+		return appendNull(b)
+	}
+	return appendElement(b, v)
+}
 
 // inputArray encodes a column of an input as an array parameter. The driver's own arrays need a pointer per element and
 // a buffer that grows by doubling from 256 bytes; this one is written in one go.
@@ -122,11 +137,7 @@ func (arrayPlan) Encode(value any, buf []byte) ([]byte, error) {
 		case string:
 			buf = appendElement(buf, v)
 		case []byte:
-			if v == nil {
-				buf = appendNull(buf)
-			} else {
-				buf = appendElement(buf, v)
-			}
+			buf = appendBytes(buf, v)
 		default:
 			buf = appendNull(buf)
 		}

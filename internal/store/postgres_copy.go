@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -108,15 +106,6 @@ func forwardsWhere(condition string, keys bool) string {
 		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
 			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
 		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL` + keyed + ` ORDER BY s.num`
-}
-
-// placeholders returns $1, $2 and so on for a list of columns.
-func placeholders(columns string) string {
-	names := strings.Split(columns, ",")
-	for i := range names {
-		names[i] = "$" + strconv.Itoa(i+1)
-	}
-	return strings.Join(names, ", ")
 }
 
 // Errors of the server, by their SQLSTATE.

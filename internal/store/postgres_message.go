@@ -187,11 +187,11 @@ func (m *captureMessage) copyRows(s statement, row func(*hookglass.Event), captu
 	m.b = encode(m.b, &pgproto3.Bind{PreparedStatement: s.name})
 	m.executePortal("")
 	m.begin('d')
-	m.b = append(m.b, "PGCOPY\n\xff\r\n\x00"+"\x00\x00\x00\x00"+"\x00\x00\x00\x00"...) // no flags, no extension
+	m.b = append(m.b, copyHead...)
 	for _, c := range captures {
 		row(c.event)
 	}
-	m.b = append(m.b, 0xff, 0xff)
+	m.b = append(m.b, copyTail...)
 	m.end()
 	m.b = encode(m.b, &pgproto3.CopyDone{})
 }
@@ -277,24 +277,19 @@ func (m *captureMessage) payload(e *hookglass.Event) {
 
 // The following write one field of a row.
 
-func (m *captureMessage) field(size int) {
-	m.fields++
-	m.b = binary.BigEndian.AppendUint32(m.b, uint32(size))
-}
-
 func (m *captureMessage) null() {
 	m.fields++
-	m.b = append(m.b, 0xff, 0xff, 0xff, 0xff)
+	m.b = appendNull(m.b)
 }
 
 func (m *captureMessage) integer(n int64) {
-	m.field(8)
-	m.b = binary.BigEndian.AppendUint64(m.b, uint64(n))
+	m.fields++
+	m.b = appendInteger(m.b, n)
 }
 
 func (m *captureMessage) text(s string) {
-	m.field(len(s))
-	m.b = append(m.b, s...)
+	m.fields++
+	m.b = appendElement(m.b, s)
 }
 
 func (m *captureMessage) textOrNull(s string) {
@@ -307,12 +302,8 @@ func (m *captureMessage) textOrNull(s string) {
 
 // bytes writes NULL for nil.
 func (m *captureMessage) bytes(b []byte) {
-	if b == nil {
-		m.null()
-		return
-	}
-	m.field(len(b))
-	m.b = append(m.b, b...)
+	m.fields++
+	m.b = appendBytes(m.b, b)
 }
 
 // encode appends a message. It fails only for messages longer than the protocol allows, which groups never reach.

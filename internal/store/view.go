@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -206,7 +207,7 @@ type args struct{ values []any }
 // add returns the placeholder of a value.
 func (a *args) add(v any) string {
 	a.values = append(a.values, v)
-	return fmt.Sprintf("$%d", len(a.values))
+	return "$" + strconv.Itoa(len(a.values))
 }
 
 // newestPage returns the end of a statement, behind its conditions, for a page of a list, newest first: the rows whose
@@ -230,4 +231,13 @@ func (a *args) limit(n int) string {
 		return ""
 	}
 	return " LIMIT " + a.add(n)
+}
+
+// placeholders returns $1, $2 and so on for a list of columns.
+func placeholders(columns string) string {
+	names := strings.Split(columns, ",")
+	for i := range names {
+		names[i] = "$" + strconv.Itoa(i+1)
+	}
+	return strings.Join(names, ", ")
 }
