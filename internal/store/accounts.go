@@ -54,7 +54,7 @@ func (v *View) UserByEmail(email string) (hookglass.User, error) {
 // HasUsers reports whether there is a user whom the principal may see.
 func (v *View) HasUsers() (has bool, err error) {
 	var a args
-	err = v.queryRow("user", "SELECT EXISTS (SELECT 1 FROM users u WHERE "+v.userScope(&a)+")", a.values, &has)
+	err = v.queryRow("user", "SELECT EXISTS (SELECT 1 FROM users u WHERE "+v.userScope(&a)+")", a.all(), &has)
 	return has, err
 }
 
@@ -63,7 +63,7 @@ func (v *View) PasswordHash(user int64) (string, error) {
 	var a args
 	var hash sql.NullString
 	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + v.userScope(&a)
-	err := v.queryRow("user", query, a.values, &hash)
+	err := v.queryRow("user", query, a.all(), &hash)
 	return hash.String, err
 }
 
@@ -72,7 +72,7 @@ func (tx *Tx) PasswordHashToChange(user int64) (string, error) {
 	var a args
 	var hash sql.NullString
 	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + tx.userScope(&a) + tx.dialect.forChangeOf("u")
-	err := tx.queryRow("user", query, a.values, &hash)
+	err := tx.queryRow("user", query, a.all(), &hash)
 	return hash.String, err
 }
 
@@ -120,7 +120,7 @@ func (tx *Tx) AccountToChange(id int64) (hookglass.Account, error) {
 func (v *View) Accounts() ([]hookglass.Account, error) {
 	var a args
 	query := "SELECT " + accountColumns + " FROM accounts c WHERE " + v.accountScope(&a, "c.id", "") + " ORDER BY c.id"
-	return queryAll(v, scanAccount, query, a.values...)
+	return queryAll(v, scanAccount, query, a.all()...)
 }
 
 // AccountsOf lists the accounts that a user is a member of, oldest first.
@@ -128,7 +128,7 @@ func (v *View) AccountsOf(user int64) ([]hookglass.Account, error) {
 	var a args
 	query := "SELECT " + accountColumns + " FROM accounts c JOIN members m ON m.account_id = c.id WHERE m.user_id = " + a.add(user) +
 		" AND " + v.accountScope(&a, "c.id", "") + " ORDER BY c.id"
-	return queryAll(v, scanAccount, query, a.values...)
+	return queryAll(v, scanAccount, query, a.all()...)
 }
 
 // Members lists the users who share an account, oldest first.
@@ -136,7 +136,7 @@ func (v *View) Members(account int64) ([]hookglass.User, error) {
 	var a args
 	query := "SELECT " + userColumns + " FROM users u JOIN members m ON m.user_id = u.id WHERE m.account_id = " + a.add(account) +
 		" AND " + v.accountScope(&a, "m.account_id", "") + " ORDER BY u.id"
-	return queryAll(v, scanUser, query, a.values...)
+	return queryAll(v, scanUser, query, a.all()...)
 }
 
 // CreateAccount stores a new account with its owner and sets its ID.
@@ -164,7 +164,7 @@ func (tx *Tx) UpdateAccount(c hookglass.Account) error {
 		", payment_method = " + a.add(boolInt(c.PaymentMethod)) + ", retention = " + a.add(c.Retention.Microseconds()) +
 		" WHERE id = " + a.add(c.ID) + " AND " + tx.accountScope(&a, "id", "")
 	tx.AnnounceAtOnce(TopicAccount(c.ID), TopicEndpoints)
-	return tx.change("account", query, a.values...)
+	return tx.change("account", query, a.all()...)
 }
 
 const workspaceColumns = "w.id, w.account_id, w.name, w.created_at"
@@ -188,7 +188,7 @@ func (v *View) Workspaces(account int64) ([]hookglass.Workspace, error) {
 	var a args
 	query := "SELECT " + workspaceColumns + " FROM workspaces w WHERE w.account_id = " + a.add(account) +
 		" AND " + v.accountScope(&a, "w.account_id", "w.id") + " ORDER BY w.id"
-	return queryAll(v, scanWorkspace, query, a.values...)
+	return queryAll(v, scanWorkspace, query, a.all()...)
 }
 
 // HomeWorkspace returns the workspace in which the principal creates things: the one with the id or, for 0, the

@@ -62,7 +62,7 @@ func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hook
 	}
 	a := &args{}
 	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num) + a.newestPage("r.num", before, limit)
-	return queryAll(v, scanActionRun, query, a.values...)
+	return queryAll(v, scanActionRun, query, a.all()...)
 }
 
 // EndpointActionRuns lists the runs of all actions of an endpoint, deleted ones included, newest first.
@@ -73,7 +73,7 @@ func (v *View) EndpointActionRuns(ref string, before int64, limit int) ([]hookgl
 	}
 	a := &args{}
 	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num) + a.newestPage("r.num", before, limit)
-	return queryAll(v, scanActionRun, query, a.values...)
+	return queryAll(v, scanActionRun, query, a.all()...)
 }
 
 // ActionRun returns one run of an endpoint; its action may be deleted. It answers not_found.
@@ -196,7 +196,7 @@ func (tx *Tx) TakeActionRun(h *HeldRun, lease time.Duration, force bool) (bool, 
 	}
 	var started sql.NullInt64
 	var trace []byte
-	err := tx.queryRow("action run", query+" RETURNING claim, status, trace, checkpoint, started_at", a.values, &h.Claim, &h.Status, &trace, &h.Checkpoint, &started)
+	err := tx.queryRow("action run", query+" RETURNING claim, status, trace, checkpoint, started_at", a.all(), &h.Claim, &h.Status, &trace, &h.Checkpoint, &started)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
 	}
@@ -222,7 +222,7 @@ func (tx *Tx) SaveActionRun(h *HeldRun, lease time.Duration) (bool, error) {
 	if !h.Status.Final() {
 		query += " AND EXISTS (SELECT 1 FROM endpoints e WHERE e.num = action_runs.endpoint AND e.deleted_at IS NULL)"
 	}
-	n, err := tx.exec(query, a.values...)
+	n, err := tx.exec(query, a.all()...)
 	if n > 0 {
 		tx.announceBad(h)
 	}
@@ -242,7 +242,7 @@ func (tx *Tx) BeginQueuedRun(h *HeldRun, lease time.Duration) (bool, error) {
 	now := "cast(" + a.add(tx.Now.UnixMicro()) + " AS bigint)"
 	started := "CASE WHEN created_at > " + now + " THEN created_at ELSE " + now + " END"
 	err := tx.queryRow("action run", "UPDATE action_runs SET claim = claim + 1, status = 'running', started_at = "+started+", due_at = "+tx.due(a, h, lease)+
-		" WHERE num = "+a.add(h.Num)+" AND (status = 'queued' OR checkpoint IS NULL AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+") RETURNING claim", a.values, &h.Claim)
+		" WHERE num = "+a.add(h.Num)+" AND (status = 'queued' OR checkpoint IS NULL AND finished_at IS NULL AND due_at <= "+tx.dialect.clock()+") RETURNING claim", a.all(), &h.Claim)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return false, nil
 	}

@@ -58,7 +58,7 @@ func (v *View) actions(endpointNum, from int64, limit int) ([]hookglass.Action, 
 	endpoint := a.add(endpointNum)
 	query := "SELECT " + actionColumns + actionTables + " WHERE a.endpoint = " + endpoint + " AND a.position >= coalesce((SELECT o.position FROM actions o WHERE o.endpoint = " + endpoint +
 		" AND o.num = " + a.add(from>>positionBits) + "), cast(" + a.add(from&(1<<positionBits-1)) + " AS bigint)) ORDER BY a.position, a.num" + a.limit(limit)
-	return queryAll(v, scanAction, query, a.values...)
+	return queryAll(v, scanAction, query, a.all()...)
 }
 
 // EnabledActions lists the actions of an endpoint that are enabled, by position.

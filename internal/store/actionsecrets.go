@@ -25,7 +25,7 @@ func (v *View) ActionSecrets(workspaceID, after int64, limit int) ([]hookglass.A
 	}
 	a := &args{}
 	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE s.workspace_id = " + a.add(workspaceID) + a.oldestPage("s.num", after, limit)
-	return queryAll(v, scanActionSecret, query, a.values...)
+	return queryAll(v, scanActionSecret, query, a.all()...)
 }
 
 // ActionSecret returns one secret of a workspace. It answers not_found.
@@ -83,7 +83,7 @@ func (v *View) namedSecrets(workspaceID int64, names []string, lock string) ([]h
 		}
 		query += a.add(name)
 	}
-	return queryAll(v, scanActionSecret, query+") ORDER BY s.num"+lock, a.values...)
+	return queryAll(v, scanActionSecret, query+") ORDER BY s.num"+lock, a.all()...)
 }
 
 // CreateActionSecret stores a new secret and sets its Num and times. It answers validation_failed for a name in use.

@@ -54,7 +54,7 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
 		err = scan(&s.num, &s.floor, &s.last, &s.id)
 		return s, err
-	}, text, a.values...)
+	}, text, a.all()...)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
 		a := &args{}
 		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, s.num, s.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(limit)
-		events, err := queryAll(v, log.scan, query, a.values...)
+		events, err := queryAll(v, log.scan, query, a.all()...)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int)
 			return line, fmt.Errorf("data of activity: %w", err)
 		}
 		return line, nil
-	}, text, a.values...)
+	}, text, a.all()...)
 }
 
 // NameFailures adds the requests to the lines about failed deliveries, as Captured, except those that were deleted.

@@ -39,7 +39,7 @@ func (v *View) Alerts(ref string, after int64, limit int) ([]hookglass.Alert, er
 	}
 	a := &args{}
 	query := "SELECT " + alertColumns + alertTables + " WHERE a.endpoint = " + a.add(e.Num) + a.oldestPage("a.num", after, limit)
-	alerts, err := queryAll(v, scanAlert, query, a.values...)
+	alerts, err := queryAll(v, scanAlert, query, a.all()...)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (v *View) alert(endpointNum int64, id, lock string) (hookglass.Alert, error
 func (v *View) AlertsEnabled(after int64, limit int) ([]hookglass.Alert, error) {
 	a := &args{}
 	query := "SELECT " + alertColumns + alertTables + " WHERE a.enabled = 1 AND" + v.endpointScope(a) + a.oldestPage("a.num", after, limit)
-	return queryAll(v, scanAlert, query, a.values...)
+	return queryAll(v, scanAlert, query, a.all()...)
 }
 
 func (v *View) loadChannelIDs(alerts []hookglass.Alert) error {
@@ -237,7 +237,7 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 		i.EventID, i.Resolution = hookglass.EventID(event.String), resolution.String
 		i.StartedAt, i.ResolvedAt = time.UnixMicro(started).UTC(), fromMicros(resolved)
 		return i, err
-	}, query, a.values...)
+	}, query, a.all()...)
 }
 
 // oldIncidents is how many of an alert's oldest incidents one purge examines.
@@ -274,7 +274,7 @@ func (v *View) ReceivedSince(endpointNum int64, since time.Time) (bool, error) {
 		err := scan(&received, &ignored)
 		counts = counts || ignored == 0 && received >= since.UnixMicro()
 		return err
-	}, query, a.values...); err != nil || counts {
+	}, query, a.all()...); err != nil || counts {
 		return counts, err
 	}
 	f, err := v.FiguresOf(endpointNum, since, v.Now)
@@ -334,7 +334,7 @@ func (v *View) CountedSince(endpointNum int64, since, now time.Time) (n int64, e
 	a := &args{}
 	query := "SELECT count(*), count(CASE WHEN seq > " + a.add(seqs[1]) + " THEN 1 END) FROM events WHERE " + v.dialect.bounded(a, endpointNum, seqs[0], seqs[2]+1) + " AND ignored IS NULL"
 	var left int64
-	if err := v.queryRow("endpoint", query, a.values, &left, &n); err != nil {
+	if err := v.queryRow("endpoint", query, a.all(), &left, &n); err != nil {
 		return 0, err
 	}
 	whole, err := v.FiguresOf(endpointNum, minute, minute)
@@ -394,7 +394,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	}
 	a := &args{}
 	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
-	found, err := queryAll(v, log.scan, query, a.values...)
+	found, err := queryAll(v, log.scan, query, a.all()...)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -48,7 +48,7 @@ func (v *View) Channels(workspaceID, after int64, limit int) ([]hookglass.Channe
 		query += " AND c.workspace_id = " + a.add(workspaceID)
 	}
 	query += a.oldestPage("c.num", after, limit)
-	return queryAll(v, scanChannel, query, a.values...)
+	return queryAll(v, scanChannel, query, a.all()...)
 }
 
 // Channel returns one channel. It answers not_found.
@@ -360,7 +360,7 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 		return s, err
 	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE e.workspace_id = "+a.add(workspaceID)+" AND e.kind IN ("+strings.Join(kinds, ", ")+
 		") AND e.deleted_at IS NULL AND EXISTS (SELECT 1 FROM events WHERE "+
-		v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)")+") ORDER BY e.num", a.values...)
+		v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)")+") ORDER BY e.num", a.all()...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -369,7 +369,7 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
 		a := &args{}
 		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, s.num, max(after, s.floor), newest+1) + oldestFirst + " LIMIT " + a.add(limit)
-		events, err := queryAll(v, log.scan, query, a.values...)
+		events, err := queryAll(v, log.scan, query, a.all()...)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -414,7 +414,7 @@ func (tx *Tx) ReleaseChannel(h HeldChannel, p ChannelProgress) (bool, error) {
 	if p.Disable != "" {
 		query += ", disabled_at = " + a.add(tx.Now.UnixMicro()) + ", disable_reason = " + a.add(p.Disable)
 	}
-	n, err := tx.exec(query+" WHERE num = "+a.add(h.Num)+" AND claim = "+a.add(h.Claim), a.values...)
+	n, err := tx.exec(query+" WHERE num = "+a.add(h.Num)+" AND claim = "+a.add(h.Claim), a.all()...)
 	if err != nil || n == 0 {
 		return false, err
 	}

@@ -97,7 +97,7 @@ func (v *View) SealedSecrets(limit int) ([]SealedSecret, error) {
 			err = scan(&s.Where, &s.Sealed)
 			s.Where = kind.where + s.Where
 			return s, err
-		}, "SELECT "+kind.key+", s.sealed FROM "+kind.from+" WHERE "+scope+" ORDER BY "+kind.age+" DESC LIMIT "+a.add(limit), a.values...)
+		}, "SELECT "+kind.key+", s.sealed FROM "+kind.from+" WHERE "+scope+" ORDER BY "+kind.age+" DESC LIMIT "+a.add(limit), a.all()...)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ func (v *View) Declared(workspaceID int64) ([]hookglass.Declared, error) {
 	return queryAll(v, func(scan func(...any) error) (d hookglass.Declared, err error) {
 		err = scan(&d.Num, &d.Set, &d.Kind, &d.EndpointNum, &d.EndpointID, &d.Ref, &d.Name, &d.Made)
 		return d, err
-	}, query, a.values...)
+	}, query, a.all()...)
 }
 
 // SaveDeclared records that a file declared something. Of an existing record only the name changes.

@@ -108,7 +108,7 @@ func (v *View) endpointBy(column string, value any, lock string) (hookglass.Endp
 func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	a := &args{}
 	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE` + v.endpointScope(a) + a.oldestPage("e.num", after, limit)
-	return queryAll(v, scanEndpoint, query, a.values...)
+	return queryAll(v, scanEndpoint, query, a.all()...)
 }
 
 // EndpointsNamed lists endpoints, oldest first, whose name, custom id, id or local part contains each of the words. The
@@ -122,7 +122,7 @@ func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, 
 		query += ` AND ` + text + ` LIKE ` + v.dialect.lower("cast("+pattern+" AS text)") + ` ESCAPE '\'`
 	}
 	query += ` ORDER BY e.num` + a.limit(limit)
-	return queryAll(v, scanEndpoint, query, a.values...)
+	return queryAll(v, scanEndpoint, query, a.all()...)
 }
 
 // EndpointsDue lists the row numbers of temporary endpoints that have expired.

@@ -209,7 +209,7 @@ func (v *View) NewestSeq(ref string) (int64, error) {
 
 func (v *View) newestSeq(log eventLog) (int64, error) {
 	a := &args{}
-	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+newestFirst+" LIMIT 1", a.values...)
+	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+newestFirst+" LIMIT 1", a.all()...)
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
@@ -226,7 +226,7 @@ func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event
 	}
 	a := &args{}
 	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(seq, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
-	return queryAll(v, log.scan, query, a.values...)
+	return queryAll(v, log.scan, query, a.all()...)
 }
 
 // MoreAfter reports whether more than n events were captured after the given Seq.
@@ -237,7 +237,7 @@ func (v *View) MoreAfter(ref string, seq int64, n int) (bool, error) {
 	}
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(seq, log.floor), math.MaxInt64) + oldestFirst + " LIMIT 1 OFFSET " + a.add(n)
-	found, err := queryAll(v, scanNum, query, a.values...)
+	found, err := queryAll(v, scanNum, query, a.all()...)
 	return len(found) > 0, err
 }
 

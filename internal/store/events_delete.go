@@ -122,7 +122,7 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	upTo := max(d.Cutoff.UnixMicro(), tx.Now.UnixMicro())
 	a := &args{}
 	first, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE "+tx.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+
-		" AND received_at <= "+a.add(upTo)+oldestFirst+" LIMIT 1", a.values...)
+		" AND received_at <= "+a.add(upTo)+oldestFirst+" LIMIT 1", a.all()...)
 	if err != nil || len(first) == 0 {
 		return 0, false, err
 	}
@@ -322,7 +322,7 @@ func (tx *Tx) toDelete(endpointNum, above, upTo int64, q query.Query) (seqs []in
 	rows, err := queryAll(&tx.View, func(scan func(...any) error) (r row, err error) {
 		err = scan(&r.seq, &r.size)
 		return r, err
-	}, text, a.values...)
+	}, text, a.all()...)
 	if err != nil {
 		return nil, 0, err
 	}

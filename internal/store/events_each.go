@@ -154,7 +154,7 @@ func (v *View) next(log eventLog, q query.Query, above, upTo int64) (events []*h
 	query := "SELECT " + listColumns + " FROM " + v.dialect.piece(a, v.dialect.within(a, log.endpoint.Num, above, high+1), oldestFirst, firstChunk, mark)
 	conditions, _ := v.dialect.where(q, a)
 	query += conditions + oldestFirst + " LIMIT " + a.add(payloadRows)
-	if events, err = queryAll(v, log.scan, query, a.values...); err != nil || len(events) == 0 {
+	if events, err = queryAll(v, log.scan, query, a.all()...); err != nil || len(events) == 0 {
 		return nil, high, err
 	}
 	n := batch(events, EachBytes)

@@ -41,7 +41,7 @@ func (v *View) FindEvent(ref, word string) (hookglass.EventID, error) {
 	recent := "SELECT id, event_ref, delivery_id, seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(recentEvents)
 	stored := a.add(encodeText(word))
 	var id string
-	err = v.queryRow("request", "SELECT id FROM ("+recent+") AS recent WHERE event_ref = "+stored+" OR delivery_id = "+stored+" ORDER BY seq DESC LIMIT 1", a.values, &id)
+	err = v.queryRow("request", "SELECT id FROM ("+recent+") AS recent WHERE event_ref = "+stored+" OR delivery_id = "+stored+" ORDER BY seq DESC LIMIT 1", a.all(), &id)
 	return hookglass.EventID(id), err
 }
 

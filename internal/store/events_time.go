@@ -74,7 +74,7 @@ func (v *View) seqAt(log eventLog, at, newest int64) (int64, error) {
 	return placeOf(at, log.floor, newest, func(above int64) ([]int64, error) {
 		a := &args{}
 		query := "SELECT received_at FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, above, math.MaxInt64) + oldestFirst + " LIMIT 1"
-		return queryAll(v, scanNum, query, a.values...)
+		return queryAll(v, scanNum, query, a.all()...)
 	})
 }
 

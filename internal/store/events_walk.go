@@ -226,7 +226,7 @@ func (w *walk) rows(above, skip int64, limit int) ([]*hookglass.Event, error) {
 	if skip > 0 {
 		query += " OFFSET " + a.add(skip)
 	}
-	return queryAll(w.v, w.log.scan, query, a.values...)
+	return queryAll(w.v, w.log.scan, query, a.all()...)
 }
 
 // piece returns the FROM clause for the events above a seq and below the position of the walk: one chunk at most,
@@ -274,7 +274,7 @@ func (w *walk) countFrom(low int64) (n int64, err error) {
 	a := &args{}
 	query := "SELECT count(*) FROM " + w.piece(a, low-1)
 	conditions, _ := w.v.dialect.where(w.q, a)
-	err = w.v.queryRow("request", query+conditions, a.values, &n)
+	err = w.v.queryRow("request", query+conditions, a.all(), &n)
 	return n, err
 }
 
@@ -283,7 +283,7 @@ func (w *walk) countFrom(low int64) (n int64, err error) {
 func (v *View) nthBelow(log eventLog, below, n int64, mark string) (seq int64, more bool, err error) {
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, log.floor, below) + mark + newestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
-	found, err := queryAll(v, scanNum, query, a.values...)
+	found, err := queryAll(v, scanNum, query, a.all()...)
 	if err != nil || len(found) == 0 {
 		return log.floor + 1, false, err
 	}
@@ -295,7 +295,7 @@ func (v *View) nthBelow(log eventLog, below, n int64, mark string) (seq int64, m
 func (v *View) nthAbove(log eventLog, above, n int64, mark string) (seq int64, err error) {
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + mark + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
-	found, err := queryAll(v, scanNum, query, a.values...)
+	found, err := queryAll(v, scanNum, query, a.all()...)
 	if err != nil || len(found) == 0 {
 		return math.MaxInt64, err
 	}

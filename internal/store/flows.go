@@ -54,7 +54,7 @@ func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hook
 		query += " AND f.state = " + a.add(string(state))
 	}
 	query += a.newestPage("f.num", before, limit)
-	return queryAll(v, scanFlow, query, a.values...)
+	return queryAll(v, scanFlow, query, a.all()...)
 }
 
 // FlowByKey returns the flow of a workspace that was created with an idempotency key, and the fingerprint of that
@@ -74,7 +74,7 @@ func (v *View) FlowMadeBefore(key string, fingerprint []byte) (hookglass.Flow, e
 	// longer with each new flow.
 	found, err := queryAll(v, scanFlow, "SELECT "+flowColumns+" FROM flows f WHERE "+
 		v.dialect.picked("f.workspace_id", "SELECT w.id FROM workspaces w WHERE "+v.accountScope(a, "w.account_id", "w.id"))+
-		" AND f.idempotency_key = "+a.add(key)+" AND f.fingerprint = "+a.add(fingerprint), a.values...)
+		" AND f.idempotency_key = "+a.add(key)+" AND f.fingerprint = "+a.add(fingerprint), a.all()...)
 	if err != nil {
 		return hookglass.Flow{}, err
 	}
@@ -228,7 +228,7 @@ func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read
 	}
 	a := &args{}
 	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
-	if read.Events, err = queryAll(v, log.scan, query, a.values...); err != nil {
+	if read.Events, err = queryAll(v, log.scan, query, a.all()...); err != nil {
 		return read, err
 	}
 	if len(read.Events) == limit {

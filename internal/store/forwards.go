@@ -257,7 +257,7 @@ func (v *View) EventsBySeq(seqs []int64, maxSize int64) (map[int64]*hookglass.Ev
 		}
 		return e, err
 	}, "SELECT endpoint, (SELECT e.id FROM endpoints e WHERE e.num = endpoint), "+listColumns+" FROM events WHERE "+v.dialect.among("seq", a.add(v.dialect.list(seqs)))+
-		" AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", a.values...)
+		" AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", a.all()...)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +324,7 @@ func (v *View) forwards(ref string, targetID int64, limit int, condition func(*a
 	}
 	a := &args{}
 	query := "SELECT " + forwardColumns + " FROM forwards f JOIN events e ON e.seq = f.event WHERE " + condition(a) + " AND f.event > " + a.add(log.floor)
-	return queryAll(v, forwardOf(t), query+" ORDER BY f.target DESC, f.num DESC LIMIT "+a.add(limit), a.values...)
+	return queryAll(v, forwardOf(t), query+" ORDER BY f.target DESC, f.num DESC LIMIT "+a.add(limit), a.all()...)
 }
 
 // Forward returns the delivery of an event to a target of an endpoint, with the evidence of its attempts as far as it

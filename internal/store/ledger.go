@@ -57,7 +57,7 @@ func (w ledgerWindow) hidden() (n int64, err error) {
 		return 0, err
 	}
 	a := &args{}
-	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, ledgerPiece{below: next(log.floor)}), a.values, &n)
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, ledgerPiece{below: next(log.floor)}), a.all(), &n)
 	return n, err
 }
 
@@ -73,7 +73,7 @@ func (v *View) BooksFrom() (time.Time, error) {
 
 func (w ledgerWindow) count(p ledgerPiece) (n int64, err error) {
 	a := &args{}
-	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p), a.values, &n)
+	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p), a.all(), &n)
 	return n, err
 }
 
@@ -87,7 +87,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 		}
 		a := &args{}
 		var n int64
-		if err := w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p)+" AND ignored IS NOT NULL", a.values, &n); err != nil {
+		if err := w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p)+" AND ignored IS NOT NULL", a.all(), &n); err != nil {
 			return 0, err
 		}
 		l.Ignored += n
@@ -114,7 +114,7 @@ func (w ledgerWindow) kept(l *hookglass.Ledger, p ledgerPiece) (all int64, err e
 			l.Answers[strconv.FormatInt(status.Int64, 10)] += n
 		}
 		return err
-	}, "SELECT type, status, count(*), "+ignored+" FROM events WHERE "+w.among(a, p)+condition+" GROUP BY type, status", a.values...)
+	}, "SELECT type, status, count(*), "+ignored+" FROM events WHERE "+w.among(a, p)+condition+" GROUP BY type, status", a.all()...)
 	if usual != 0 {
 		l.Answers["200"] += usual
 	}
@@ -207,10 +207,10 @@ func (w ledgerWindow) actionTasks(p ledgerPiece) (waiting int64, begun []tally, 
 	a := &args{}
 	count := "sum(CASE WHEN w.seq IN (" + w.tasked(a, TaskActions) + ") THEN 1 ELSE 0 END)"
 	from := " FROM " + w.table(a, p)
-	if err := w.v.queryRow("task", "SELECT coalesce("+count+", 0)"+from, a.values, &waiting); err != nil || waiting == 0 {
+	if err := w.v.queryRow("task", "SELECT coalesce("+count+", 0)"+from, a.all(), &waiting); err != nil || waiting == 0 {
 		return 0, nil, err
 	}
-	begun, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', "+count+", 0"+from+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action", a.values...)
+	begun, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', "+count+", 0"+from+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action", a.all()...)
 	return waiting, begun, err
 }
 
@@ -238,7 +238,7 @@ func (w ledgerWindow) runs(p ledgerPiece, kept int64) ([]tally, error) {
 		return nil, err
 	}
 	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND r.event NOT IN ("+w.tasked(a, TaskActions)+") THEN 1 ELSE 0 END)"+
-		from+" AND r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.values...)
+		from+" AND r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.all()...)
 }
 
 func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
@@ -252,7 +252,7 @@ func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
 		var delivered, pending int64
 		err := w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN w.spf IS NOT NULL THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN w.spf IS NULL AND "+
 			"w.seq IN ("+w.tasked(a, TaskVerdict)+") THEN 1 ELSE 0 END), 0) FROM "+from,
-			a.values, &delivered, &pending)
+			a.all(), &delivered, &pending)
 		if err != nil {
 			return err
 		}
@@ -280,14 +280,14 @@ func (w ledgerWindow) replays(l *hookglass.Ledger, kept []int64) error {
 				return err
 			}
 			err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN r.passed = 1 THEN 0 ELSE 1 END), 0)"+
-				from, a.values, &delivered, &failed)
+				from, a.all(), &delivered, &failed)
 			if err != nil {
 				return err
 			}
 		}
 		if a := (&args{}); batched {
 			err := w.v.queryRow("endpoint", "SELECT count(*) FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num JOIN "+w.table(a, p)+
-				" ON w.seq = i.event WHERE b.endpoint = "+a.add(w.log.endpoint.Num)+" AND b.finished_at IS NULL AND i.finished_at IS NULL", a.values, &pending)
+				" ON w.seq = i.event WHERE b.endpoint = "+a.add(w.log.endpoint.Num)+" AND b.finished_at IS NULL AND i.finished_at IS NULL", a.all(), &pending)
 			if err != nil {
 				return err
 			}

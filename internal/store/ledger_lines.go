@@ -23,7 +23,7 @@ func (v *View) LedgerLines(ref string, from, to time.Time, after int64, limit in
 		return nil, 0, err
 	}
 	a := &args{}
-	events, err := queryAll(v, w.log.scan, "SELECT "+listColumns+" FROM events WHERE "+w.listed(a, w.hull(), after)+oldestFirst+" LIMIT "+a.add(limit+1), a.values...)
+	events, err := queryAll(v, w.log.scan, "SELECT "+listColumns+" FROM events WHERE "+w.listed(a, w.hull(), after)+oldestFirst+" LIMIT "+a.add(limit+1), a.all()...)
 	if err != nil || len(events) == 0 {
 		return nil, 0, err
 	}

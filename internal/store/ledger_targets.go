@@ -73,7 +73,7 @@ func (w ledgerWindow) owed(p ledgerPiece, t hookglass.ForwardingTarget) (n int64
 	a := &args{}
 	var mixed int64
 	err = w.v.queryRow("endpoint", "SELECT count(*) FROM "+w.table(a, p)+" WHERE w.received_at > "+a.add(since.UnixMicro())+
-		" AND NOT EXISTS (SELECT 1 FROM forwards f WHERE f.event = w.seq AND f.target = "+a.add(t.ID)+")", a.values, &mixed)
+		" AND NOT EXISTS (SELECT 1 FROM forwards f WHERE f.event = w.seq AND f.target = "+a.add(t.ID)+")", a.all(), &mixed)
 	return n + mixed, err
 }
 
@@ -100,7 +100,7 @@ func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
 	}
 	a := &args{}
 	return queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), sum(CASE WHEN f.state IN ('pending', 'sending') AND f.due_at IS NULL THEN 1 ELSE 0 END) FROM "+w.table(a, p)+
-		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.values...)
+		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.all()...)
 }
 
 // forwardsBetween counts the deliveries of events from one seq to another. It reads only indexes, and the rows of what
@@ -129,7 +129,7 @@ func (w ledgerWindow) forwardsBetween(first, last int64) ([]tally, error) {
 	} {
 		a := &args{}
 		found, err := queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), "+some.nobody+" FROM forwards f WHERE "+some.condition+
-			" AND "+w.v.dialect.among(some.target, a.add(w.v.dialect.list(own)))+" AND f.event >= "+a.add(first)+" AND f.event <= "+a.add(last)+" GROUP BY f.target, f.state", a.values...)
+			" AND "+w.v.dialect.among(some.target, a.add(w.v.dialect.list(own)))+" AND f.event >= "+a.add(first)+" AND f.event <= "+a.add(last)+" GROUP BY f.target, f.state", a.all()...)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (w ledgerWindow) all(targets []int64, first, last int64) (map[int64]int64, 
 		for i, t := range some {
 			sums[i], into[i] = "count(*) FILTER (WHERE target = "+a.add(t)+")", &counts[i]
 		}
-		err := w.v.queryRow("endpoint", "SELECT "+strings.Join(sums, ", ")+" FROM forwards WHERE event >= "+a.add(first)+" AND event <= "+a.add(last), a.values, into...)
+		err := w.v.queryRow("endpoint", "SELECT "+strings.Join(sums, ", ")+" FROM forwards WHERE event >= "+a.add(first)+" AND event <= "+a.add(last), a.all(), into...)
 		if err != nil {
 			return nil, err
 		}

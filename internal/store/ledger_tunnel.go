@@ -37,7 +37,7 @@ func (w ledgerWindow) tunnel(l *hookglass.Ledger, kept []int64, expired int64) e
 		}
 		var delivered, failed int64
 		err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
-			"coalesce(sum(CASE WHEN r.delivered_at IS NULL THEN 1 ELSE 0 END), 0)"+from, a.values, &delivered, &failed)
+			"coalesce(sum(CASE WHEN r.delivered_at IS NULL THEN 1 ELSE 0 END), 0)"+from, a.all(), &delivered, &failed)
 		if err != nil {
 			return err
 		}

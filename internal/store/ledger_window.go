@@ -174,7 +174,7 @@ func (w ledgerWindow) ends(p ledgerPiece) (first, last int64, err error) {
 		seq  *int64
 	}{{oldestFirst, &first}, {newestFirst, &last}} {
 		a := &args{}
-		found, err := queryAll(w.v, scanNum, "SELECT seq FROM events WHERE "+w.v.dialect.within(a, w.log.endpoint.Num, p.above, p.below)+order.text+" LIMIT 1", a.values...)
+		found, err := queryAll(w.v, scanNum, "SELECT seq FROM events WHERE "+w.v.dialect.within(a, w.log.endpoint.Num, p.above, p.below)+order.text+" LIMIT 1", a.all()...)
 		if err != nil || len(found) == 0 {
 			return 0, 0, err
 		}

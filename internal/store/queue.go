@@ -127,7 +127,7 @@ func (db *DB) RescueJobs(ctx context.Context, after time.Duration, longer map[st
 		for kind, late := range longer {
 			began += " WHEN " + a.add(kind) + " THEN " + d.jobTime(late)
 		}
-		n, err = tx.requeueJobs(began+" ELSE "+d.jobTime(after)+" END", a.values...)
+		n, err = tx.requeueJobs(began+" ELSE "+d.jobTime(after)+" END", a.all()...)
 		return err
 	})
 	return n, err

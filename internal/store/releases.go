@@ -71,5 +71,5 @@ func (v *View) Releases(ref, eventID string, before int64, limit int) ([]hookgla
 	}
 	a := &args{}
 	query := "SELECT " + releaseColumns + " FROM releases WHERE event = " + a.add(e.Seq) + a.newestPage("num", before, limit)
-	return queryAll(v, scanRelease, query, a.values...)
+	return queryAll(v, scanRelease, query, a.all()...)
 }

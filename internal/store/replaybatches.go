@@ -73,7 +73,7 @@ func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, er
 			delete(places, id)
 		}
 		return err
-	}, "SELECT seq, endpoint, id FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.values...)
+	}, "SELECT seq, endpoint, id FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.all()...)
 	for _, at := range places {
 		gone = append(gone, at...)
 	}
@@ -90,7 +90,7 @@ func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.R
 	}
 	a := &args{}
 	query := "SELECT " + batchColumns + " FROM replay_batches b WHERE b.endpoint = " + a.add(e.Num) + a.newestPage("b.num", before, limit)
-	return queryAll(v, scanBatch, query, a.values...)
+	return queryAll(v, scanBatch, query, a.all()...)
 }
 
 // ReplayBatch returns one bulk replay of an endpoint. It answers not_found.

@@ -31,7 +31,7 @@ func (v *View) ReplayCases(ref string, before int64, limit int) ([]hookglass.Rep
 	}
 	a := &args{}
 	query := "SELECT " + caseColumns + caseTables + " WHERE c.endpoint = " + a.add(e.Num) + a.newestPage("c.num", before, limit)
-	cases, err := queryAll(v, scanCase, query, a.values...)
+	cases, err := queryAll(v, scanCase, query, a.all()...)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (v *View) ReplayCase(ref, id string) (c hookglass.ReplayCase, err error) {
 func (v *View) replayCaseByNum(num int64) (hookglass.ReplayCase, error) {
 	a := &args{}
 	condition := "c.num = " + a.add(num) + " AND" + v.endpointScope(a)
-	return v.replayCase(condition, a.values...)
+	return v.replayCase(condition, a.all()...)
 }
 
 func (v *View) replayCase(condition string, values ...any) (c hookglass.ReplayCase, err error) {
@@ -115,7 +115,7 @@ func (tx *Tx) SaveReplayCase(c hookglass.ReplayCase, snapshot []byte) (hookglass
 	if snapshot != nil {
 		query += ", source_id = " + a.add(string(c.SourceID)) + ", snapshot = " + a.add(snapshot) + ", snapshot_version = snapshot_version + 1"
 	}
-	n, err := tx.exec(query+" WHERE num = "+a.add(c.Num)+" AND lock_version = "+a.add(c.LockVersion), a.values...)
+	n, err := tx.exec(query+" WHERE num = "+a.add(c.Num)+" AND lock_version = "+a.add(c.LockVersion), a.all()...)
 	if err == nil && n == 0 {
 		if _, err = tx.replayCaseByNum(c.Num); err == nil {
 			err = hookglass.Errorf(hookglass.CodeStaleLockVersion, "The replay case was changed meanwhile. Read it again and repeat the change.")
@@ -185,7 +185,7 @@ func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookgl
 		query += " AND r.case_id = " + a.add(encodeText(caseID))
 	}
 	query += a.newestPage("r.num", before, limit)
-	return queryAll(v, scanRun, query, a.values...)
+	return queryAll(v, scanRun, query, a.all()...)
 }
 
 // ReplayRun returns one run of an endpoint with its result sealed. It answers not_found.

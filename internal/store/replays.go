@@ -107,5 +107,5 @@ func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookgla
 	}
 	a := &args{}
 	query := "SELECT num, record, verdict FROM replays WHERE event = " + a.add(e.Seq) + a.newestPage("num", before, limit)
-	return queryAll(v, scanReplay, query, a.values...)
+	return queryAll(v, scanReplay, query, a.all()...)
 }

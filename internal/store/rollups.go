@@ -424,7 +424,7 @@ func (v *View) notRolled(endpointNum int64) ([]alike, error) {
 	}
 	a := &args{}
 	query := fmt.Sprintf(alikeEvents, "SELECT "+figureColumns+" FROM events WHERE "+v.dialect.within(a, endpointNum, cursor, math.MaxInt64))
-	return queryAll(v, scanAlike, query, a.values...)
+	return queryAll(v, scanAlike, query, a.all()...)
 }
 
 // Refused is a number of arrivals at one endpoint in one minute that were answered with the same error.

@@ -42,7 +42,7 @@ func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.
 		query += " AND event = " + a.add(e.Seq)
 	}
 	query += a.newestPage("num", wanted.Before, wanted.Limit)
-	return queryAll(v, scanShare, query, a.values...)
+	return queryAll(v, scanShare, query, a.all()...)
 }
 
 // ShareByHash returns the link whose secret has this SHA-256, unless it has expired at the given time.

@@ -31,7 +31,7 @@ func (v *View) SignatureConfigs(endpointNum int64) ([]hookglass.SignatureConfig,
 	a := &args{}
 	query := `SELECT ` + signatureColumns + ` FROM signature_configs c JOIN endpoints e ON e.num = c.endpoint
 		WHERE c.endpoint = ` + a.add(endpointNum) + ` AND` + v.endpointScope(a) + ` ORDER BY c.id`
-	return queryAll(v, scanSignatureConfig, query, a.values...)
+	return queryAll(v, scanSignatureConfig, query, a.all()...)
 }
 
 // SignatureConfig returns one config of an endpoint. It answers not_found.

@@ -36,7 +36,7 @@ func (v *View) Tags(workspaceID, after int64, limit int) ([]hookglass.Tag, error
 		query += " AND t.workspace_id = " + a.add(workspaceID)
 	}
 	query += a.oldestPage("t.id", after, limit)
-	return queryAll(v, scanTag, query, a.values...)
+	return queryAll(v, scanTag, query, a.all()...)
 }
 
 // Tag returns one tag. It answers not_found.

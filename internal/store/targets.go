@@ -64,7 +64,7 @@ func (v *View) ForwardingTargets(ref string, after int64, limit int) ([]hookglas
 	}
 	a := &args{}
 	query := "SELECT " + targetColumns + targetTables + " WHERE t.endpoint = " + a.add(e.Num) + a.oldestPage("t.id", after, limit)
-	return queryAll(v, scanTarget, query, a.values...)
+	return queryAll(v, scanTarget, query, a.all()...)
 }
 
 // ForwardingTarget returns one target of an endpoint. It answers not_found.

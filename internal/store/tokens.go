@@ -34,7 +34,7 @@ func (v *View) Tokens(user int64) ([]hookglass.Token, error) {
 	var a args
 	query := "SELECT " + tokenColumns + " FROM tokens t WHERE t.user_id = " + a.add(user) +
 		" AND " + v.accountScope(&a, "t.account_id", "t.workspace_id") + " ORDER BY t.id DESC"
-	return queryAll(v, scanToken, query, a.values...)
+	return queryAll(v, scanToken, query, a.all()...)
 }
 
 // TokenByHash returns the token with this SHA-256 if its user is a member of its account. It may be revoked or expired.
@@ -62,7 +62,7 @@ func (tx *Tx) RevokeToken(id int64) error {
 	query := "UPDATE tokens SET revoked_at = COALESCE(revoked_at, " + a.add(micros(tx.Now)) + ") WHERE id = " + a.add(id) +
 		" AND " + tx.accountScope(&a, "account_id", "workspace_id")
 	tx.Announce(TopicTokens)
-	return tx.change("token", query, a.values...)
+	return tx.change("token", query, a.all()...)
 }
 
 // TouchToken records that a token was used now.

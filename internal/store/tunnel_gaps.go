@@ -134,7 +134,7 @@ func (v *View) countGap(g *hookglass.Gap) error {
 	}, ", ") + " FROM " + from
 	var recovered, expired int64
 	c := &g.Counts
-	if err := v.queryRow("gap", query, a.values, &recovered, &expired, &c.Pending, &c.Failed, &c.Retained); err != nil {
+	if err := v.queryRow("gap", query, a.all(), &recovered, &expired, &c.Pending, &c.Failed, &c.Retained); err != nil {
 		return err
 	}
 	c.Recovered += recovered
@@ -147,7 +147,7 @@ func (v *View) countGap(g *hookglass.Gap) error {
 func (v *View) Gaps(endpointNums []int64, after int64, limit int) ([]hookglass.Gap, error) {
 	a := &args{}
 	where := " WHERE " + v.dialect.among("g.endpoint", a.add(v.dialect.list(endpointNums))) + " AND g.state <> 'recovered' AND" + v.endpointScope(a) + a.oldestPage("g.num", after, limit)
-	return v.gaps(where, a.values...)
+	return v.gaps(where, a.all()...)
 }
 
 // gaps reads and counts the gaps of a query that begins with its WHERE.

@@ -212,7 +212,7 @@ func (v *View) UndeliveredEvents(endpointNum int64, u Undelivered) (events []*ho
 	if err != nil {
 		return nil, false, err
 	}
-	if events, err = queryAll(v, log.scan, query+oldestFirst+" LIMIT "+a.add(u.Limit+1), a.values...); err != nil {
+	if events, err = queryAll(v, log.scan, query+oldestFirst+" LIMIT "+a.add(u.Limit+1), a.all()...); err != nil {
 		return nil, false, err
 	}
 	n := min(len(events), u.Limit)
@@ -230,7 +230,7 @@ func (v *View) CountUndelivered(endpointNum int64, since time.Time) (undelivered
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := v.queryRow("request", query, a.values, &undelivered); err != nil {
+	if err := v.queryRow("request", query, a.all(), &undelivered); err != nil {
 		return 0, 0, err
 	}
 	above, err := v.seqBefore(log, since)
@@ -238,7 +238,7 @@ func (v *View) CountUndelivered(endpointNum int64, since time.Time) (undelivered
 		return 0, 0, err
 	}
 	a = &args{}
-	err = v.queryRow("request", "SELECT count(*) FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, above, maxSeq)+" AND received_at >= "+a.add(since.UnixMicro()), a.values, &all)
+	err = v.queryRow("request", "SELECT count(*) FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, above, maxSeq)+" AND received_at >= "+a.add(since.UnixMicro()), a.all(), &all)
 	return undelivered, all, err
 }
 

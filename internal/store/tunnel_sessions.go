@@ -295,7 +295,7 @@ func (v *View) firstMissed(e hookglass.Endpoint, s hookglass.TunnelSubscription)
 	a := &args{}
 	of := "(SELECT seq FROM events WHERE " + v.dialect.bounded(a, e.Num, low-1, next(s.Received)) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq"
 	var reported, first int64
-	if err := v.queryRow("event", "SELECT count(t.event), coalesce(min(CASE WHEN t.event IS NULL THEN f.seq END), 0) FROM "+of, a.values, &reported, &first); err != nil {
+	if err := v.queryRow("event", "SELECT count(t.event), coalesce(min(CASE WHEN t.event IS NULL THEN f.seq END), 0) FROM "+of, a.all(), &reported, &first); err != nil {
 		return 0, err
 	}
 	if first > 0 && (s.Reports || reported > 0) {
@@ -346,7 +346,7 @@ func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hook
 	}
 	a := &args{}
 	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(seq, log.floor), maxSeq) + oldestFirst + " LIMIT " + a.add(payloadRows)
-	events, err := queryAll(v, log.scan, query, a.values...)
+	events, err := queryAll(v, log.scan, query, a.all()...)
 	if err != nil || len(events) == 0 {
 		return log.endpoint, nil, err
 	}

@@ -65,7 +65,7 @@ func (v *View) KeptEndpoints(nums []int64) (map[int64]hookglass.Endpoint, error)
 	found, err := queryAll(v, func(scan func(...any) error) (e hookglass.Endpoint, err error) {
 		err = scan(&e.Num, &e.AccountID, &e.WorkspaceID)
 		return e, err
-	}, `SELECT e.num, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0) FROM endpoints e WHERE `+v.dialect.among("e.num", a.add(v.dialect.list(nums)))+` AND`+v.endpointScope(a), a.values...)
+	}, `SELECT e.num, coalesce(e.account_id, 0), coalesce(e.workspace_id, 0) FROM endpoints e WHERE `+v.dialect.among("e.num", a.add(v.dialect.list(nums)))+` AND`+v.endpointScope(a), a.all()...)
 	kept := make(map[int64]hookglass.Endpoint, len(found))
 	for _, e := range found {
 		kept[e.Num] = e

@@ -157,7 +157,7 @@ func one[T any](v *View, kind string, scan func(func(...any) error) (T, error), 
 			return none, hookglass.NotFound(kind)
 		}
 	}
-	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.values, dest...) })
+	return scan(func(dest ...any) error { return v.queryRow(kind, query, a.all(), dest...) })
 }
 
 // queryEach calls fn for each row.
@@ -209,6 +209,10 @@ func (a *args) add(v any) string {
 	a.values = append(a.values, v)
 	return "$" + strconv.Itoa(len(a.values))
 }
+
+// all returns the arguments for the call that runs the statement. It is a method because that call may still add some:
+// Go evaluates the calls among operands from left to right, but a field at any time between them.
+func (a *args) all() []any { return a.values }
 
 // newestPage returns the end of a statement, behind its conditions, for a page of a list, newest first: the rows whose
 // number is less than before, unless that is 0.
