@@ -92,6 +92,9 @@ func (tx *Tx) SetPasswordHash(user int64, hash string) error {
 	return tx.change("user", "UPDATE users SET password = $1 WHERE id = $2", nullString(hash), user)
 }
 
+// retained is the retention of account c in microseconds or, if it has none, $2, that of the installation.
+const retained = "CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END"
+
 const accountColumns = "c.id, c.name, c.plan, c.subscription, c.payment_method, c.retention, c.created_at"
 
 func scanAccount(scan func(...any) error) (c hookglass.Account, err error) {

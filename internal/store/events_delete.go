@@ -170,7 +170,7 @@ func (v *View) PurgesDue(at time.Time, retention time.Duration) ([]PurgeDue, err
 		return r, err
 	}
 	rows, err := queryAll(v, scan, `SELECT num, cutoff, cutoff - oldest, cutoff <= cast($1 AS bigint) - `+longestRetention("$2")+` FROM (
-			SELECT e.num, cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END AS cutoff,
+			SELECT e.num, cast($1 AS bigint) - `+retained+` AS cutoff,
 				(SELECT received_at FROM events WHERE `+v.dialect.between("e.num", "s.floor_seq", "cast($3 AS bigint)")+" AND received_at <= cast($1 AS bigint)"+oldestFirst+` LIMIT 1) AS oldest
 			FROM endpoints e JOIN endpoint_stats s ON s.endpoint = e.num LEFT JOIN accounts c ON c.id = e.account_id
 			WHERE e.deleted_at IS NULL AND s.event_count > 0

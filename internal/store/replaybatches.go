@@ -268,7 +268,7 @@ func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
 func (tx *Tx) CancelReplayBatches(retention time.Duration) (more bool, err error) {
 	n, err := tx.exec("UPDATE replay_batches SET state = 'canceled', updated_at = $1, finished_at = $1 WHERE state = 'paused' AND "+tx.dialect.picked("num",
 		`SELECT b.num FROM replay_batches b JOIN endpoints e ON e.num = b.endpoint LEFT JOIN accounts c ON c.id = e.account_id
-		WHERE b.state = 'paused' AND b.finished_at IS NULL AND b.updated_at < cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END LIMIT $3`),
+		WHERE b.state = 'paused' AND b.finished_at IS NULL AND b.updated_at < cast($1 AS bigint) - `+retained+" LIMIT $3"),
 		tx.Now.UnixMicro(), retention.Microseconds(), purgeBatches)
 	return n == purgeBatches, err
 }

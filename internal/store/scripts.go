@@ -62,7 +62,7 @@ const positionRows = 500
 // one of the installation if the account has none. It reports whether there may be more.
 func (tx *Tx) PurgeAttempts(at time.Time, retention time.Duration) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM script_positions WHERE (endpoint, identity) IN (SELECT x.endpoint, x.identity FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id"+
-		tx.dialect.each("script_positions", "x.endpoint = e.num AND x.at < cast($1 AS bigint) - CASE WHEN c.retention > 0 THEN c.retention ELSE cast($2 AS bigint) END")+
+		tx.dialect.each("script_positions", "x.endpoint = e.num AND x.at < cast($1 AS bigint) - "+retained)+
 		" LIMIT $3)", at.UnixMicro(), retention.Microseconds(), positionRows)
 	return n == positionRows, err
 }
