@@ -46,10 +46,10 @@ func (c *Context) SetStep(referenceKey string, status hookglass.StepStatus, outp
 		}
 		shown, c.made[referenceKey] = *output, true
 	}
-	c.steps = append(c.steps, jsondoc.Member{Name: referenceKey, Value: jsondoc.Members(
-		jsondoc.Member{Name: "status", Value: jsondoc.Text(string(status))},
-		jsondoc.Member{Name: "output", Value: shown},
-	)})
+	c.steps = append(c.steps, named(referenceKey, jsondoc.Members(
+		named("status", jsondoc.Text(string(status))),
+		named("output", shown),
+	)))
 }
 
 // setUnsent marks a step whose output, and with all its status, is known only once a request is sent.
@@ -143,7 +143,7 @@ func (c *Context) At(p jsondoc.Pointer) (jsondoc.Value, bool) {
 	var all []jsondoc.Member
 	for _, name := range roots {
 		if v, err := c.root(name); err == nil {
-			all = append(all, jsondoc.Member{Name: name, Value: v})
+			all = append(all, named(name, v))
 		}
 	}
 	return jsondoc.Members(all...), true
@@ -173,8 +173,8 @@ func (c *Context) root(name string) (jsondoc.Value, error) {
 	case "endpoint":
 		e := c.event.endpoint
 		return jsondoc.Members(
-			jsondoc.Member{Name: "id", Value: jsondoc.Text(string(e.ID))},
-			jsondoc.Member{Name: "name", Value: jsondoc.Text(e.Name)},
+			named("id", jsondoc.Text(string(e.ID))),
+			named("name", jsondoc.Text(e.Name)),
 		), nil
 	case "steps":
 		if len(c.unsent) > 0 {
@@ -215,31 +215,31 @@ func (r *readings) request() (jsondoc.Value, error) {
 	if !r.wholeRead {
 		members := make([]jsondoc.Member, 0, 7)
 		for name, v := range r.line().All() {
-			members = append(members, jsondoc.Member{Name: name, Value: v})
+			members = append(members, named(name, v))
 		}
-		r.wholeRead, r.whole = true, jsondoc.Members(append(members, jsondoc.Member{Name: "body", Value: body})...)
+		r.wholeRead, r.whole = true, jsondoc.Members(append(members, named("body", body))...)
 	}
 	return r.whole, nil
 }
 
 func (r *readings) members() []jsondoc.Member {
 	return []jsondoc.Member{
-		{Name: "id", Value: jsondoc.Text(string(r.ev.ID))},
-		{Name: "method", Value: jsondoc.Text(r.ev.Method)},
-		{Name: "path", Value: asShown(r.ev.Path)},
-		{Name: "query", Value: pairs(r.ev.RawQuery)},
-		{Name: "headers", Value: r.headers()},
-		{Name: "content_type", Value: jsondoc.TextOrNull(hookglass.Readable(r.ev.ContentType))},
+		named("id", jsondoc.Text(string(r.ev.ID))),
+		named("method", jsondoc.Text(r.ev.Method)),
+		named("path", asShown(r.ev.Path)),
+		named("query", pairs(r.ev.RawQuery)),
+		named("headers", r.headers()),
+		named("content_type", jsondoc.TextOrNull(hookglass.Readable(r.ev.ContentType))),
 	}
 }
 
 func (r *readings) provider() jsondoc.Value {
 	return jsondoc.Members(
-		jsondoc.Member{Name: "name", Value: jsondoc.TextOrNull(r.ev.Provider)},
-		jsondoc.Member{Name: "event_type", Value: jsondoc.TextOrNull(r.ev.EventType)},
-		jsondoc.Member{Name: "event_id", Value: jsondoc.TextOrNull(r.ev.EventRef)},
-		jsondoc.Member{Name: "delivery_id", Value: jsondoc.TextOrNull(r.ev.DeliveryID)},
-		jsondoc.Member{Name: "signature_status", Value: jsondoc.TextOrNull(string(r.ev.SignatureStatus))},
+		named("name", jsondoc.TextOrNull(r.ev.Provider)),
+		named("event_type", jsondoc.TextOrNull(r.ev.EventType)),
+		named("event_id", jsondoc.TextOrNull(r.ev.EventRef)),
+		named("delivery_id", jsondoc.TextOrNull(r.ev.DeliveryID)),
+		named("signature_status", jsondoc.TextOrNull(string(r.ev.SignatureStatus))),
 	)
 }
 
@@ -252,12 +252,12 @@ func (r *readings) email() (jsondoc.Value, error) {
 		mail = &Mail{}
 	}
 	return jsondoc.Members(
-		jsondoc.Member{Name: "from", Value: jsondoc.TextOrNull(r.ev.From)},
-		jsondoc.Member{Name: "to", Value: jsondoc.TextOrNull(r.ev.To)},
-		jsondoc.Member{Name: "subject", Value: jsondoc.TextOrNull(r.ev.Subject)},
-		jsondoc.Member{Name: "text", Value: jsondoc.TextOrNull(mail.Text)},
-		jsondoc.Member{Name: "html", Value: jsondoc.TextOrNull(mail.HTML)},
-		jsondoc.Member{Name: "headers", Value: r.headers()},
+		named("from", jsondoc.TextOrNull(r.ev.From)),
+		named("to", jsondoc.TextOrNull(r.ev.To)),
+		named("subject", jsondoc.TextOrNull(r.ev.Subject)),
+		named("text", jsondoc.TextOrNull(mail.Text)),
+		named("html", jsondoc.TextOrNull(mail.HTML)),
+		named("headers", r.headers()),
 	), nil
 }
 
@@ -281,7 +281,7 @@ func headerObject(fields hookglass.Headers) jsondoc.Value {
 			continue
 		}
 		places[name] = len(members)
-		members = append(members, jsondoc.Member{Name: name, Value: jsondoc.Text(value)})
+		members = append(members, named(name, jsondoc.Text(value)))
 	}
 	return jsondoc.Members(members...)
 }
@@ -372,7 +372,7 @@ func pairs(raw string) jsondoc.Value {
 	}
 	members := make([]jsondoc.Member, len(fields))
 	for i, f := range fields {
-		members[i] = jsondoc.Member{Name: f.name, Value: f.values[0]}
+		members[i] = named(f.name, f.values[0])
 		if len(f.values) > 1 {
 			members[i].Value = jsondoc.List(f.values...)
 		}
