@@ -165,10 +165,12 @@ func ofQuery(err error) error {
 // differences compares what the steps of two previews make, by reference key.
 func differences(stored, submitted PreviewResult) (all []BacktestDifference, more bool) {
 	var keys []string
-	made := func(p PreviewResult, key string) *jsondoc.Value {
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
+	for _, st := range slices.Concat(stored.Steps, submitted.Steps) {
+		if !slices.Contains(keys, st.ReferenceKey) {
+			keys = append(keys, st.ReferenceKey)
 		}
+	}
+	made := func(p PreviewResult, key string) *jsondoc.Value {
 		for i := range p.Steps {
 			if st := &p.Steps[i]; st.ReferenceKey == key && (st.Output != nil || st.Rendered != nil) {
 				return &st.shown
@@ -176,13 +178,7 @@ func differences(stored, submitted PreviewResult) (all []BacktestDifference, mor
 		}
 		return nil
 	}
-	for _, st := range stored.Steps {
-		made(stored, st.ReferenceKey)
-	}
-	for _, st := range submitted.Steps {
-		made(submitted, st.ReferenceKey)
-	}
-	for _, key := range slices.Clone(keys) {
+	for _, key := range keys {
 		left, right := made(stored, key), made(submitted, key)
 		if left == nil && right == nil {
 			continue
