@@ -78,6 +78,23 @@ func (d *definition) fault(field, format string, args ...any) {
 	d.faults = append(d.faults, hookglass.FieldError{Field: "endpoint_action." + field, Message: fmt.Sprintf(format, args...)})
 }
 
+// noSecret and noChannel fault what a step refers to and the workspace does not have.
+func (d *definition) noSecret(m mention) {
+	d.fault(m.field, "names the secret %s, which the workspace does not have", m.name)
+}
+
+func (d *definition) noChannel(m mention) {
+	d.fault(m.field, "is no notification channel of the workspace")
+}
+
+func (d *definition) secretNames() []string {
+	names := make([]string, len(d.secrets))
+	for i, m := range d.secrets {
+		names[i] = m.name
+	}
+	return names
+}
+
 // define applies the fields that the draft sets to the action, and collects their faults.
 func (s *Service) define(d Draft, a *hookglass.Action) (def definition) {
 	if d.Name != nil {
@@ -389,15 +406,8 @@ func (in inspection) earlier(key, field string) {
 // channel that it does not have is validation_failed.
 func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (refs []store.ActionRef, err error) {
 	refs = []store.ActionRef{}
-	var faults []hookglass.FieldError
-	fault := func(m mention, message string) {
-		faults = append(faults, hookglass.FieldError{Field: "endpoint_action." + m.field, Message: message})
-	}
-	names := make([]string, 0, len(def.secrets))
-	for _, m := range def.secrets {
-		names = append(names, m.name)
-	}
-	found, err := tx.RequireActionSecrets(e.WorkspaceID, names)
+	var missing definition
+	found, err := tx.RequireActionSecrets(e.WorkspaceID, def.secretNames())
 	if err != nil {
 		return nil, err
 	}
@@ -405,7 +415,7 @@ func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (r
 		if num, ok := found[m.name]; ok {
 			refs = append(refs, store.ActionRef{Kind: store.RefSecret, Target: num, Step: m.step})
 		} else {
-			fault(m, fmt.Sprintf("names the secret %s, which the workspace does not have", m.name))
+			missing.noSecret(m)
 		}
 	}
 	byName := func(a, b mention) int { return strings.Compare(a.name, b.name) } // all transactions lock them in one order
@@ -418,10 +428,10 @@ func (s *Service) resolve(tx *store.Tx, e hookglass.Endpoint, def definition) (r
 		if !hookglass.Is(err, hookglass.CodeNotFound) {
 			return nil, err
 		}
-		fault(m, "is no notification channel of the workspace")
+		missing.noChannel(m)
 	}
-	if len(faults) > 0 {
-		return nil, hookglass.InvalidFields(faults)
+	if err := missing.fails(); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(def.tags, byName)
 	for _, m := range def.tags {

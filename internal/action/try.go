@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"hookglass"
@@ -56,33 +55,25 @@ func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionI
 	if err != nil {
 		return p, err
 	}
-	sc := pl.scene(event)
-	return s.rehearse(sc, program), nil
+	return s.rehearse(pl.scene(event), program), nil
 }
 
 // missing faults secrets and channels that the workspace does not have. Missing tags are created when the action is
 // stored.
 func missing(v *store.View, e hookglass.Endpoint, def *definition) error {
-	names := make([]string, 0, len(def.secrets))
-	for _, m := range def.secrets {
-		names = append(names, m.name)
-	}
-	found, err := v.NamedActionSecrets(e.WorkspaceID, names)
+	found, err := v.NamedActionSecrets(e.WorkspaceID, def.secretNames())
 	if err != nil {
 		return err
 	}
-	fault := func(m mention, message string) {
-		def.faults = append(def.faults, hookglass.FieldError{Field: "endpoint_action." + m.field, Message: message})
-	}
 	for _, m := range def.secrets {
 		if !slices.ContainsFunc(found, func(s hookglass.ActionSecret) bool { return s.Name == m.name }) {
-			fault(m, fmt.Sprintf("names the secret %s, which the workspace does not have", m.name))
+			def.noSecret(m)
 		}
 	}
 	for _, m := range def.channels {
 		_, err := v.ChannelIn(e.WorkspaceID, m.name)
 		if hookglass.Is(err, hookglass.CodeNotFound) {
-			fault(m, "is no notification channel of the workspace")
+			def.noChannel(m)
 		} else if err != nil {
 			return err
 		}
