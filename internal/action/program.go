@@ -53,12 +53,17 @@ func compile(a hookglass.Action) (*program, error) {
 	if p.steps, err = readSteps(a.Steps, a.FailurePolicy); err != nil {
 		return nil, fmt.Errorf("action %s: %w", a.ID, err)
 	}
-	for i := range p.steps {
-		p.secrets = append(p.secrets, p.steps[i].secrets...)
-	}
-	slices.Sort(p.secrets)
-	p.secrets = slices.Compact(p.secrets)
+	p.secrets = secretsOf(p.steps)
 	return p, nil
+}
+
+// secretsOf returns the names of the secrets that steps use, each once.
+func secretsOf(steps []step) (names []string) {
+	for i := range steps {
+		names = append(names, steps[i].secrets...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func readSteps(of []hookglass.Step, policy hookglass.FailurePolicy) ([]step, error) {

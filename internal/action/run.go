@@ -161,17 +161,9 @@ func (s *Service) resume(sc *scene, h store.HeldRun) (*run, error) {
 	return r, nil
 }
 
-// loadSecrets reads the secrets that the steps name.
-func (r *run) loadSecrets(v *store.View) error {
-	var names []string
-	for i := range r.steps {
-		names = append(names, r.steps[i].secrets...)
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	slices.Sort(names)
-	found, err := v.NamedActionSecrets(r.endpoint.WorkspaceID, slices.Compact(names))
+// loadSecrets reads the secrets of the given names.
+func (r *run) loadSecrets(v *store.View, names []string) error {
+	found, err := v.NamedActionSecrets(r.endpoint.WorkspaceID, names)
 	if err != nil {
 		return err
 	}

@@ -133,14 +133,13 @@ func loadEvent(v *store.View, e hookglass.Endpoint, t store.Task) (*hookglass.Ev
 
 // run executes a run until it ends or waits; then it answers rate_limited.
 func (s *Service) run(ctx context.Context, r *run) error {
-	for i := range r.steps {
-		if len(r.steps[i].secrets) > 0 {
-			var err error
-			s.saver.away(func() { err = s.db.View(ctx, hookglass.System, r.loadSecrets) })
-			if err != nil {
-				return err
-			}
-			break
+	if names := secretsOf(r.steps); len(names) > 0 {
+		var err error
+		s.saver.away(func() {
+			err = s.db.View(ctx, hookglass.System, func(v *store.View) error { return r.loadSecrets(v, names) })
+		})
+		if err != nil {
+			return err
 		}
 	}
 	r.redactTrigger()
