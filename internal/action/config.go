@@ -76,8 +76,7 @@ func (c *configReader) fault(field, format string, args ...any) {
 
 func (c *configReader) member(name string) (jsondoc.Value, bool) {
 	c.known = append(c.known, name)
-	v, ok := c.of.Member(name)
-	return v, ok
+	return c.of.Member(name)
 }
 
 // text reads a string that has a default.

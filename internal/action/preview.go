@@ -78,8 +78,7 @@ func (s *Service) Preview(ctx context.Context, who hookglass.Principal, ref, act
 	if err != nil {
 		return p, err
 	}
-	sc := pl.scene(event)
-	return s.rehearse(sc, program), nil
+	return s.rehearse(pl.scene(event), program), nil
 }
 
 // rehearse is a run whose steps render and do nothing.

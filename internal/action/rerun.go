@@ -38,17 +38,11 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		return r, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.Endpoint(ref)
+		_, present, i, err := lockAction(tx, ref, actionID) // so that a concurrent deletion of the action sees this rerun
 		if err != nil {
 			return err
 		}
-		if _, err := tx.LockActions(e.Num); err != nil { // so that a concurrent deletion of the action sees this rerun
-			return err
-		}
-		a, err := tx.Action(ref, actionID)
-		if err != nil {
-			return err
-		}
+		a := present[i]
 		if _, _, err := permitted(&tx.View, ref); err != nil {
 			return err
 		}
@@ -272,10 +266,8 @@ func (s *Service) sweepOrphans(ctx context.Context) error {
 }
 
 func (s *Service) sweepLost(ctx context.Context) error {
-	var lost []store.HeldRun
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		lost, err = v.LostActionRuns(lostSlack, sweepRuns)
-		return err
+	lost, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.HeldRun, error) {
+		return v.LostActionRuns(lostSlack, sweepRuns)
 	})
 	if err != nil {
 		return err

@@ -62,10 +62,8 @@ func (vs *vaults) find(ctx context.Context, workspaceID int64) (*redact.Redactor
 		return known.redactor, nil
 	}
 	fresh := &vault{heard: vs.changed.Heard(), until: time.Now().Add(planLife)}
-	var secrets []hookglass.ActionSecret
-	err := vs.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		secrets, err = v.WorkspaceActionSecrets(workspaceID)
-		return err
+	secrets, err := store.Read(ctx, vs.db, hookglass.System, func(v *store.View) ([]hookglass.ActionSecret, error) {
+		return v.WorkspaceActionSecrets(workspaceID)
 	})
 	if err != nil {
 		return nil, err
