@@ -15,12 +15,6 @@ import (
 )
 
 type (
-	actionList struct {
-		InEndpoint
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
-	}
-
 	// ActionPath is the path of one action.
 	ActionPath struct {
 		InEndpoint
@@ -29,11 +23,6 @@ type (
 
 	actionRunList struct {
 		ActionPath
-		Paging
-	}
-
-	endpointRunList struct {
-		InEndpoint
 		Paging
 	}
 
@@ -93,8 +82,8 @@ func (s *service) actions(t *table) {
 	}, s.getActionRun)
 }
 
-func (s *service) listActions(ctx context.Context, in *actionList) (out api.List[api.Action], err error) {
-	p, err := paged(ofActions, in.Limit, in.Cursor)
+func (s *service) listActions(ctx context.Context, in *inEndpointListed) (out api.List[api.Action], err error) {
+	p, err := in.page(ofActions)
 	if err != nil {
 		return out, err
 	}
@@ -166,23 +155,15 @@ func (s *service) listActionRuns(ctx context.Context, in *actionRunList) (out ap
 	})
 }
 
-func (s *service) listEndpointActionRuns(ctx context.Context, in *endpointRunList) (out api.List[api.ActionRun], err error) {
+func (s *service) listEndpointActionRuns(ctx context.Context, in *inEndpointPaged) (out api.List[api.ActionRun], err error) {
 	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error) {
 		return v.EndpointActionRuns(in.EndpointID, before, limit)
 	})
 }
 
 func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error)) (out api.List[api.ActionRun], err error) {
-	p, err := ofActionRuns.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := read(v, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, api.FromActionRun)
-		newestFirst(out.Data)
-		return err
-	})
+	out, err = listed(ctx, s, ofActionRuns, in, read, func(r hookglass.ActionRun) int64 { return r.Num }, api.FromActionRun)
+	newestFirst(out.Data)
 	return out, err
 }
 

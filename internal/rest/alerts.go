@@ -7,21 +7,13 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/draft"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
 type (
-	alertList struct {
-		InEndpoint
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
-	}
-
 	incidentList struct {
 		AlertPath
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+		Paging
 	}
 
 	// AlertPath is the path of one alert.
@@ -62,17 +54,10 @@ func (s *service) alerts(t *table) {
 	}, s.listIncidents)
 }
 
-func (s *service) listAlerts(ctx context.Context, in *alertList) (out api.List[api.Alert], err error) {
-	p, err := paged(ofAlerts, in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Alerts(in.EndpointID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(a hookglass.Alert) int64 { return a.Num }, api.FromAlert)
-		return err
-	})
-	return out, err
+func (s *service) listAlerts(ctx context.Context, in *inEndpointListed) (api.List[api.Alert], error) {
+	return listed(ctx, s, ofAlerts, in, func(v *store.View, behind int64, most int) ([]hookglass.Alert, error) {
+		return v.Alerts(in.EndpointID, behind, most)
+	}, func(a hookglass.Alert) int64 { return a.Num }, api.FromAlert)
 }
 
 func (s *service) createAlert(ctx context.Context, in *InEndpoint, body *api.CreateAlert) (out api.One[api.Alert], err error) {
@@ -116,15 +101,8 @@ func (s *service) deleteAlert(ctx context.Context, in *AlertPath) (out api.One[a
 	return out, err
 }
 
-func (s *service) listIncidents(ctx context.Context, in *incidentList) (out api.List[api.Incident], err error) {
-	p, err := ofIncidents.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Incidents(in.EndpointID, in.AlertID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(i hookglass.Incident) int64 { return i.Num }, func(i hookglass.Incident) api.Incident { return api.FromIncident(in.AlertID, i) })
-		return err
-	})
-	return out, err
+func (s *service) listIncidents(ctx context.Context, in *incidentList) (api.List[api.Incident], error) {
+	return listed(ctx, s, ofIncidents, in, func(v *store.View, behind int64, most int) ([]hookglass.Incident, error) {
+		return v.Incidents(in.EndpointID, in.AlertID, behind, most)
+	}, func(i hookglass.Incident) int64 { return i.Num }, func(i hookglass.Incident) api.Incident { return api.FromIncident(in.AlertID, i) })
 }

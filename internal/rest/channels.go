@@ -8,7 +8,6 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/alert"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -49,20 +48,13 @@ func (s *service) channels(t *table) {
 	}, s.testChannel)
 }
 
-func (s *service) listChannels(ctx context.Context, in *workspaceList) (out api.List[api.NotificationChannel], err error) {
-	p, err := paged(ofChannels, in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
+func (s *service) listChannels(ctx context.Context, in *workspaceList) (api.List[api.NotificationChannel], error) {
+	return listed(ctx, s, ofChannels, in, func(v *store.View, behind int64, most int) ([]hookglass.Channel, error) {
 		if err := reaches(v, in.WorkspaceID); err != nil {
-			return err
+			return nil, err
 		}
-		found, err := v.Channels(in.WorkspaceID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(c hookglass.Channel) int64 { return c.Num }, s.channel)
-		return err
-	})
-	return out, err
+		return v.Channels(in.WorkspaceID, behind, most)
+	}, func(c hookglass.Channel) int64 { return c.Num }, s.channel)
 }
 
 func (s *service) channel(c hookglass.Channel) api.NotificationChannel {

@@ -1,6 +1,12 @@
 package rest
 
-import "hookglass/internal/httpd"
+import (
+	"context"
+
+	"hookglass/api"
+	"hookglass/internal/httpd"
+	"hookglass/internal/store"
+)
 
 const defaultLimit = 25 // of a page (spec: decisions, section 3)
 
@@ -36,11 +42,57 @@ const (
 	ofShares  httpd.List = 'x'
 )
 
-// paged parses the parameters of a list that is complete unless paging is requested (spec: decisions, section 13,
-// "Paging").
-func paged(list httpd.List, limit int, cursor string) (httpd.Page, error) {
-	if limit == 0 && cursor != "" {
-		limit = defaultLimit
+type (
+	// Paging are the parameters of a list that always has pages.
+	Paging struct {
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 	}
-	return list.Page(limit, cursor)
+
+	// OptionalPaging are those of a list that is complete unless paging is requested (spec: decisions, section 13,
+	// "Paging").
+	OptionalPaging struct {
+		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
+		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+	}
+
+	inEndpointPaged struct {
+		InEndpoint
+		Paging
+	}
+
+	inEndpointListed struct {
+		InEndpoint
+		OptionalPaging
+	}
+)
+
+func (p Paging) page(list httpd.List) (httpd.Page, error) { return list.Page(p.Limit, p.Cursor) }
+
+func (p OptionalPaging) page(list httpd.List) (httpd.Page, error) {
+	if p.Limit == 0 && p.Cursor != "" {
+		p.Limit = defaultLimit
+	}
+	return list.Page(p.Limit, p.Cursor)
+}
+
+// pager are the parameters of any list.
+type pager interface {
+	page(list httpd.List) (httpd.Page, error)
+}
+
+// listed answers a page of a list, which read reads from a view; place tells where an item stands in the list.
+func listed[T, U any](ctx context.Context, s *service, list httpd.List, in pager, read func(v *store.View, behind int64, most int) ([]T, error),
+	place func(T) int64, write func(T) U,
+) (out api.List[U], err error) {
+	p, err := in.page(list)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := read(v, p.Behind, p.Most())
+		out = httpd.Answer(p, found, place, write)
+		return err
+	})
+	return out, err
 }

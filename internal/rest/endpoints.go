@@ -11,17 +11,11 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/draft"
 	"hookglass/internal/endpoint"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
 type endpointID struct {
 	ID string `path:"id" doc:"The endpoint's id or custom id." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
-}
-
-type endpointList struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-	Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 }
 
 func (s *service) endpoints(t *table) {
@@ -63,17 +57,10 @@ func (s *service) endpoints(t *table) {
 	}
 }
 
-func (s *service) listEndpoints(ctx context.Context, in *endpointList) (out api.List[api.Endpoint], err error) {
-	p, err := paged(ofEndpoints, in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Endpoints(p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(e hookglass.Endpoint) int64 { return e.Num }, s.endpoint)
-		return err
-	})
-	return out, err
+func (s *service) listEndpoints(ctx context.Context, in *OptionalPaging) (api.List[api.Endpoint], error) {
+	return listed(ctx, s, ofEndpoints, in, func(v *store.View, behind int64, most int) ([]hookglass.Endpoint, error) {
+		return v.Endpoints(behind, most)
+	}, func(e hookglass.Endpoint) int64 { return e.Num }, s.endpoint)
 }
 
 func (s *service) createEndpoint(ctx context.Context, _ *struct{}, body *api.CreateEndpoint) (out api.One[api.Endpoint], err error) {

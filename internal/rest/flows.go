@@ -13,7 +13,6 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/flow"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -64,17 +63,10 @@ func (s *service) flows(t *table) {
 	}, s.deleteFlow)
 }
 
-func (s *service) listFlows(ctx context.Context, in *flowList) (out api.List[api.Flow], err error) {
-	p, err := ofFlows.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Flows(hookglass.FlowState(in.State), p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(f hookglass.Flow) int64 { return f.Num }, api.FromFlow)
-		return err
-	})
-	return out, err
+func (s *service) listFlows(ctx context.Context, in *flowList) (api.List[api.Flow], error) {
+	return listed(ctx, s, ofFlows, in, func(v *store.View, behind int64, most int) ([]hookglass.Flow, error) {
+		return v.Flows(hookglass.FlowState(in.State), behind, most)
+	}, func(f hookglass.Flow) int64 { return f.Num }, api.FromFlow)
 }
 
 func (s *service) createFlow(ctx context.Context, in *flowKey, body *api.CreateFlow) (out api.One[api.Flow], err error) {

@@ -14,17 +14,10 @@ import (
 )
 
 type (
-	targetList struct {
-		InEndpoint
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
-	}
-
 	deliveryList struct {
 		TargetPath
 		Status string `query:"status" enum:"failed" doc:"failed: only those." example:"failed"`
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+		Paging
 	}
 
 	resendRange struct {
@@ -125,8 +118,8 @@ func (s *service) resendFailedDeliveries(ctx context.Context, in *resendRange) (
 	return out, err
 }
 
-func (s *service) listForwardingTargets(ctx context.Context, in *targetList) (out api.List[api.ForwardingTarget], err error) {
-	p, err := paged(ofTargets, in.Limit, in.Cursor)
+func (s *service) listForwardingTargets(ctx context.Context, in *inEndpointListed) (out api.List[api.ForwardingTarget], err error) {
+	p, err := in.page(ofTargets)
 	if err != nil {
 		return out, err
 	}
@@ -200,21 +193,14 @@ func (s *service) deleteForwardingTarget(ctx context.Context, in *TargetPath) (o
 	return out, err
 }
 
-func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList) (out api.List[api.Delivery], err error) {
-	p, err := ofForwards.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
+func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList) (api.List[api.Delivery], error) {
+	list := (*store.View).Forwards
+	if in.Status != "" {
+		list = (*store.View).FailedForwardsOf
 	}
-	err = s.view(ctx, func(v *store.View) error {
-		list := v.Forwards
-		if in.Status != "" {
-			list = v.FailedForwardsOf
-		}
-		found, err := list(in.EndpointID, in.TargetID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(f hookglass.Forward) int64 { return f.Num }, api.FromForward)
-		return err
-	})
-	return out, err
+	return listed(ctx, s, ofForwards, in, func(v *store.View, behind int64, most int) ([]hookglass.Forward, error) {
+		return list(v, in.EndpointID, in.TargetID, behind, most)
+	}, func(f hookglass.Forward) int64 { return f.Num }, api.FromForward)
 }
 
 func (s *service) getForwardingDelivery(ctx context.Context, in *deliveryPath) (out api.One[api.Delivery], err error) {

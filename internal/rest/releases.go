@@ -6,7 +6,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -38,15 +37,8 @@ func (s *service) releaseMail(ctx context.Context, in *EventPath, body *api.Rele
 	return out, nil
 }
 
-func (s *service) listReleases(ctx context.Context, in *releasesOfEvent) (out api.List[api.Release], err error) {
-	p, err := ofReleases.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Releases(in.EndpointID, in.ID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(r hookglass.Release) int64 { return r.Num }, api.FromRelease)
-		return err
-	})
-	return out, err
+func (s *service) listReleases(ctx context.Context, in *releasesOfEvent) (api.List[api.Release], error) {
+	return listed(ctx, s, ofReleases, in, func(v *store.View, behind int64, most int) ([]hookglass.Release, error) {
+		return v.Releases(in.EndpointID, in.ID, behind, most)
+	}, func(r hookglass.Release) int64 { return r.Num }, api.FromRelease)
 }

@@ -71,7 +71,7 @@ func (s *service) replayCases(t *table) {
 }
 
 func (s *service) listCases(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayCase], err error) {
-	p, err := ofCases.Page(in.Limit, in.Cursor)
+	p, err := in.page(ofCases)
 	if err != nil {
 		return out, err
 	}
@@ -127,7 +127,7 @@ func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[api.Rep
 }
 
 func (s *service) listRuns(ctx context.Context, in *runList) (out api.List[api.ReplayCaseRun], err error) {
-	p, err := ofRuns.Page(in.Limit, in.Cursor)
+	p, err := in.page(ofRuns)
 	if err != nil {
 		return out, err
 	}

@@ -7,25 +7,13 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/delivery"
-	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
 
 type (
-	// Paging are the parameters of a list that always has pages.
-	Paging struct {
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
-	}
-
 	replayList struct {
 		EventPath
-		Paging
-	}
-
-	inEndpointPaged struct {
-		InEndpoint
 		Paging
 	}
 
@@ -105,17 +93,10 @@ func (s *service) replay(ctx context.Context, in *EventPath, body *api.ReplayReq
 	return out, nil
 }
 
-func (s *service) listReplays(ctx context.Context, in *replayList) (out api.List[api.ReplayRecord], err error) {
-	p, err := ofReplays.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.Replays(in.EndpointID, in.ID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(r *hookglass.Replay) int64 { return r.Num }, api.FromReplayRecord)
-		return err
-	})
-	return out, err
+func (s *service) listReplays(ctx context.Context, in *replayList) (api.List[api.ReplayRecord], error) {
+	return listed(ctx, s, ofReplays, in, func(v *store.View, behind int64, most int) ([]*hookglass.Replay, error) {
+		return v.Replays(in.EndpointID, in.ID, behind, most)
+	}, func(r *hookglass.Replay) int64 { return r.Num }, api.FromReplayRecord)
 }
 
 func (s *service) createBatch(ctx context.Context, in *InEndpoint, body *api.CreateReplayBatch) (out api.One[api.ReplayBatch], err error) {
@@ -133,17 +114,10 @@ func (s *service) createBatch(ctx context.Context, in *InEndpoint, body *api.Cre
 	return out, err
 }
 
-func (s *service) listBatches(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayBatch], err error) {
-	p, err := ofBatches.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.ReplayBatches(in.EndpointID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(b hookglass.ReplayBatch) int64 { return b.Num }, api.FromReplayBatch)
-		return err
-	})
-	return out, err
+func (s *service) listBatches(ctx context.Context, in *inEndpointPaged) (api.List[api.ReplayBatch], error) {
+	return listed(ctx, s, ofBatches, in, func(v *store.View, behind int64, most int) ([]hookglass.ReplayBatch, error) {
+		return v.ReplayBatches(in.EndpointID, behind, most)
+	}, func(b hookglass.ReplayBatch) int64 { return b.Num }, api.FromReplayBatch)
 }
 
 func (s *service) getBatch(ctx context.Context, in *BatchPath) (out api.One[api.ReplayBatch], err error) {
@@ -155,15 +129,8 @@ func (s *service) getBatch(ctx context.Context, in *BatchPath) (out api.One[api.
 	return out, err
 }
 
-func (s *service) listBatchItems(ctx context.Context, in *batchItems) (out api.List[api.BatchItem], err error) {
-	p, err := ofBatchItems.Page(in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.BatchItems(in.EndpointID, in.BatchID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(i hookglass.BatchItem) int64 { return i.Num }, api.FromBatchItem)
-		return err
-	})
-	return out, err
+func (s *service) listBatchItems(ctx context.Context, in *batchItems) (api.List[api.BatchItem], error) {
+	return listed(ctx, s, ofBatchItems, in, func(v *store.View, behind int64, most int) ([]hookglass.BatchItem, error) {
+		return v.BatchItems(in.EndpointID, in.BatchID, behind, most)
+	}, func(i hookglass.BatchItem) int64 { return i.Num }, api.FromBatchItem)
 }

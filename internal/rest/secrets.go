@@ -7,7 +7,6 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/action"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
@@ -19,8 +18,7 @@ type (
 
 	secretList struct {
 		InWorkspace
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
+		OptionalPaging
 	}
 
 	// SecretPath is the path of one action secret.
@@ -55,17 +53,10 @@ func (s *service) actionSecrets(t *table) {
 	}, s.deleteActionSecret)
 }
 
-func (s *service) listActionSecrets(ctx context.Context, in *secretList) (out api.List[api.ActionSecret], err error) {
-	p, err := paged(ofSecrets, in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := v.ActionSecrets(in.WorkspaceID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(secret hookglass.ActionSecret) int64 { return secret.Num }, api.FromActionSecret)
-		return err
-	})
-	return out, err
+func (s *service) listActionSecrets(ctx context.Context, in *secretList) (api.List[api.ActionSecret], error) {
+	return listed(ctx, s, ofSecrets, in, func(v *store.View, behind int64, most int) ([]hookglass.ActionSecret, error) {
+		return v.ActionSecrets(in.WorkspaceID, behind, most)
+	}, func(secret hookglass.ActionSecret) int64 { return secret.Num }, api.FromActionSecret)
 }
 
 func (s *service) createActionSecret(ctx context.Context, in *InWorkspace, body *api.CreateActionSecret) (out api.One[api.ActionSecret], err error) {

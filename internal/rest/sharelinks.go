@@ -78,7 +78,7 @@ func (s *service) listShareLinks(ctx context.Context, in *inEndpointPaged) (api.
 
 // shares returns a page of the links to an event, or to all events of the endpoint if none is named.
 func (s *service) shares(ctx context.Context, endpoint, event string, wanted Paging) (out api.List[api.ShareLink], err error) {
-	p, err := ofShares.Page(wanted.Limit, wanted.Cursor)
+	p, err := wanted.page(ofShares)
 	if err != nil {
 		return out, err
 	}

@@ -13,12 +13,6 @@ import (
 )
 
 type (
-	configList struct {
-		InEndpoint
-		Limit  int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-		Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
-	}
-
 	// ForceConfig is part of what makes a signature config.
 	ForceConfig struct {
 		Force bool `query:"force" doc:"Replace the config that the provider has already." example:"false"`
@@ -76,8 +70,8 @@ func (s *service) signatures(t *table) {
 }
 
 // listSignatureConfigs reads all configs and cuts the page: an endpoint has at most one for each provider.
-func (s *service) listSignatureConfigs(ctx context.Context, in *configList) (out api.List[api.SignatureConfig], err error) {
-	p, err := paged(ofConfigs, in.Limit, in.Cursor)
+func (s *service) listSignatureConfigs(ctx context.Context, in *inEndpointListed) (out api.List[api.SignatureConfig], err error) {
+	p, err := in.page(ofConfigs)
 	if err != nil {
 		return out, err
 	}

@@ -7,16 +7,14 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/endpoint"
-	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 )
 
 type (
 	// workspaceList are the parameters of a list of things that belong to workspaces.
 	workspaceList struct {
-		WorkspaceID int64  `query:"workspace_id" minimum:"1" doc:"Of one workspace alone; default is all that the token reaches." example:"1"`
-		Limit       int    `query:"limit" minimum:"1" maximum:"100" doc:"How many at most; without limit and cursor, all. With a cursor alone, 25." example:"25"`
-		Cursor      string `query:"cursor" doc:"The next_cursor of the answer before."`
+		WorkspaceID int64 `query:"workspace_id" minimum:"1" doc:"Of one workspace alone; default is all that the token reaches." example:"1"`
+		OptionalPaging
 	}
 
 	tagPath struct {
@@ -48,20 +46,13 @@ func (s *service) tags(t *table) {
 	}, s.deleteTag)
 }
 
-func (s *service) listTags(ctx context.Context, in *workspaceList) (out api.List[api.Tag], err error) {
-	p, err := paged(ofTags, in.Limit, in.Cursor)
-	if err != nil {
-		return out, err
-	}
-	err = s.view(ctx, func(v *store.View) error {
+func (s *service) listTags(ctx context.Context, in *workspaceList) (api.List[api.Tag], error) {
+	return listed(ctx, s, ofTags, in, func(v *store.View, behind int64, most int) ([]hookglass.Tag, error) {
 		if err := reaches(v, in.WorkspaceID); err != nil {
-			return err
+			return nil, err
 		}
-		found, err := v.Tags(in.WorkspaceID, p.Behind, p.Most())
-		out = httpd.Answer(p, found, func(t hookglass.Tag) int64 { return t.ID }, api.FromTag)
-		return err
-	})
-	return out, err
+		return v.Tags(in.WorkspaceID, behind, most)
+	}, func(t hookglass.Tag) int64 { return t.ID }, api.FromTag)
 }
 
 // reaches answers not_found for a workspace that the principal cannot access; 0 means none.

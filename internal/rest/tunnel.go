@@ -223,7 +223,7 @@ func (s *service) listGaps(ctx context.Context, in *gapList) (out api.List[api.G
 	if limit == 0 && in.Cursor == "" {
 		limit = mostGaps
 	}
-	p, err := paged(ofGaps, limit, in.Cursor)
+	p, err := OptionalPaging{limit, in.Cursor}.page(ofGaps)
 	if err != nil {
 		return out, err
 	}
