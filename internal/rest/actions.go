@@ -192,16 +192,9 @@ func (s *service) rerunAction(ctx context.Context, in *ActionPath, body *api.Rer
 	if len(faults) > 0 {
 		return out, hookglass.InvalidFields(faults)
 	}
-	r, err := s.Actions.Rerun(ctx, asker(ctx), in.EndpointID, in.ActionID, orEmpty(event), orEmpty(parent))
+	r, err := s.Actions.Rerun(ctx, asker(ctx), in.EndpointID, in.ActionID, or(event), or(parent))
 	out.Data = api.FromActionRun(r)
 	return out, err
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func (s *service) previewAction(ctx context.Context, in *ActionPath, body *api.PreviewAction) (out api.One[api.ActionPreview], err error) {
@@ -214,7 +207,7 @@ func (s *service) previewAction(ctx context.Context, in *ActionPath, body *api.P
 	}
 	for i, st := range p.Steps {
 		out.Data.Steps[i] = api.PreviewedStep{
-			ReferenceKey: st.ReferenceKey, StepType: string(st.Type), Name: st.Name, Status: string(st.Status), Reason: nonEmpty(st.Reason),
+			ReferenceKey: st.ReferenceKey, StepType: string(st.Type), Name: st.Name, Status: string(st.Status), Reason: orNull(st.Reason),
 			Output: st.Output, Rendered: st.Rendered, Truncated: st.Truncated, Error: failureOf(st.Failure),
 		}
 	}
@@ -222,20 +215,6 @@ func (s *service) previewAction(ctx context.Context, in *ActionPath, body *api.P
 		out.Data.SensitiveFields[i] = api.SensitiveField{Step: f.Step, Path: f.Path}
 	}
 	return out, err
-}
-
-func nonEmpty(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func failureOf(f *hookglass.Failure) *api.DeliveryFailure {
-	if f == nil {
-		return nil
-	}
-	return &api.DeliveryFailure{Code: f.Code, Message: f.Message}
 }
 
 func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.BacktestAction) (out api.One[api.ActionBacktest], err error) {
@@ -253,7 +232,7 @@ func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.
 		}
 		submitted = &d
 	}
-	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, action.BacktestOf{Query: orEmpty(query), Limit: limit, Draft: submitted})
+	b, err := s.Actions.Backtest(ctx, asker(ctx), in.EndpointID, in.ActionID, action.BacktestOf{Query: or(query), Limit: limit, Draft: submitted})
 	if err != nil {
 		return out, err
 	}
@@ -288,7 +267,7 @@ func backtestOutcome(p action.PreviewResult) api.BacktestOutcome {
 	out := api.BacktestOutcome{Trigger: api.FromTrigger(p.Trigger), Steps: make([]api.BacktestStep, len(p.Steps))}
 	for i, st := range p.Steps {
 		out.Steps[i] = api.BacktestStep{
-			ReferenceKey: st.ReferenceKey, StepType: string(st.Type), Status: string(st.Status), Reason: nonEmpty(st.Reason), Error: failureOf(st.Failure),
+			ReferenceKey: st.ReferenceKey, StepType: string(st.Type), Status: string(st.Status), Reason: orNull(st.Reason), Error: failureOf(st.Failure),
 		}
 	}
 	return out

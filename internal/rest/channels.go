@@ -106,13 +106,7 @@ func (s *service) deleteChannel(ctx context.Context, in *channelPath) (out api.O
 
 func (s *service) testChannel(ctx context.Context, in *channelPath) (out api.One[api.ChannelTest], err error) {
 	sent, err := s.Alerts.TestChannel(ctx, asker(ctx), in.ID)
-	out.Data.Delivered = sent.Delivered
-	if sent.StatusCode != 0 {
-		out.Data.StatusCode = &sent.StatusCode
-	}
-	if sent.Failure != nil {
-		out.Data.Error = &api.DeliveryFailure{Code: sent.Failure.Code, Message: sent.Failure.Message}
-	}
+	out.Data = api.ChannelTest{Delivered: sent.Delivered, StatusCode: orNull(sent.StatusCode), Error: failureOf(sent.Failure)}
 	return out, err
 }
 
@@ -135,8 +129,5 @@ func channelDraft(c api.NotificationChannelChange, workspace api.Optional[int64]
 			Events:     given(&faults, in+"config.events", config.Events, false),
 		}
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }

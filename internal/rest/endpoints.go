@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -113,7 +112,7 @@ func (s *service) tryRules(ctx context.Context, in *InEndpoint, body *api.TryRul
 	if err = hookglass.Refusal(faults, err); err != nil {
 		return out, err
 	}
-	tried, err := s.Captures.TryRules(ctx, asker(ctx), in.EndpointID, orEmpty(q), int(limit), rules)
+	tried, err := s.Captures.TryRules(ctx, asker(ctx), in.EndpointID, or(q), int(limit), rules)
 	if err != nil {
 		return out, err
 	}
@@ -145,22 +144,4 @@ func (s *service) createTemporaryEndpoint(ctx context.Context, _ *struct{}) (out
 
 func (s *service) endpoint(e hookglass.Endpoint) api.Endpoint {
 	return api.FromEndpoint(e, s.Addresses)
-}
-
-// given is [draft.Given].
-func given[T any](faults *[]hookglass.FieldError, field string, o api.Optional[T], nullable bool) *T {
-	return draft.Given(faults, field, o, nullable)
-}
-
-// howMany returns the limit given in a body, from 1 to most, or the default otherwise.
-func howMany(faults *[]hookglass.FieldError, limit api.Optional[int64], otherwise, most int64) int64 {
-	switch {
-	case !limit.Set:
-		return otherwise
-	case limit.Null:
-		*faults = append(*faults, hookglass.FieldError{Field: "limit", Message: "may not be null"})
-	case limit.Value < 1 || limit.Value > most:
-		*faults = append(*faults, hookglass.FieldError{Field: "limit", Message: fmt.Sprintf("must be 1 to %d", most)})
-	}
-	return limit.Value
 }

@@ -211,11 +211,3 @@ func seconds(faults *[]hookglass.FieldError, field string, o api.Optional[float6
 	}
 	return time.Duration(*n * float64(time.Second))
 }
-
-// or returns the value of a field, or the zero value.
-func or[T any](v *T) (value T) {
-	if v != nil {
-		value = *v
-	}
-	return value
-}

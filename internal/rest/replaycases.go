@@ -159,8 +159,5 @@ func caseDraft(c api.ReplayCaseChange) (d replay.CaseDraft, err error) {
 	if a := given(&faults, in+"assertions", c.Assertions, false); a != nil {
 		d.Assertions = replay.ReadAssertions(&faults, in+"assertions.", a)
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }

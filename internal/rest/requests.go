@@ -263,9 +263,7 @@ func (s *service) getRequestBody(in *EventPath, w http.ResponseWriter, r *http.R
 	} else if t, _, _ := strings.Cut(e.ContentType, ";"); strings.EqualFold(strings.TrimSpace(t), "application/json") {
 		name = string(e.ID) + ".json"
 	}
-	download(w, media, name)
-	w.Header().Set("Content-Length", strconv.Itoa(len(e.Body)))
-	_, _ = w.Write(e.Body) // an error means that the client is gone
+	sendFile(w, media, name, e.Body)
 	return nil
 }
 
@@ -286,9 +284,7 @@ func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *ht
 	if err != nil {
 		return err
 	}
-	download(w, file.ContentType, file.Filename)
-	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content)
+	sendFile(w, file.ContentType, file.Filename, content)
 	return nil
 }
 
@@ -310,10 +306,15 @@ func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) 
 	if _, _, err := mime.ParseMediaType(media); err != nil {
 		media = "application/octet-stream"
 	}
-	download(w, media, cmp.Or(api.Text(part.Filename), "part-"+strconv.Itoa(index)))
-	w.Header().Set("Content-Length", strconv.Itoa(len(part.Content)))
-	_, _ = w.Write(part.Content)
+	sendFile(w, media, cmp.Or(api.Text(part.Filename), "part-"+strconv.Itoa(index)), part.Content)
 	return nil
+}
+
+// sendFile answers a whole file.
+func sendFile(w http.ResponseWriter, media, name string, content []byte) {
+	download(w, media, name)
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content) // an error means that the client is gone
 }
 
 // download sets the header for a file to be saved, not displayed.

@@ -107,8 +107,5 @@ func secretDraft(c api.ActionSecretChange) (d action.SecretDraft, err error) {
 	d.Name = given(&faults, in+"name", c.Name, false)
 	d.Value = given(&faults, in+"secret_value", c.SecretValue, false)
 	d.Description = given(&faults, in+"description", c.Description, true)
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }

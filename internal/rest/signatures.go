@@ -150,15 +150,6 @@ func (s *service) explainSignature(ctx context.Context, in *EventPath) (out api.
 	return out, nil
 }
 
-// orNull returns a member that is null when it is zero.
-func orNull[T comparable](v T) *T {
-	var nothing T
-	if v == nothing {
-		return nil
-	}
-	return &v
-}
-
 func (s *service) sendTestRequest(ctx context.Context, in *InEndpoint, body *api.SendTestRequest) (out api.One[api.SentTestRequest], err error) {
 	r, err := capture.ReadTestRequest(*body)
 	if err != nil {

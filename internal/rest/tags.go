@@ -81,18 +81,6 @@ func (s *service) createTag(ctx context.Context, _ *struct{}, body *api.CreateTa
 	return out, err
 }
 
-// workspaceOf returns the workspace in which to create something; null means the default one.
-func workspaceOf(faults *[]hookglass.FieldError, field string, o api.Optional[int64]) *int64 {
-	id := given(faults, field, o, true)
-	if id == nil || o.Null {
-		return nil
-	}
-	if *id <= 0 {
-		*faults = append(*faults, hookglass.FieldError{Field: field, Message: "is no workspace of yours"})
-	}
-	return id
-}
-
 func (s *service) getTag(ctx context.Context, in *tagPath) (out api.One[api.Tag], err error) {
 	err = s.view(ctx, func(v *store.View) error {
 		t, err := v.Tag(in.ID)
