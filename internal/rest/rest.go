@@ -83,6 +83,7 @@ func build(deps Deps, beat time.Duration) http.Handler {
 	s.endpoints(t)
 	s.declarations(t)
 	s.requests(t)
+	s.marks(t)
 	s.signatures(t)
 	s.forwarding(t)
 	s.replays(t)
