@@ -135,8 +135,19 @@ func scanTally(scan func(...any) error) (t tally, err error) {
 	return t, err
 }
 
+// consumers are those of one kind, by their numbers.
+type consumers map[int64]*hookglass.LedgerConsumer
+
+// of returns the consumer with a number. One that is not known is gone: only records of it are left.
+func (cs consumers) of(num int64, kind hookglass.ConsumerKind, id string) *hookglass.LedgerConsumer {
+	if cs[num] == nil {
+		cs[num] = &hookglass.LedgerConsumer{Kind: kind, ID: id, Gone: true}
+	}
+	return cs[num]
+}
+
 // close adds the consumers in the order of their numbers. Events without any record at a consumer count as skipped.
-func (w ledgerWindow) close(l *hookglass.Ledger, by map[int64]*hookglass.LedgerConsumer) {
+func (w ledgerWindow) close(l *hookglass.Ledger, by consumers) {
 	for _, num := range slices.Sorted(maps.Keys(by)) {
 		c := by[num]
 		c.Skipped += max(l.Kept-c.Delivered-c.Failed-c.Skipped-c.Pending, 0)
@@ -175,7 +186,7 @@ func (w ledgerWindow) actions(l *hookglass.Ledger, kept []int64) error {
 			begun[t.num] += t.n
 		}
 	}
-	by := map[int64]*hookglass.LedgerConsumer{}
+	by := consumers{}
 	for _, action := range known {
 		c := &hookglass.LedgerConsumer{Kind: hookglass.ConsumerAction, ID: action.ID, Name: action.Name}
 		if by[action.Num] = c; action.Enabled {
@@ -183,11 +194,7 @@ func (w ledgerWindow) actions(l *hookglass.Ledger, kept []int64) error {
 		}
 	}
 	for _, r := range rows {
-		c := by[r.num]
-		if c == nil {
-			c = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerAction, ID: r.id, Gone: true}
-			by[r.num] = c
-		}
+		c := by.of(r.num, hookglass.ConsumerAction, r.id)
 		switch status := hookglass.RunStatus(r.state); {
 		case !status.Final():
 			c.Pending += r.n

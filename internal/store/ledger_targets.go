@@ -14,7 +14,7 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 	if err != nil {
 		return err
 	}
-	by := map[int64]*hookglass.LedgerConsumer{}
+	by := consumers{}
 	for _, t := range known {
 		by[t.ID] = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTarget, ID: strconv.FormatInt(t.ID, 10), Name: t.Name}
 	}
@@ -25,11 +25,7 @@ func (w ledgerWindow) targets(l *hookglass.Ledger, kept []int64) error {
 		}
 		handed := map[int64]int64{}
 		for _, r := range rows {
-			c := by[r.num]
-			if c == nil {
-				c = &hookglass.LedgerConsumer{Kind: hookglass.ConsumerTarget, ID: strconv.FormatInt(r.num, 10), Gone: true}
-				by[r.num] = c
-			}
+			c := by.of(r.num, hookglass.ConsumerTarget, strconv.FormatInt(r.num, 10))
 			switch hookglass.ForwardState(r.state) {
 			case hookglass.ForwardDelivered:
 				c.Delivered += r.n

@@ -47,7 +47,7 @@ func (w ledgerWindow) tunnel(l *hookglass.Ledger, kept []int64, expired int64) e
 		}
 		c.Delivered, c.Failed, c.Pending = c.Delivered+delivered, c.Failed+failed, c.Pending+pending
 	}
-	w.close(l, map[int64]*hookglass.LedgerConsumer{0: c})
+	w.close(l, consumers{0: c})
 	own := &l.Consumers[len(l.Consumers)-1]
 	own.Expired = expired
 	own.Deleted -= expired
