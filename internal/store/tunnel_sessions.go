@@ -230,20 +230,23 @@ func (tx *Tx) endSubscriptions(endpointNum int64, subs []endedSubscription) erro
 	if err != nil || len(ended) == 0 {
 		return err
 	}
-	system := tx.as(hookglass.System)
-	e, err := system.EndpointByNum(endpointNum)
+	e, err := tx.as(hookglass.System).EndpointByNum(endpointNum)
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil // the endpoint was deleted, so nothing can be missed
 	}
 	if err != nil {
 		return err
 	}
+	subs = slices.DeleteFunc(subs, func(s endedSubscription) bool { return !slices.Contains(ended, s.Num) })
 	slices.SortFunc(subs, func(a, b endedSubscription) int { return cmp.Compare(a.Num, b.Num) })
+	return tx.missBetween(e, slices.CompactFunc(subs, func(a, b endedSubscription) bool { return a.Num == b.Num }), others)
+}
+
+// missBetween opens or records the gaps that the ends of subscriptions leave, one after another. others are those that
+// were there before, of which the ended ones are taken off.
+func (tx *Tx) missBetween(e hookglass.Endpoint, subs []endedSubscription, others []livingSubscription) (err error) {
 	known := make(map[received]int64)
-	for i, s := range subs {
-		if !slices.Contains(ended, s.Num) || i > 0 && subs[i-1].Num == s.Num {
-			continue
-		}
+	for _, s := range subs {
 		others = slices.DeleteFunc(others, func(o livingSubscription) bool { return o.num == s.Num })
 		if len(others) == 0 {
 			tx.announceEndpoint(&e)
@@ -254,7 +257,7 @@ func (tx *Tx) endSubscriptions(endpointNum int64, subs []endedSubscription) erro
 		same := received{s.Begins, s.Received, s.Reports}
 		from, ok := known[same]
 		if !ok {
-			if from, err = system.firstMissed(e, s.TunnelSubscription); err != nil {
+			if from, err = tx.firstMissed(e, s.TunnelSubscription); err != nil {
 				return err
 			}
 			known[same] = from
