@@ -40,15 +40,14 @@ func (v *View) userScope(a *args) string {
 }
 
 // User answers not_found for a user who shares no account with the principal.
-func (v *View) User(id int64) (hookglass.User, error) {
-	var a args
-	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u.id = "+a.add(id)+" AND "+v.userScope(&a), &a)
-}
+func (v *View) User(id int64) (hookglass.User, error) { return v.userBy("id", id) }
 
 // UserByEmail finds a user by the address as it is stored.
-func (v *View) UserByEmail(email string) (hookglass.User, error) {
+func (v *View) UserByEmail(email string) (hookglass.User, error) { return v.userBy("email", email) }
+
+func (v *View) userBy(column string, value any) (hookglass.User, error) {
 	var a args
-	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u.email = "+a.add(email)+" AND "+v.userScope(&a), &a)
+	return one(v, "user", scanUser, "SELECT "+userColumns+" FROM users u WHERE u."+column+" = "+a.add(value)+" AND "+v.userScope(&a), &a)
 }
 
 // HasUsers reports whether there is a user whom the principal may see.
@@ -59,20 +58,18 @@ func (v *View) HasUsers() (has bool, err error) {
 }
 
 // PasswordHash returns what SetPasswordHash stored, "" for a user without a password.
-func (v *View) PasswordHash(user int64) (string, error) {
-	var a args
-	var hash sql.NullString
-	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + v.userScope(&a)
-	err := v.queryRow("user", query, a.all(), &hash)
-	return hash.String, err
-}
+func (v *View) PasswordHash(user int64) (string, error) { return v.passwordHash(user, "") }
 
 // PasswordHashToChange is PasswordHash with a lock: nobody else can change it until the transaction ends.
 func (tx *Tx) PasswordHashToChange(user int64) (string, error) {
+	return tx.passwordHash(user, tx.dialect.forChangeOf("u"))
+}
+
+func (v *View) passwordHash(user int64, lock string) (string, error) {
 	var a args
 	var hash sql.NullString
-	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + tx.userScope(&a) + tx.dialect.forChangeOf("u")
-	err := tx.queryRow("user", query, a.all(), &hash)
+	query := "SELECT u.password FROM users u WHERE u.id = " + a.add(user) + " AND " + v.userScope(&a) + lock
+	err := v.queryRow("user", query, a.all(), &hash)
 	return hash.String, err
 }
 
@@ -107,16 +104,16 @@ func scanAccount(scan func(...any) error) (c hookglass.Account, err error) {
 }
 
 // Account answers not_found for an account that is not the principal's.
-func (v *View) Account(id int64) (hookglass.Account, error) {
-	var a args
-	return one(v, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+" AND "+v.accountScope(&a, "c.id", ""), &a)
-}
+func (v *View) Account(id int64) (hookglass.Account, error) { return v.account(id, "") }
 
 // AccountToChange is Account with a lock: nobody else can change it until the transaction ends.
 func (tx *Tx) AccountToChange(id int64) (hookglass.Account, error) {
+	return tx.account(id, tx.dialect.forUpdateOf("c"))
+}
+
+func (v *View) account(id int64, lock string) (hookglass.Account, error) {
 	var a args
-	return one(&tx.View, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+
-		" AND "+tx.accountScope(&a, "c.id", "")+tx.dialect.forUpdateOf("c"), &a)
+	return one(v, "account", scanAccount, "SELECT "+accountColumns+" FROM accounts c WHERE c.id = "+a.add(id)+" AND "+v.accountScope(&a, "c.id", "")+lock, &a)
 }
 
 // Accounts lists the accounts that the principal may see, oldest first.
