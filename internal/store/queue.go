@@ -68,10 +68,7 @@ func sqliteQueue(db *sql.DB, announced *hub) (*queue, error) {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}
 	return &queue{
-		insert: func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error {
-			_, err := client.InsertManyFastTx(ctx, tx, params)
-			return err
-		},
+		insert:  inserter(client),
 		migrate: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
 		newWorkers: func(cfg *river.Config) (Workers, error) {
 			return river.NewClient(announcedDriver{Driver: driver, hub: announced, queues: slices.Sorted(maps.Keys(cfg.Queues))}, cfg)
@@ -91,20 +88,22 @@ func postgresQueue(pool *pgxpool.Pool, clock *clock) (*queue, error) {
 		return nil, fmt.Errorf("store: job queue: %w", err)
 	}
 	return &queue{
-		insert: func(ctx context.Context, tx *sql.Tx, params []river.InsertManyParams) error {
-			_, err := client.InsertManyFastTx(ctx, tx, params)
-			return err
-		},
-		insertPgx: func(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) error {
-			_, err := pgxClient.InsertManyFastTx(ctx, tx, params)
-			return err
-		},
-		migrate: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
+		insert:    inserter(client),
+		insertPgx: inserter(pgxClient),
+		migrate:   func(ctx context.Context) error { return migrateQueue(ctx, driver) },
 		newWorkers: func(cfg *river.Config) (Workers, error) {
 			cfg.Test = agreed
 			return river.NewClient(driver, cfg)
 		},
 	}, nil
+}
+
+// inserter returns the function by which a client inserts jobs in a transaction.
+func inserter[T any](client *river.Client[T]) func(context.Context, T, []river.InsertManyParams) error {
+	return func(ctx context.Context, tx T, params []river.InsertManyParams) error {
+		_, err := client.InsertManyFastTx(ctx, tx, params)
+		return err
+	}
 }
 
 // queueClock makes the queue use the database's clock. By this machine's clock, jobs could be stamped in the database's
