@@ -54,17 +54,8 @@ func (tx *Tx) AddActionTotals(counts ...ActionCount) error {
 			in.rows = append(in.rows, []any{c.EndpointNum, c.At.Unix() / 3600, name, named[name]})
 		}
 	}
-	if len(in.rows) == 0 {
-		return nil
-	}
-	from, args, err := in.from(tx.dialect, "i")
-	if err != nil {
-		return err
-	}
 	// A fixed lock order, so that transactions do not deadlock.
-	_, err = tx.exec("INSERT INTO action_totals (endpoint, hour, name, n) SELECT endpoint, hour, name, n FROM "+from+" WHERE true ORDER BY endpoint, hour, name"+
-		" ON CONFLICT (endpoint, hour, name) DO UPDATE SET n = action_totals.n + excluded.n", args...)
-	return err
+	return tx.insert("action_totals", in, " WHERE true ORDER BY endpoint, hour, name ON CONFLICT (endpoint, hour, name) DO UPDATE SET n = action_totals.n + excluded.n")
 }
 
 func namedTotals(t hookglass.ActionTotals) map[string]int64 {

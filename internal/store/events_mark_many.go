@@ -186,16 +186,7 @@ func (tx *Tx) makeTags(tagged []EventMark, marked []marking) error {
 	for _, t := range slices.Compact(tags) {
 		in.rows = append(in.rows, []any{t.workspace, t.name, tx.Now.UnixMicro()})
 	}
-	if len(in.rows) == 0 {
-		return nil
-	}
-	from, args, err := in.from(tx.dialect, "i")
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec("INSERT INTO tags (workspace_id, name, created_at) SELECT workspace_id, name, created_at FROM "+from+" WHERE true"+
-		" ON CONFLICT (workspace_id, name) DO NOTHING", args...)
-	return err
+	return tx.insert("tags", in, " WHERE true ON CONFLICT (workspace_id, name) DO NOTHING")
 }
 
 // countIgnored counts the events that became hidden. As in every transaction, the counters are locked last.

@@ -162,7 +162,7 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 		}
 		in.rows = append(in.rows, []any{c.Num, c.EventSeq, e.Attempt, record})
 	}
-	return tx.insert("forward_evidence", in)
+	return tx.insert("forward_evidence", in, "")
 }
 
 // SkipForwards marks up to limit waiting deliveries of a target as skipped, and returns how many. They lose their keys

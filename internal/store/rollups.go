@@ -360,7 +360,7 @@ func (tx *Tx) AddOutcomes(outcomes ...hookglass.Outcome) error {
 		in.rows = append(in.rows, []any{o.EndpointNum, o.EventSeq, string(o.Source), o.At.UnixMicro(), nullInt(o.Took.Microseconds()), nullInt(int64(o.StatusCode)),
 			boolInt(o.Bad() && !o.Earlier), nullString(string(o.Final)), 0})
 	}
-	return tx.insert("outcomes", in)
+	return tx.insert("outcomes", in, "")
 }
 
 // FiguresByStep returns the figures of an endpoint for each step from from to to, both multiples of step; what is not

@@ -87,8 +87,8 @@ func (in input) lookup(d dialect, column string) (condition string) {
 	return " AND " + column + " = ANY($1)"
 }
 
-// insert stores the rows in a table whose columns have the same names.
-func (tx *Tx) insert(table string, in input) error {
+// insert stores the rows in a table whose columns have the same names. rest is the end of the statement.
+func (tx *Tx) insert(table string, in input, rest string) error {
 	if len(in.rows) == 0 {
 		return nil
 	}
@@ -101,6 +101,6 @@ func (tx *Tx) insert(table string, in input) error {
 		names[i] = c.name
 	}
 	columns := strings.Join(names, ", ")
-	_, err = tx.exec("INSERT INTO "+table+" ("+columns+") SELECT "+columns+" FROM "+from, args...)
+	_, err = tx.exec("INSERT INTO "+table+" ("+columns+") SELECT "+columns+" FROM "+from+rest, args...)
 	return err
 }
