@@ -186,6 +186,16 @@ func (v *View) EventHeaders(id hookglass.EventID) (hookglass.Headers, error) {
 	return hookglass.ParseWire(headers), err
 }
 
+// eventIn returns an event of an endpoint in list form, with the endpoint's log; lock is as for event. It answers
+// not_found.
+func (v *View) eventIn(ref, id, lock string) (log eventLog, e *hookglass.Event, err error) {
+	if log, err = v.eventLog(ref); err != nil {
+		return log, nil, err
+	}
+	e, err = v.event(log, id, lock)
+	return log, e, err
+}
+
 // event returns an event of the log in list form; lock is appended to the statement.
 func (v *View) event(log eventLog, id, lock string) (*hookglass.Event, error) {
 	eventID, err := hookglass.ParseEventID(id)

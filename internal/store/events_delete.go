@@ -20,11 +20,7 @@ const (
 
 // DeleteEvent deletes one event. It answers not_found.
 func (tx *Tx) DeleteEvent(ref, id string) error {
-	log, err := tx.eventLog(ref)
-	if err != nil {
-		return err
-	}
-	e, err := tx.event(log, id, "")
+	log, e, err := tx.eventIn(ref, id, "")
 	if err != nil {
 		return err
 	}

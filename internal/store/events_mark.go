@@ -8,11 +8,7 @@ import (
 
 // SetIgnored hides an event from lists for a reason; an empty reason shows it again. It answers not_found.
 func (tx *Tx) SetIgnored(ref, id, reason string) error {
-	log, err := tx.eventLog(ref)
-	if err != nil {
-		return err
-	}
-	e, err := tx.event(log, id, tx.dialect.forUpdate())
+	log, e, err := tx.eventIn(ref, id, tx.dialect.forUpdate())
 	if err != nil || e.Ignored == reason {
 		return err
 	}
@@ -45,11 +41,7 @@ func (tx *Tx) SetIgnored(ref, id, reason string) error {
 
 // SetNote replaces the note on an event; "" removes it. It answers not_found.
 func (tx *Tx) SetNote(ref, id, note string) error {
-	log, err := tx.eventLog(ref)
-	if err != nil {
-		return err
-	}
-	e, err := tx.event(log, id, tx.dialect.forUpdate())
+	log, e, err := tx.eventIn(ref, id, tx.dialect.forUpdate())
 	if err != nil || e.Note == note {
 		return err
 	}
@@ -93,11 +85,7 @@ func (tx *Tx) UntagEvent(ref, id, tag string) ([]string, error) {
 }
 
 func (tx *Tx) changeTags(ref, id string, change func(eventLog, []string) ([]string, error)) ([]string, error) {
-	log, err := tx.eventLog(ref)
-	if err != nil {
-		return nil, err
-	}
-	e, err := tx.event(log, id, tx.dialect.forUpdate())
+	log, e, err := tx.eventIn(ref, id, tx.dialect.forUpdate())
 	if err != nil {
 		return nil, err
 	}

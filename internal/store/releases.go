@@ -61,11 +61,7 @@ func (tx *Tx) FinishRelease(r *hookglass.Release) error {
 // Releases lists the releases of a mail, newest first. If before is not 0, only those with a smaller Num are listed. It
 // answers not_found.
 func (v *View) Releases(ref, eventID string, before int64, limit int) ([]hookglass.Release, error) {
-	log, err := v.eventLog(ref)
-	if err != nil {
-		return nil, err
-	}
-	e, err := v.event(log, eventID, "")
+	_, e, err := v.eventIn(ref, eventID, "")
 	if err != nil {
 		return nil, err
 	}

@@ -97,11 +97,7 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 // Replays lists the attempts for an event, newest first. If before is not 0, only those with a smaller Num are listed.
 // It answers not_found.
 func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookglass.Replay, error) {
-	log, err := v.eventLog(ref)
-	if err != nil {
-		return nil, err
-	}
-	e, err := v.event(log, eventID, "")
+	_, e, err := v.eventIn(ref, eventID, "")
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,8 @@ const keptReports = 100
 // same attempt id, it returns that one and changes nothing. It answers not_found, and conflict if the attempt id
 // belongs to another event.
 func (tx *Tx) RecordReport(ref, eventID string, r *hookglass.DeliveryReport) (*hookglass.DeliveryReport, error) {
-	log, err := tx.eventLog(ref)
-	if err != nil {
-		return nil, err
-	}
 	// The event is locked, so that a concurrent deletion either removes the report too or prevents it.
-	e, err := tx.event(log, eventID, tx.dialect.forUpdate())
+	log, e, err := tx.eventIn(ref, eventID, tx.dialect.forUpdate())
 	if err != nil {
 		return nil, err
 	}
