@@ -167,8 +167,9 @@ func (v *View) queryEach(fn func(scan func(...any) error) error, query string, a
 		return err
 	}
 	defer rows.Close()
+	scan := rows.Scan // as a value it is allocated, so once for all rows
 	for rows.Next() {
-		if err := fn(rows.Scan); err != nil {
+		if err := fn(scan); err != nil {
 			return err
 		}
 	}
