@@ -165,7 +165,7 @@ func (v *View) NameFailures(feed []hookglass.Activity) error {
 		return nil
 	}
 	events, err := queryAll(v, eventLog{}.scan, "SELECT "+listColumns+" FROM events WHERE id IN ("+strings.Join(ids, ", ")+`)
-		AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint_stats.endpoint = events.endpoint)`, a.values...)
+		AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint_stats.endpoint = events.endpoint)`, a.all()...)
 	for _, e := range events {
 		for _, i := range failed[e.ID] {
 			feed[i].Captured = e

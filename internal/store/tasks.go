@@ -92,12 +92,8 @@ func (v *View) LateTasks(kind TaskKind) ([]int64, error) {
 
 // RecallTasks makes tasks due that are due later than any delay can explain, some of them if there are many.
 func (tx *Tx) RecallTasks(kind TaskKind, endpointNum int64) error {
-	lock := tx.dialect.forUpdate()
-	if lock != "" {
-		lock += " SKIP LOCKED"
-	}
 	clock := tx.dialect.clock()
-	_, err := tx.exec("WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at > "+clock+" + cast($3 AS bigint) ORDER BY due_at, num LIMIT $4"+lock+
+	_, err := tx.exec("WITH picked AS MATERIALIZED (SELECT num FROM event_tasks WHERE kind = $1 AND endpoint = $2 AND due_at > "+clock+" + cast($3 AS bigint) ORDER BY due_at, num LIMIT $4"+tx.dialect.forUpdate()+tx.dialect.skipLocked()+
 		") UPDATE event_tasks SET due_at = "+clock+" WHERE "+tx.dialect.picked("num", "SELECT num FROM picked"), string(kind), endpointNum, taskWait.Microseconds(), recalledTasks)
 	return err
 }
