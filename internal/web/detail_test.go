@@ -740,6 +740,16 @@ func TestWhatIsDoneWithSeveralRequestsIsWhatWasMeant(t *testing.T) {
 	if !eval[bool](c, `window.same && document.activeElement.name === "target_url"`) {
 		t.Error("a form that lacks something was sent")
 	}
+	c.press("app.example.com" + kb.Enter) // is refused
+	c.until(`window.same && document.querySelector("#bulk-replay .fault").checkVisibility() && document.querySelector("#bulk-replay .fault").textContent.includes("http://")`)
+	if !eval[bool](c, `document.activeElement.value === "app.example.com" && document.querySelectorAll(".pick:checked").length === 3`) {
+		t.Error("what was chosen and typed is gone")
+	}
+	if !eval[bool](c, `dispatchEvent(new Event("beforeunload", { cancelable: true }))`) {
+		t.Error("the page asks before it loses a selection")
+	}
+	c.forget()
+	eval[bool](c, `document.activeElement.value = "", true`)
 	c.do(chromedp.SendKeys("#bulk-replay [name=target_url]", "https://app.example.com/"+kb.Enter))
 	c.until(`document.querySelectorAll("#batch-state tbody a").length === 3`)
 	c.silent()

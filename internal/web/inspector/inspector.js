@@ -957,6 +957,27 @@ bulk.addEventListener("submit", (event) => {
   }
   if (event.submitter?.value === "compare") history.replaceState({ ...history.state, picked: picked().map((box) => box.value) }, "");
 });
+// What is refused, such as the target of replays, stays as it is, and says why.
+bulk.addEventListener("submit", async (event) => {
+  const button = event.submitter;
+  if (event.defaultPrevented || !["tag", "ignore", "replay", "delete"].includes(button?.value)) return;
+  event.preventDefault();
+  if (bulk.querySelector("[aria-busy=true]")) return;
+  const faults = [...bulk.querySelectorAll(".fault")];
+  for (const fault of faults) fault.hidden = true;
+  button.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(bulk.action, { method: "POST", body: new URLSearchParams(new FormData(bulk, button)) });
+    if (!answer.ok) throw new Error(await refusal(answer));
+    location.assign(answer.url);
+  } catch (e) {
+    const fault = faults.find((one) => one.closest("[popover]") === button.closest("[popover]"));
+    fault.textContent = e instanceof TypeError ? "The server could not be reached. Try again." : e.message;
+    fault.hidden = false;
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+});
 // On the way back from a comparison, the compared requests are selected again.
 const compared = location.hash.match(/^#picked=(.+)/)?.[1].split(",") ?? history.state?.picked;
 if (compared) {
