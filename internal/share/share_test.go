@@ -42,8 +42,8 @@ func (f *full) RoomFor(_ context.Context, _ hookglass.Principal, bytes int64) er
 	return hookglass.Errorf(hookglass.CodeUnavailable, "There is no room.")
 }
 
-func (f *full) Hold(context.Context, hookglass.Principal, int64, func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error) {
-	return nil, f.RoomFor(nil, hookglass.Principal{}, 0)
+func (f *full) Hold(ctx context.Context, who hookglass.Principal, _ int64, _ func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error) {
+	return nil, f.RoomFor(ctx, who, 0)
 }
 
 // A bundle is made where there is room for it, and none is asked for what is larger than a bundle may be. A request
