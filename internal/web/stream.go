@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -33,7 +35,7 @@ var errStreamEnds = errors.New("web: the stream ends")
 // stream sends the rows of new requests as they are captured (Server-Sent Events). It continues after the Last-Event-ID
 // of the previous connection, or after the place at which the page was rendered, so that none is missed.
 func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
-	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w), came: true}
+	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w), known: r.FormValue("marks"), came: true}
 	after := r.Header.Get("Last-Event-ID")
 	if after == "" {
 		after = r.FormValue("after")
@@ -78,6 +80,7 @@ type stream struct {
 	looked   time.Time        // when the browser's rights were last checked
 	at       int64            // events up to here were sent
 	marks    map[int64]string // the marks of the newest of them at the last check
+	known    string           // what the browser knows of the marks, from the connection before; "": nothing
 	came     bool             // something was captured since the last check, or there was none
 	passed   bool             // more was captured between checks than one covers
 	seen     int64            // the value of at at the last check
@@ -96,8 +99,14 @@ func (s *stream) run(ctx context.Context) {
 	s.event("hello", "", nil)
 	var due <-chan time.Time // when to check sent events again
 	for current := false; s.failed == nil; {
-		err := s.catchUp(ctx)
-		if err == nil && !current {
+		var err error
+		if s.known != "" {
+			err = s.lookAgain(ctx)
+		}
+		if err == nil {
+			err = s.catchUp(ctx)
+		}
+		if err == nil && !current && s.came {
 			err = s.lookAgain(ctx)
 		}
 		if err != nil {
@@ -110,7 +119,8 @@ func (s *stream) run(ctx context.Context) {
 			return // anything else: the browser reconnects
 		}
 		if !current {
-			s.event("current", "", nil) // a browser that is short of connections may disconnect now without missing anything
+			// A browser that is short of connections may disconnect now without missing anything.
+			s.event("current", "", []byte(s.digest()))
 			current = true
 		}
 		select {
@@ -233,6 +243,9 @@ func (s *stream) lookAgain(ctx context.Context) error {
 		bears, kept := s.marks[seq]
 		changed = changed || seq >= from && (!kept || bears != bore)
 	}
+	if s.known != "" {
+		changed, s.known = s.known != s.digest(), ""
+	}
 	s.passed = s.passed || s.seen != 0 && from > s.seen
 	s.seen = s.at
 	switch {
@@ -249,6 +262,15 @@ func (s *stream) lookAgain(ctx context.Context) error {
 // marksOf returns the changeable parts of an event in the list.
 func marksOf(e *hookglass.Event) string {
 	return strconv.Itoa(e.Failed) + " " + strconv.Itoa(e.Status) + "\x00" + e.Ignored + "\x00" + e.Note + "\x00" + string(e.SignatureStatus) + "\x00" + e.SignatureReason + "\x00" + strings.Join(e.Tags, "\x00")
+}
+
+// digest stands for the marks. A browser gives it to its next connection, which tells what changed in between.
+func (s *stream) digest() string {
+	h := fnv.New64a()
+	for _, seq := range slices.Sorted(maps.Keys(s.marks)) {
+		fmt.Fprintf(h, "%d %s\x00\x00", seq, s.marks[seq])
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 // news is what is sent together.

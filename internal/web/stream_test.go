@@ -277,6 +277,59 @@ func TestTheStreamTellsThatRequestsWereMarkedOrDeleted(t *testing.T) {
 	}
 }
 
+// A browser that is short of connections opens one after another. Each tells what was marked since the one before.
+func TestAConnectionTellsWhatWasMarkedSinceTheOneBefore(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	at := func() string { return streamOf(t, s, b.want(200, "GET", s.page(""), nil)) }
+	first := s.hook(sent{})
+	address, marks := at(), ""
+	told := func() (changed []string) {
+		t.Helper()
+		l := b.listen(address + "&marks=" + marks)
+		defer l.cancel()
+		for m := range l.next {
+			switch m.event {
+			case "changed":
+				changed = append(changed, m.data)
+			case "current":
+				marks = m.data
+				return changed
+			}
+		}
+		t.Fatal("the stream ended")
+		return nil
+	}
+	if got := told(); got != nil || marks == "" {
+		t.Errorf("the first: %q, %q", got, marks)
+	}
+	if got := told(); got != nil {
+		t.Errorf("nothing happened: %q", got)
+	}
+	second := s.hook(sent{})
+	if got := told(); got != nil {
+		t.Errorf("another came: %q", got)
+	}
+	address = at()
+	if _, err := s.captures.Tag(t.Context(), s.who, string(s.endpoint.ID), string(first), "urgent"); err != nil {
+		t.Fatal(err)
+	}
+	s.hook(sent{})
+	if got := told(); len(got) != 1 || got[0] != "3 new" {
+		t.Errorf("one was tagged, and another came: %q", got)
+	}
+	address = at()
+	if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(second)); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(); len(got) != 1 || got[0] != "2 new" {
+		t.Errorf("one was deleted: %q", got)
+	}
+	if got := told(); got != nil {
+		t.Errorf("all was told: %q", got)
+	}
+}
+
 func TestTheStreamEndsWithTheSession(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()

@@ -632,6 +632,7 @@ fresh?.addEventListener("click", () => {
 function follow(address) {
   let source, watch, turn, place, asking;
   let last = root.dataset.newest;
+  let marked = ""; // stands for the marks of the requests that were listed
   let wait = 1000;
 
   const alive = () => {
@@ -692,9 +693,13 @@ function follow(address) {
     turn = 0;
     const url = new URL(address, location.href);
     url.searchParams.set("after", last);
+    url.searchParams.set("marks", marked);
     source = new EventSource(url);
     source.addEventListener("hello", alive);
-    source.addEventListener("current", settle);
+    source.addEventListener("current", (event) => {
+      marked = event.data;
+      settle();
+    });
     source.addEventListener("beat", () => {
       alive();
       again();
