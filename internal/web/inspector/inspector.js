@@ -967,7 +967,8 @@ bulk.addEventListener("submit", async (event) => {
   const button = event.submitter;
   if (event.defaultPrevented || !["tag", "ignore", "replay", "delete"].includes(button?.value)) return;
   event.preventDefault();
-  if (bulk.querySelector("[aria-busy=true]")) return;
+  if (bulk.dataset.sent) return;
+  bulk.dataset.sent = "yes"; // until the next page is there, so that a second click does not do it again
   const faults = [...bulk.querySelectorAll(".fault")];
   for (const fault of faults) fault.hidden = true;
   button.setAttribute("aria-busy", "true");
@@ -979,8 +980,8 @@ bulk.addEventListener("submit", async (event) => {
     const fault = faults.find((one) => one.closest("[popover]") === button.closest("[popover]"));
     fault.textContent = e instanceof TypeError ? "The server could not be reached. Try again." : e.message;
     fault.hidden = false;
-  } finally {
     button.removeAttribute("aria-busy");
+    delete bulk.dataset.sent;
   }
 });
 // On the way back from a comparison, the compared requests are selected again.
