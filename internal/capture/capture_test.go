@@ -572,3 +572,27 @@ func TestEscapesCountToTheBoundOfAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// An endpoint that a sender asked for in vain may have been made since. Without a storage nobody knows, so the sender is
+// told to come again; an endpoint that was known is known still.
+func TestAStorageThatIsGoneMakesNoEndpointMissing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		if _, err := b.captures.Admit(t.Context(), "orders"); !hookglass.Is(err, hookglass.CodeNotFound) {
+			t.Errorf("before it is made: %v", err)
+		}
+		if _, err := b.captures.Admit(t.Context(), string(b.ep.ID)); err != nil {
+			t.Error(err)
+		}
+		b.set(func(e *hookglass.Endpoint) { e.CustomID = "orders" })
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.captures.Admit(t.Context(), "orders"); !hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("without a storage: %v", err)
+		}
+		if _, err := b.captures.Admit(t.Context(), string(b.ep.ID)); err != nil {
+			t.Errorf("one that is known: %v", err)
+		}
+	})
+}

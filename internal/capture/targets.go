@@ -75,7 +75,7 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 		case err == nil:
 			fresh.heard, fresh.until = heard, now.Add(targetLife)
 			known = ts.keep(ref, fresh)
-		case known == nil || errors.Is(err, errSecrets): // the cached secrets may have been replaced
+		case known == nil || known.missing || errors.Is(err, errSecrets): // it may be made by now, its secrets replaced
 			return nil, err
 		}
 		// Otherwise the storage is in trouble: the cached entry serves until it recovers.
