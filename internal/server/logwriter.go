@@ -81,9 +81,9 @@ func (w *logWriter) run(to io.Writer, tell func(lost int64)) {
 // close ends the writer. Lines before it are written, unless the reader is stuck.
 func (w *logWriter) close() { close(w.stop) }
 
-// newLogger logs to w in the configured form until it is closed. Values never contain secrets: types that do have no
-// text of them. A missing reader does not end the process, as it otherwise would when standard error is closed (package
-// os/signal, "SIGPIPE").
+// newLogger logs to w in the configured form until it is closed, the same warning seldom. Values never contain secrets:
+// types that do have no text of them. A missing reader does not end the process, as it otherwise would when standard
+// error is closed (package os/signal, "SIGPIPE").
 func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, closeLog func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	form := func(w io.Writer) *slog.Logger {
@@ -94,5 +94,5 @@ func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, 
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	lines := newLogWriter(w, func(lost int64) { form(w).Warn("lines of the log were lost: its reader stood still", "lost", lost) })
-	return form(lines), lines.close
+	return slog.New(newSeldom(form(lines).Handler())), lines.close
 }
