@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
@@ -95,16 +96,13 @@ func (x *csvExport) Add(e *hookglass.Event) error {
 		status = strconv.Itoa(e.Status)
 	}
 	body, encoding := bodyText(e.Body)
-	if encoding == "" {
-		encoding = "utf8"
-	}
 	ip := e.IP
 	if e.Type == hookglass.EventEmail {
 		ip = "" // as in lists: it is only a server on the mail's path
 	}
 	row := []string{
 		string(e.ID), string(e.Type), stamp(e.ReceivedAt), e.Method, e.Path, e.RawQuery, e.URL, status, e.ContentType, ip, strconv.FormatInt(e.Size, 10), e.Provider, e.EventType,
-		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, encoding, body, e.Note,
+		e.EventRef, e.DeliveryID, string(e.SignatureStatus), e.SignatureReason, e.Ignored, strings.Join(e.Tags, ", "), e.From, e.To, e.Subject, cmp.Or(encoding, "utf8"), body, e.Note,
 	}
 	for i, cell := range row {
 		row[i] = harmless(api.Text(cell))

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -150,14 +151,11 @@ func (s *Service) judgeMail(m *Mail) (events []*hookglass.Event, of []int) {
 			ID: hookglass.NewEventID(hookglass.EventEmail, at), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventEmail,
 			ReceivedAt: at, Method: "EMAIL", Path: strings.ToLower(r.Address), IP: addrText(m.Client),
 			Proto: m.Protocol, Size: int64(len(m.Raw)), Provider: found.Provider, EventType: found.EventType, EventRef: listed(parsed.MessageID),
-			SignatureStatus: hookglass.SignatureUnchecked, From: listed(parsed.From), To: listed(parsed.To), Subject: listed(parsed.Subject),
+			SignatureStatus: hookglass.SignatureUnchecked, From: cmp.Or(listed(parsed.From), m.From), To: listed(parsed.To), Subject: listed(parsed.Subject),
 			Payload: &hookglass.Payload{
 				Headers: parsed.Headers, Body: m.Raw,
 				Envelope: &hookglass.Envelope{From: m.From, To: []string{r.Address}, Helo: m.Helo, Protocol: m.Protocol, Composed: m.Composed},
 			},
-		}
-		if ev.From == "" {
-			ev.From = m.From
 		}
 		events = append(events, ev)
 	}

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,12 +81,7 @@ func scripted(a hookglass.ScriptedAnswer, custom *hookglass.Response, ev *hookgl
 		r.Delay = a.Delay
 	}
 	if a.RetryAfter > 0 {
-		kept := r.Headers[:0]
-		for _, h := range r.Headers {
-			if !strings.EqualFold(h.Name, "Retry-After") {
-				kept = append(kept, h)
-			}
-		}
+		kept := slices.DeleteFunc(r.Headers, func(h hookglass.Header) bool { return strings.EqualFold(h.Name, "Retry-After") })
 		r.Headers = append(kept, hookglass.Header{Name: "Retry-After", Value: strconv.FormatInt(int64(a.RetryAfter/time.Second), 10)})
 	}
 	return dated(given(ev.Method, r))

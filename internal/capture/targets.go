@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,11 +139,7 @@ func (ts *targets) keep(ref string, t *target) *target {
 	defer ts.mu.Unlock()
 	if len(ts.known) >= maxTargets {
 		clear(ts.known)
-		for num, n := range ts.underWay {
-			if n.Load() == 0 {
-				delete(ts.underWay, num)
-			}
-		}
+		maps.DeleteFunc(ts.underWay, func(_ int64, n *atomic.Int64) bool { return n.Load() == 0 })
 	}
 	if !t.missing {
 		num := t.endpoint.Num

@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ import (
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
-	for _, name := range sortedKeys(c.Headers) {
+	names := slices.AppendSeq(make([]string, 0, len(c.Headers)), maps.Keys(c.Headers))
+	slices.Sort(names)
+	for _, name := range names {
 		if value, whole := f.fill(c.Headers[name], maxHeaderFilled, oneLine); whole && len(value) <= maxHeaderFilled {
 			r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: value})
 		}
@@ -142,13 +145,8 @@ func quotedSize(text string) int {
 
 // quote encodes a JSON string.
 func quote(text string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(text); err != nil { // never happens for a string
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	quoted, _ := compact(text) // of a string it never fails
+	return string(quoted)
 }
 
 // fill renders a template and reports whether it is complete: a value that exceeds the room, and all values after it,
@@ -326,13 +324,4 @@ func firsts(raw string) map[string]string {
 		}
 	}
 	return values
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

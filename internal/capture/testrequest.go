@@ -40,10 +40,7 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 	if len(b.Path) > MaxHeaderBytes {
 		return r, hookglass.Invalid("path", "may have %d bytes at most", MaxHeaderBytes)
 	}
-	r = TestRequest{Provider: b.Provider, EventType: b.EventType, Method: b.Method, Path: b.Path, Body: []byte(b.Body)}
-	if r.Method == "" {
-		r.Method = "POST"
-	}
+	r = TestRequest{Provider: b.Provider, EventType: b.EventType, Method: cmp.Or(b.Method, "POST"), Path: b.Path, Body: []byte(b.Body)}
 	if len(b.Headers) > MaxHeaders {
 		return r, hookglass.Invalid("headers", "may be %d at most", MaxHeaders)
 	}
