@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -145,22 +146,14 @@ func (s *Service) withdraw(ctx context.Context, c hookglass.TunnelCommand) (unse
 
 // outcome converts a client's result.
 func outcome(r *hookglass.TunnelResult, took time.Duration) hookglass.TunnelOutcome {
-	out := hookglass.TunnelOutcome{Duration: took}
-	if r.ResponseTime > 0 {
-		out.Duration = r.ResponseTime
-	}
+	out := hookglass.TunnelOutcome{Duration: cmp.Or(r.ResponseTime, took)}
 	if r.StatusCode != 0 {
 		out.Response = responseOf(r.StatusCode, r.Evidence)
 		return out
 	}
-	out.Failure = &hookglass.Failure{Code: "connection_failed", Message: "The local machine gave no answer."}
-	if r.FailureCategory != "" {
-		out.Failure.Code = r.FailureCategory
-	}
-	if text := strings.TrimSpace(r.Error); text != "" {
-		out.Failure.Message = text
-	} else if text := strings.TrimSpace(r.Message); text != "" {
-		out.Failure.Message = text
+	out.Failure = &hookglass.Failure{
+		Code:    cmp.Or(r.FailureCategory, "connection_failed"),
+		Message: cmp.Or(strings.TrimSpace(r.Error), strings.TrimSpace(r.Message), "The local machine gave no answer."),
 	}
 	out.MaySent = r.MaySent
 	return out

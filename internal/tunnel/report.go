@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -27,10 +28,7 @@ const (
 // Report stores a client's report on a delivery. A report with a known attempt id returns the first one. It answers
 // validation_failed, not_found, forbidden when the client is not the one it claims to be, and conflict.
 func (s *Service) Report(ctx context.Context, who hookglass.Principal, in api.DeliveryReport) (*hookglass.DeliveryReport, error) {
-	ref := in.EndpointID
-	if ref == "" {
-		ref = string(who.Endpoint)
-	}
+	ref := cmp.Or(in.EndpointID, string(who.Endpoint))
 	var f faults
 	if ref == "" {
 		f.add("endpoint_id", "is required")
@@ -108,11 +106,8 @@ func (f *faults) number(field string, value *int64, most int64) int64 {
 // report converts a report to the domain type, and collects its faults.
 func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	r := &hookglass.DeliveryReport{
-		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: in.ReportVersion, TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
+		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: cmp.Or(in.ReportVersion, 1), TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
 		FailureCategory: in.FailureCategory, Message: in.ResponseMessage,
-	}
-	if r.Version == 0 {
-		r.Version = 1
 	}
 	if r.Version != 1 && r.Version != 2 {
 		f.add("report_version", "must be 1 or 2")

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -31,10 +32,7 @@ func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref stri
 	if err := checkClient(&client); err != nil {
 		return g, err
 	}
-	if ref == "" && who.Endpoint != "" {
-		ref = string(who.Endpoint)
-	}
-	if ref == "" {
+	if ref = cmp.Or(ref, string(who.Endpoint)); ref == "" {
 		return g, hookglass.Invalid("endpoint_id", "is required")
 	}
 	g.Ticket, g.Credential = hookglass.NewRandomID(hookglass.PrefixTunnelTicket), hookglass.NewRandomID(hookglass.PrefixTunnelCredential)
@@ -55,20 +53,20 @@ func (s *Service) Connect(ctx context.Context, who hookglass.Principal, ref stri
 }
 
 func checkClient(c *hookglass.TunnelClient) error {
-	var faults []hookglass.FieldError
-	for _, f := range []struct{ name, value string }{
+	var f faults
+	for _, said := range []struct{ name, value string }{
 		{"installation_id", c.InstallationID}, {"client_name", c.Name},
 		{"client_metadata.hostname", c.Hostname}, {"client_metadata.os", c.OS}, {"client_metadata.arch", c.Arch},
 	} {
-		if !word(f.value) {
-			faults = append(faults, hookglass.FieldError{Field: f.name, Message: "must be at most 255 bytes of text without control characters"})
+		if !word(said.value) {
+			f.add(said.name, "must be at most %d bytes of text without control characters", maxWord)
 		}
 	}
 	if len(c.Capabilities) > maxCapabilities || slices.ContainsFunc(c.Capabilities, func(s string) bool { return !word(s) }) {
-		faults = append(faults, hookglass.FieldError{Field: "capabilities", Message: "must be at most 32 texts of at most 255 bytes without control characters"})
+		f.add("capabilities", "must be at most %d texts of at most %d bytes without control characters", maxCapabilities, maxWord)
 	}
-	if len(faults) > 0 {
-		return hookglass.InvalidFields(faults)
+	if len(f) > 0 {
+		return hookglass.InvalidFields(f)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,11 +63,7 @@ func (s *Service) look(ctx context.Context, since int64) int64 {
 func (s *Service) all() []*Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*Session, 0, len(s.sessions))
-	for x := range s.sessions {
-		all = append(all, x)
-	}
-	return all
+	return slices.AppendSeq(make([]*Session, 0, len(s.sessions)), maps.Keys(s.sessions))
 }
 
 // checkRights closes sockets whose token was revoked or has expired, and those whose endpoint is gone. A socket with
@@ -145,14 +142,8 @@ func (x *Session) checkRights(subs []*subscription, usable map[int64]bool, kept 
 	}
 }
 
+// distinct sorts the numbers, each once.
 func distinct(nums []int64) []int64 {
-	seen := make(map[int64]bool, len(nums))
-	var some []int64
-	for _, n := range nums {
-		if !seen[n] {
-			seen[n] = true
-			some = append(some, n)
-		}
-	}
-	return some
+	slices.Sort(nums)
+	return slices.Compact(nums)
 }
