@@ -1,6 +1,9 @@
 package outbound
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // notPublic4 lists the IPv4 networks that are not public unicast: the IANA special-purpose registry (RFC 6890 and its
 // updates), multicast and the reserved range. It is the union of what smokescreen and Svix refuse.
@@ -104,12 +107,7 @@ func isMetadata(a netip.Addr) bool {
 var carriers6 = prefixes("::/80", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
 
 func anyContains(list []netip.Prefix, a netip.Addr) bool {
-	for _, p := range list {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func prefixes(list ...string) []netip.Prefix {

@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -99,11 +100,7 @@ func (n *ownName) addresses(ctx context.Context) ([]netip.Addr, *Failure) {
 	now := time.Now()
 	if !fresh && failure == nil {
 		n.asked = now
-		for a, at := range n.seen {
-			if now.Sub(at) > ownKept {
-				delete(n.seen, a)
-			}
-		}
+		maps.DeleteFunc(n.seen, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) > ownKept })
 		for _, a := range found {
 			n.seen[a.Unmap()] = now
 		}
@@ -111,9 +108,5 @@ func (n *ownName) addresses(ctx context.Context) ([]netip.Addr, *Failure) {
 	if failure != nil && len(n.seen) == 0 {
 		return nil, failed(CodeDNSError, "A host name of this service could not be resolved, so the target cannot be checked.")
 	}
-	own := make([]netip.Addr, 0, len(n.seen))
-	for a := range n.seen {
-		own = append(own, a)
-	}
-	return own, nil
+	return slices.AppendSeq(make([]netip.Addr, 0, len(n.seen)), maps.Keys(n.seen)), nil
 }

@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -33,10 +34,8 @@ type queue struct {
 type file struct {
 	line    int64
 	taken   int
-	waiting []*waiter
+	waiting []chan struct{} // each closed when its turn is granted
 }
-
-type waiter struct{ granted chan struct{} }
 
 func newTurns(total, perKey int) *turns {
 	return &turns{total: total, perKey: perKey, keys: map[string]*queue{}}
@@ -60,8 +59,8 @@ func (t *turns) take(ctx context.Context, key string, line int64) error {
 		t.mu.Unlock()
 		return nil
 	}
-	w := &waiter{make(chan struct{})}
-	if f.waiting = append(f.waiting, w); len(f.waiting) == 1 {
+	granted := make(chan struct{})
+	if f.waiting = append(f.waiting, granted); len(f.waiting) == 1 {
 		if q.ring = append(q.ring, f); len(q.ring) == 1 {
 			t.ring = append(t.ring, q)
 		}
@@ -69,17 +68,17 @@ func (t *turns) take(ctx context.Context, key string, line int64) error {
 	t.mu.Unlock()
 
 	select {
-	case <-w.granted:
+	case <-granted:
 		return nil
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-w.granted: // at the same moment: pass the turn on
+	case <-granted: // at the same moment: pass the turn on
 		t.release(q, f)
 	default:
-		if f.waiting = remove(f.waiting, w); len(f.waiting) == 0 {
+		if f.waiting = remove(f.waiting, granted); len(f.waiting) == 0 {
 			if q.ring = remove(q.ring, f); len(q.ring) == 0 {
 				t.ring = remove(t.ring, q)
 			}
@@ -126,14 +125,13 @@ func (t *turns) serve() {
 			i++
 			continue
 		}
-		close(f.waiting[0].granted)
+		close(f.waiting[0])
 		f.waiting = f.waiting[1:]
 		t.grant(q, f)
 		if q.ring = remove(q.ring, f); len(f.waiting) > 0 {
 			q.ring = append(q.ring, f)
 		}
-		t.ring = append(t.ring[:i], t.ring[i+1:]...)
-		if len(q.ring) > 0 {
+		if t.ring = slices.Delete(t.ring, i, i+1); len(q.ring) > 0 {
 			t.ring = append(t.ring, q)
 		}
 	}
@@ -159,10 +157,8 @@ func (t *turns) forget(q *queue, f *file) {
 }
 
 func remove[T comparable](list []T, x T) []T {
-	for i := range list {
-		if list[i] == x {
-			return append(list[:i], list[i+1:]...)
-		}
+	if i := slices.Index(list, x); i >= 0 {
+		return slices.Delete(list, i, i+1)
 	}
 	return list
 }
