@@ -37,6 +37,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -98,26 +99,19 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.MaxBodyBytes = or(c.MaxBodyBytes, 25<<20)
-	c.MaxHeaderBytes = or(c.MaxHeaderBytes, capture.MaxHeaderBytes)
-	c.MaxHeaders = or(c.MaxHeaders, capture.MaxHeaders)
-	c.HeaderTimeout = or(c.HeaderTimeout, 10*time.Second)
-	c.IdleTimeout = or(c.IdleTimeout, 2*time.Minute)
-	c.BodyGrace = or(c.BodyGrace, 10*time.Second)
-	c.MinBodyRate = or(c.MinBodyRate, 1<<10)
-	c.WriteTimeout = or(c.WriteTimeout, 30*time.Second)
-	c.MaxConns = or(c.MaxConns, 1<<14)
-	c.InFlightBytes = or(c.InFlightBytes, 128<<20)
-	c.BudgetWait = or(c.BudgetWait, 30*time.Second)
-	c.CaptureTimeout = or(c.CaptureTimeout, 6*time.Second)
+	c.MaxBodyBytes = cmp.Or(c.MaxBodyBytes, 25<<20)
+	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, capture.MaxHeaderBytes)
+	c.MaxHeaders = cmp.Or(c.MaxHeaders, capture.MaxHeaders)
+	c.HeaderTimeout = cmp.Or(c.HeaderTimeout, 10*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 2*time.Minute)
+	c.BodyGrace = cmp.Or(c.BodyGrace, 10*time.Second)
+	c.MinBodyRate = cmp.Or(c.MinBodyRate, 1<<10)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
+	c.MaxConns = cmp.Or(c.MaxConns, 1<<14)
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, 128<<20)
+	c.BudgetWait = cmp.Or(c.BudgetWait, 30*time.Second)
+	c.CaptureTimeout = cmp.Or(c.CaptureTimeout, 6*time.Second)
 	return c
-}
-
-func or[T int | int64 | time.Duration](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 // Front receives webhooks. Its methods may be called at any time from any goroutine.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -73,7 +74,7 @@ func refusalOf(err error) *refusal {
 	case hookglass.CodeNotFound:
 		return errNotFound
 	case hookglass.CodeGone:
-		return refuse(http.StatusGone, e.Code, otherwise(e.Message, "This endpoint is disabled."))
+		return refuse(http.StatusGone, e.Code, cmp.Or(e.Message, "This endpoint is disabled."))
 	case hookglass.CodePayloadTooLarge:
 		return errTooLarge
 	case hookglass.CodeUnsupportedMediaType:
@@ -83,25 +84,18 @@ func refusalOf(err error) *refusal {
 	case hookglass.CodeValidationFailed:
 		return refuse(http.StatusUnprocessableEntity, e.Code, e.Message)
 	case hookglass.CodeRateLimited:
-		return &refusal{status: http.StatusTooManyRequests, code: e.Code, message: otherwise(e.Message, "Too many requests."), retryAfter: or(e.RetryAfter, time.Second)}
+		return &refusal{status: http.StatusTooManyRequests, code: e.Code, message: cmp.Or(e.Message, "Too many requests."), retryAfter: cmp.Or(e.RetryAfter, time.Second)}
 	case hookglass.CodeUnavailable:
-		return &refusal{status: http.StatusServiceUnavailable, code: e.Code, message: otherwise(e.Message, messageNotCaptured), retryAfter: or(e.RetryAfter, defaultRetry)}
+		return &refusal{status: http.StatusServiceUnavailable, code: e.Code, message: cmp.Or(e.Message, messageNotCaptured), retryAfter: e.RetryAfter}
 	}
 	return errInternal
-}
-
-func otherwise(s, alternative string) string {
-	if s == "" {
-		return alternative
-	}
-	return s
 }
 
 // reply returns the refusal in the format of spec: decisions, section 3.
 func (r *refusal) reply() *hookglass.Reply {
 	retry := r.retryAfter
 	if r.status == http.StatusServiceUnavailable {
-		retry = or(retry, defaultRetry)
+		retry = cmp.Or(retry, defaultRetry)
 	}
 	seconds := int64(math.Ceil(retry.Seconds()))
 	body, _ := json.Marshal(struct {
@@ -111,7 +105,7 @@ func (r *refusal) reply() *hookglass.Reply {
 	}{r.code, r.message, seconds}) // strings and a number: it cannot fail
 	headers := hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}
 	if r.status == http.StatusMethodNotAllowed {
-		headers = append(headers, hookglass.Header{Name: "Allow", Value: otherwise(r.allow, strings.Join(hookglass.Methods, ", "))})
+		headers = append(headers, hookglass.Header{Name: "Allow", Value: cmp.Or(r.allow, strings.Join(hookglass.Methods, ", "))})
 	}
 	if seconds > 0 {
 		headers = append(headers, hookglass.Header{Name: "Retry-After", Value: strconv.FormatInt(seconds, 10)})
