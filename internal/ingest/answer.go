@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"time"
 
 	"hookglass"
@@ -45,8 +44,8 @@ func (c *conn) refuse(r *refusal) bool {
 
 func (c *conn) keepAlive() bool { return !c.head.close && !c.front.draining.Load() }
 
-// answerMalformed refuses something that never became a request.
-func (c *conn) answerMalformed(r *refusal) {
+// answerUnserved refuses what is not served, and after which nothing is: it is no request, or cannot be handed over.
+func (c *conn) answerUnserved(r *refusal) {
 	c.head = head{minor: 1, close: true}
 	c.body.conn = nil
 	if c.write(r.reply(), true) {
@@ -59,14 +58,6 @@ func lingering(r *refusal) time.Duration {
 		return lingerShort
 	}
 	return lingerTime
-}
-
-// answerUnavailable refuses a request that cannot be handed to net/http any more.
-func (c *conn) answerUnavailable() {
-	c.head = head{minor: 1, close: true}
-	if c.write(refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "The service is stopping.").reply(), true) {
-		c.linger(lingerTime)
-	}
 }
 
 // write sends an answer and reports whether the socket accepted it.

@@ -86,7 +86,7 @@ func (c *conn) run() {
 	switch err := c.serveHooks(c.front.cfg.HeaderTimeout); err {
 	case nil:
 		if !c.serving.handoff.give(c.asNetConn()) {
-			c.answerUnavailable()
+			c.answerUnserved(errStopping)
 			c.Close()
 		}
 	default:
@@ -101,18 +101,18 @@ func (c *conn) serveHooks(idle time.Duration) error {
 		err := c.nextHead(idle)
 		if err != nil {
 			if r, ok := errors.AsType[*refusal](err); ok {
-				c.answerMalformed(r)
+				c.answerUnserved(r)
 			}
 			return io.EOF
 		}
 		text := string(c.buf[c.r : c.r+c.headLen])
 		if r := c.head.parse(text, c.front.cfg.MaxHeaders); r != nil {
-			c.answerMalformed(r)
+			c.answerUnserved(r)
 			return io.EOF
 		}
 		if c.head.method != "CONNECT" && !c.front.isHook(c.head.path) {
 			if r := c.head.unpassable(); r != nil {
-				c.answerMalformed(r)
+				c.answerUnserved(r)
 				return io.EOF
 			}
 			c.startPass()

@@ -116,7 +116,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	f.origin(a, p, r.Host, r.TLS != nil)
 
 	store := f.newStorage(began, kind == mails)
-	defer func() { store.end() }()
+	defer func() { store.cancel() }()
 	t, err := store.admit(a, ref)
 	if err != nil {
 		return nil, err

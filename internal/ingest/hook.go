@@ -83,7 +83,7 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 		}
 	}
 	store := f.newStorage(began, kind == mails)
-	defer func() { store.end() }()
+	defer func() { store.cancel() }()
 	t, err := store.admit(a, ref)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ var (
 	errExpectation     = refuse(http.StatusExpectationFailed, codeExpectation, "The only expectation understood is 100-continue.")
 	errSlow            = &refusal{status: http.StatusRequestTimeout, code: codeRequestTimeout, message: "The request did not come in time.", close: true}
 	errCutShort        = malformed("The body ended before its length was reached.")
+	errStopping        = refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "The service is stopping.")
 	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: messageInternalError, close: true}
 )
 

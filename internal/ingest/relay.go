@@ -195,7 +195,7 @@ func (c *conn) lean() error {
 	err := c.serveHooks(c.front.cfg.IdleTimeout)
 	if err == nil && c.front.draining.Load() {
 		// net/http is shutting down and would drop it silently.
-		c.answerUnavailable()
+		c.answerUnserved(errStopping)
 		err = net.ErrClosed
 	}
 	c.mu.Lock()

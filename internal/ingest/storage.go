@@ -26,8 +26,6 @@ func (f *Front) newStorage(now time.Time, mail bool) storage {
 	return s
 }
 
-func (s *storage) end() { s.cancel() }
-
 // resume continues measuring after the body was read.
 func (s *storage) resume() {
 	s.cancel()

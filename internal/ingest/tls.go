@@ -47,7 +47,7 @@ func (c *conn) secure() bool {
 			c.mu.Lock()
 			c.nc = c.socket
 			c.mu.Unlock()
-			c.answerMalformed(malformed("This port speaks HTTPS, and the request was sent by HTTP."))
+			c.answerUnserved(malformed("This port speaks HTTPS, and the request was sent by HTTP."))
 		}
 		c.Close()
 		return false
