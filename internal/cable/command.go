@@ -30,7 +30,7 @@ const reportsAtOnce = 32
 // serve carries out the client's commands until its socket ends, and returns why it did.
 func (c *conn) serve(ctx context.Context, session *tunnel.Session) error {
 	changes := rate.NewLimiter(changesASecond, changesAtOnce)
-	r := newReporter(ctx, c, session)
+	r := &reporter{c, session, ctx, make(chan struct{}, reportsAtOnce)}
 	defer r.end()
 	for {
 		text, err := c.read()
@@ -162,10 +162,6 @@ type reporter struct {
 	session *tunnel.Session
 	ctx     context.Context
 	turns   chan struct{}
-}
-
-func newReporter(ctx context.Context, c *conn, session *tunnel.Session) *reporter {
-	return &reporter{c, session, ctx, make(chan struct{}, reportsAtOnce)}
 }
 
 // add stores a report beside others. When many are under way it waits.
