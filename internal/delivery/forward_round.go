@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -199,11 +200,7 @@ func (f *Forwarder) note(due []store.ForwardQueue, places map[int64]int, claimed
 			f.direct.Behind(due[i].Target.EndpointNum)
 		}
 	}
-	for target, at := range f.begun {
-		if time.Since(at) > together {
-			delete(f.begun, target)
-		}
-	}
+	maps.DeleteFunc(f.begun, func(_ int64, at time.Time) bool { return time.Since(at) > together })
 }
 
 // together is how soon deliveries to one target must follow one another to share a connection.

@@ -64,7 +64,7 @@ func (f *Forwarder) turns(inLine []store.ForwardQueue, now time.Time) (turns []s
 // to look again. These claims have a transaction of their own because they must be durable: a turn that was lost would
 // be used twice.
 func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.ForwardQueue, places map[int64]int) (time.Duration, error) {
-	turns, wait := f.placed(turns, places), lookEvery
+	turns, wait := placed(turns, places), lookEvery
 	now := f.Now()
 	if len(turns) == 0 {
 		return wait, nil
@@ -111,7 +111,7 @@ func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.Forward
 }
 
 // placed returns the queues for which places were taken.
-func (f *Forwarder) placed(queues []store.ForwardQueue, places map[int64]int) (with []store.ForwardQueue) {
+func placed(queues []store.ForwardQueue, places map[int64]int) (with []store.ForwardQueue) {
 	for _, q := range queues {
 		if places[q.TargetID] > 0 {
 			with = append(with, q)
@@ -122,7 +122,7 @@ func (f *Forwarder) placed(queues []store.ForwardQueue, places map[int64]int) (w
 
 // release returns the places for which no delivery was taken.
 func (f *Forwarder) release(queues []store.ForwardQueue, places map[int64]int) {
-	f.start(context.Background(), f.placed(queues, places), places, nil, time.Time{})
+	f.start(context.Background(), placed(queues, places), places, nil, time.Time{})
 }
 
 // goes records that a request is about to be sent. A request that is too late for its turn delays the next turn; goes

@@ -11,12 +11,7 @@ type Proxies []netip.Prefix
 
 // Trusts reports whether an address is a proxy's.
 func (p Proxies) Trusts(addr netip.Addr) bool {
-	for _, prefix := range p {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
 // Origin is the real client of a request, and the address that it used.
