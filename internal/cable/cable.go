@@ -2,8 +2,8 @@
 // it (actioncable-v1-json). It hides the frames, the commands and the words of both protocols; what is sent on a
 // subscription, and when, is decided by package tunnel.
 //
-// Each socket has two goroutines: one reads commands, and that of its session writes. [tunnel.Service.Run] waits for
-// both.
+// Each socket has a goroutine that reads commands and waits for those that store its reports; its session has another
+// while there is something to send. [tunnel.Service.Run] waits for all of them.
 package cable
 
 import (

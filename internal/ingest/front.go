@@ -16,9 +16,8 @@
 //
 // Serve chains rest.ConnState, so set that first. Handler is the same reception as a plain http.Handler. It catches
 // hook requests that reach net/http, because they come by HTTP/2 or their path is spelled with escapes, and must come
-// before any mux that redirects. Endless streams (SSE) must end when
-// rest's RegisterOnShutdown functions run, and the owner of hijacked connections (WebSockets) must end those: Shutdown
-// does not wait for them.
+// before any mux that redirects. Endless streams (SSE) must end when rest's RegisterOnShutdown functions run, and the
+// owner of hijacked connections (WebSockets) must end those: Shutdown does not wait for them.
 //
 // # One connection, two servers
 //
