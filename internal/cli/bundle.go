@@ -277,6 +277,9 @@ func post(ctx context.Context, out provider.Outgoing) (result triggered, err err
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = true // or it would ask for gzip
 	defer transport.CloseIdleConnections()
+	if proxy, err := transport.Proxy(req); err == nil && proxy != nil && strings.HasPrefix(proxy.Scheme, "http") && req.URL.Scheme == "http" && req.URL.Opaque != "" {
+		req.URL.Opaque = "//" + req.URL.Host + req.URL.Opaque // an HTTP proxy learns from the request where to send it
+	}
 	res, err := transport.RoundTrip(req) // a redirect is an answer and is not followed
 	if err != nil {
 		return result, fmt.Errorf("send to %s: %w", out.URL, err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -57,6 +58,23 @@ func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
 	}
 	if code, out := trigger("--list"); code != 0 || !strings.Contains(out, "stripe.") {
 		t.Errorf("list: exit %d: %s", code, out)
+	}
+}
+
+func TestAProxyIsToldWhereASampleGoes(t *testing.T) {
+	var asked string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked = r.RequestURI }))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := http.DefaultTransport.(*http.Transport)
+	defer func(was func(*http.Request) (*url.URL, error)) { transport.Proxy = was }(transport.Proxy)
+	transport.Proxy = http.ProxyURL(at)
+	const to = "http://handler.example:3000/a%2Fb?q=1"
+	if r := run(t, "", "trigger", "github.push", "--to", to); r.code != 0 || asked != to {
+		t.Errorf("%+v: the proxy was asked for %q", r, asked)
 	}
 }
 
