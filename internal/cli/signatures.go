@@ -89,7 +89,11 @@ func secretOf(t *server.Terminal, flag string) (string, error) {
 		return flag, nil
 	}
 	text, err := readInput(t, flag, 1<<16)
-	return strings.TrimRight(string(text), "\r\n"), err
+	value := strings.TrimRight(string(text), "\r\n")
+	if err == nil && value == "" { // it would count as no flag: what is to be signed would go unsigned
+		err = outcome{exitUsage, "nothing came on standard input"}
+	}
+	return value, err
 }
 
 // set updates the config of the provider, or creates it.

@@ -42,6 +42,10 @@ func TestTriggerSignsASampleForALocalHandler(t *testing.T) {
 	if r := run(t, secret+"\n", "trigger", "github.push", "--secret", "-", "--to", handler.URL); r.code != 0 || !strings.Contains(r.out, "[200]") {
 		t.Errorf("the secret from standard input: %+v", r)
 	}
+	asked = ""
+	if code, out := trigger("github.push", "--secret", "-", "--to", handler.URL); code != 2 || asked != "" {
+		t.Errorf("no secret on standard input: exit %d, asked for %q: %s", code, asked, out)
+	}
 	if code, out := trigger("github.push", "--secret", "other", "--to", handler.URL); code != 1 || !strings.Contains(out, "401") {
 		t.Errorf("refused by the handler: exit %d: %s", code, out)
 	}
