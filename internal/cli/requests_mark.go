@@ -50,15 +50,21 @@ func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string
 		return err
 	}
 	var now []string
-	for _, tag := range tags {
-		if now, err = change(at, ctx, r.Endpoint, event, tag); err != nil {
-			return err
-		}
-	}
-	return r.print(t, api.One[api.EventTags]{Data: api.EventTags{Tags: now}}, func(w io.Writer) error {
+	say := func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Tags of %s: %s\n", event, visible(cmp.Or(strings.Join(now, ", "), "none")))
 		return err
-	})
+	}
+	for i, tag := range tags {
+		then, err := change(at, ctx, r.Endpoint, event, tag)
+		if err != nil {
+			if i > 0 { // what was done before the refusal stays
+				_ = say(t.Err)
+			}
+			return fmt.Errorf("%q: %w", tag, err)
+		}
+		now = then
+	}
+	return r.print(t, api.One[api.EventTags]{Data: api.EventTags{Tags: now}}, say)
 }
 
 // RequestsNoteCmd is `hookglass requests note`.

@@ -23,6 +23,9 @@ func TestEventsAreTaggedAndIgnored(t *testing.T) {
 	}
 	fails(t, 2, "<tag>", "requests", "tag", event)
 	fails(t, 1, "no such request", "requests", "tag", "req_none", "seen")
+	fails(t, 1, "Tags of "+event+": first\nhookglass: \""+strings.Repeat("a", 65)+"\": ", "requests", "tag", event, "first", strings.Repeat("a", 65), "last")
+	fails(t, 1, "hookglass: \"\": ", "requests", "untag", event, "", "first")
+	object(t, "", "requests", "untag", event, "first")
 
 	if r := run(t, "", "requests", "note", "latest", "Ask Bob:\nwhy?\u202e"); r.code != 0 || r.out != "Noted on "+event+".\n" {
 		t.Errorf("note: %+v", r)

@@ -54,6 +54,9 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 			id = api.DeliveryID(hookglass.EventID(id), target)
 		}
 		if put[i], err = at.ResendDelivery(ctx, c.Endpoint, target, id); err != nil {
+			if i > 0 {
+				fmt.Fprintf(t.Err, "Done with %s, and no more:\n", plural(i, "delivery", "deliveries"))
+			}
 			return fmt.Errorf("%s: %w", visible(r.Deliveries[i]), err)
 		}
 	}

@@ -42,6 +42,8 @@ func TestForwardingTargetsOfAnEndpoint(t *testing.T) {
 	if r := run(t, "", "targets", "list", "-e", ep); r.code != 0 || !regexp.MustCompile(`AT MOST +GETS +ADDS +PENDING +FAILURES.*\n.*paused +- +all +- +1 +0 `).MatchString(r.out) {
 		t.Errorf("list: %+v", r)
 	}
+	event := member(t, object(t, "", "requests", "get", "latest", "-e", ep), "data", "id").(string)
+	fails(t, 1, "Done with 1 delivery, and no more:\nhookglass: nope: ", "targets", "resend", id, event, "nope", "-e", ep)
 	changed := object(t, "", "targets", "update", id, "-e", ep, "--url", "https://other.example.com/", "--timeout", "7", "--name", "Other")
 	if member(t, changed, "data", "url") != "https://other.example.com/" || member(t, changed, "data", "timeout_seconds") != 7. || member(t, changed, "data", "name") != "Other" ||
 		member(t, changed, "data", "retry_count") != 0. || member(t, changed, "data", "pause_reason") != "manual" {
