@@ -142,17 +142,19 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return res, nil
 	}
-	defer res.Body.Close()
 	return nil, failure(res)
 }
 
+// failure reads an answer that is not a success.
 func failure(res *http.Response) error {
+	heard := hear(res)
+	defer heard.Close()
 	failed := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		failed.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	var body api.Error
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+	text, err := io.ReadAll(io.LimitReader(heard, maxErrorBody))
 	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
 		failed.Message = foreign(res.StatusCode, "").Message
 		return failed
@@ -173,14 +175,12 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 
 // answer reads the body of a successful response.
 func answer[T any](c *Client, res *http.Response) (out T, err error) {
-	defer res.Body.Close()
-	var silent atomic.Bool
-	silence := time.AfterFunc(answerTime, func() { silent.Store(true); res.Body.Close() })
-	defer silence.Stop()
-	body := &io.LimitedReader{R: pieces{silence, res.Body}, N: c.most}
+	heard := hear(res)
+	defer heard.Close()
+	body := &io.LimitedReader{R: heard, N: c.most}
 	if err := json.NewDecoder(body).Decode(&out); err != nil {
 		switch {
-		case silent.Load():
+		case errors.Is(err, errSilent):
 			return out, errSilent
 		case body.N <= 0:
 			return out, fmt.Errorf("the server's answer has more than %d bytes", c.most)
@@ -197,17 +197,34 @@ func answer[T any](c *Client, res *http.Response) (out T, err error) {
 	return out, nil
 }
 
-// pieces is a reader that counts each piece as a sign of life: a large answer on a slow network is not silence.
+// pieces is the body of an answer. Each piece of it counts as a sign of life: a large answer on a slow network is not
+// silence.
 type pieces struct {
+	io.ReadCloser
 	silence *time.Timer
-	r       io.Reader
+	silent  atomic.Bool
 }
 
-func (p pieces) Read(b []byte) (n int, err error) {
-	if n, err = p.r.Read(b); n > 0 {
+// hear returns the body of an answer, which ends with errSilent when nothing more of it comes for answerTime.
+func hear(res *http.Response) *pieces {
+	p := &pieces{ReadCloser: res.Body}
+	p.silence = time.AfterFunc(answerTime, func() { p.silent.Store(true); res.Body.Close() })
+	return p
+}
+
+func (p *pieces) Read(b []byte) (n int, err error) {
+	if n, err = p.ReadCloser.Read(b); n > 0 {
 		p.silence.Reset(answerTime)
 	}
+	if err != nil && p.silent.Load() {
+		err = errSilent
+	}
 	return n, err
+}
+
+func (p *pieces) Close() error {
+	p.silence.Stop()
+	return p.ReadCloser.Close()
 }
 
 // whole reports whether an answer has data and, in it, the id of an object: otherwise it is not from this API.

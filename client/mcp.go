@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,15 +33,19 @@ func (c *Client) Message(ctx context.Context, message []byte, header http.Header
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	defer res.Body.Close()
+	heard := hear(res)
+	defer heard.Close()
 	if res.StatusCode == http.StatusAccepted {
 		return nil, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
+	text, err := io.ReadAll(io.LimitReader(heard, maxMessage+1))
+	if err == nil && len(text) > maxMessage {
+		err = fmt.Errorf("it has more than %d bytes", maxMessage)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the server's answer: %w", err)
 	}
-	if text = bytes.TrimSpace(text); bytes.Contains(text, []byte(`"jsonrpc"`)) && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+	if text = bytes.TrimSpace(text); json.Valid(text) && bytes.Contains(text, []byte(`"jsonrpc"`)) && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 		return text, nil
 	}
 	res.Body = io.NopCloser(bytes.NewReader(text))

@@ -131,9 +131,11 @@ func TestAFlowIsWaitedForToTheEnd(t *testing.T) {
 // An answer may take what time it takes as long as it goes on; one that is begun and not ended is given up.
 func TestAnAnswerThatIsBegunAndNotEndedIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pieces := 0
+		pieces, status := 0, http.StatusOK
 		c, stop := pipe(t, func(w http.ResponseWriter, r *http.Request) {
 			n := pieces
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
 			for _, piece := range []string{`{"da`, `ta":[`, `{"id":`, `"tgap_1"`, `}`, `]}`}[:n] {
 				_, _ = w.Write([]byte(piece))
 				_ = http.NewResponseController(w).Flush()
@@ -154,6 +156,16 @@ func TestAnAnswerThatIsBegunAndNotEndedIsGivenUp(t *testing.T) {
 			if gaps, err := c.Gaps(t.Context(), []string{"ep_1"}); err == nil || time.Since(began) != want {
 				t.Errorf("%d pieces, and after %v: %+v, %v", pieces, time.Since(began), gaps, err)
 			}
+		}
+		pieces = 1
+		began := time.Now()
+		if text, err := c.Message(t.Context(), []byte(`{}`), nil); err == nil || time.Since(began) != time.Minute {
+			t.Errorf("a message, after %v: %s, %v", time.Since(began), text, err)
+		}
+		status = http.StatusServiceUnavailable
+		began = time.Now()
+		if gaps, err := c.Gaps(t.Context(), []string{"ep_1"}); err == nil || time.Since(began) != time.Minute {
+			t.Errorf("a refusal, after %v: %+v, %v", time.Since(began), gaps, err)
 		}
 	})
 }

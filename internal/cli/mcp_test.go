@@ -86,6 +86,22 @@ func TestMCPSaysWhatIsWrongWithTheServer(t *testing.T) {
 	}
 }
 
+// An agent waits for each answer, so what is none of a server is told as an error.
+func TestMCPAnswersWhateverTheServerSays(t *testing.T) {
+	for _, said := range []string{`{"jsonrpc":"2.0","id":1,"result":{`, `{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 16<<20) + `"}`, "Hello"} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, said)
+		}))
+		in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
+		var answers, notes bytes.Buffer
+		if code := cli.Main(t.Context(), []string{"mcp", "--server", other.URL, "--token", "hg_x"}, in, &answers, &notes); code != 0 || !strings.Contains(answers.String(), `"error":`) || !strings.Contains(answers.String(), `"id":1`) {
+			t.Errorf("%.50s: exit %d, %.500s%s", said, code, answers.String(), notes.String())
+		}
+		other.Close()
+	}
+}
+
 func TestMCPAnswersNoCallThatWasCancelledAtOnce(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
