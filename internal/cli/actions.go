@@ -74,14 +74,11 @@ type ActionsGetCmd struct {
 
 // Run implements the command.
 func (r *ActionsGetCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
-	from, _, err := c.connect()
+	from, id, err := c.action(ctx, r.Action)
 	if err != nil {
 		return err
 	}
-	if r.Action, err = actionNamed(ctx, from, c.Endpoint, r.Action); err != nil {
-		return err
-	}
-	a, err := from.Action(ctx, c.Endpoint, r.Action)
+	a, err := from.Action(ctx, c.Endpoint, id)
 	if err != nil {
 		return err
 	}
@@ -152,17 +149,14 @@ type ActionsPreviewCmd struct {
 
 // Run implements the command.
 func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
-	from, _, err := c.connect()
+	from, id, err := c.action(ctx, r.Action)
 	if err != nil {
-		return err
-	}
-	if r.Action, err = actionNamed(ctx, from, c.Endpoint, r.Action); err != nil {
 		return err
 	}
 	if r.Event, err = eventNamed(ctx, from, c.Endpoint, r.Event); err != nil {
 		return err
 	}
-	p, err := from.PreviewAction(ctx, c.Endpoint, r.Action, r.Event)
+	p, err := from.PreviewAction(ctx, c.Endpoint, id, r.Event)
 	if err != nil {
 		return err
 	}
@@ -177,17 +171,14 @@ type ActionsRunCmd struct {
 
 // Run implements the command.
 func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
-	to, _, err := c.connect()
+	to, id, err := c.action(ctx, r.Action)
 	if err != nil {
-		return err
-	}
-	if r.Action, err = actionNamed(ctx, to, c.Endpoint, r.Action); err != nil {
 		return err
 	}
 	if r.Event, err = eventNamed(ctx, to, c.Endpoint, r.Event); err != nil {
 		return err
 	}
-	run, err := to.RerunAction(ctx, c.Endpoint, r.Action, r.Event)
+	run, err := to.RerunAction(ctx, c.Endpoint, id, r.Event)
 	if err != nil {
 		return err
 	}
@@ -255,12 +246,9 @@ func (r *ActionsDisableCmd) Run(ctx context.Context, t *server.Terminal, c *Acti
 	return c.enable(ctx, t, r.Action, false)
 }
 
-func (c *ActionsCmd) enable(ctx context.Context, t *server.Terminal, id string, enabled bool) error {
-	at, _, err := c.connect()
+func (c *ActionsCmd) enable(ctx context.Context, t *server.Terminal, word string, enabled bool) error {
+	at, id, err := c.action(ctx, word)
 	if err != nil {
-		return err
-	}
-	if id, err = actionNamed(ctx, at, c.Endpoint, id); err != nil {
 		return err
 	}
 	now, err := at.UpdateAction(ctx, c.Endpoint, id, api.ActionChange{Enabled: api.Some(enabled)})
@@ -280,15 +268,12 @@ type ActionsDeleteCmd struct {
 
 // Run implements the command.
 func (r *ActionsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
-	at, _, err := c.connect()
+	at, id, err := c.action(ctx, r.Action)
 	if err != nil {
 		return err
 	}
-	if r.Action, err = actionNamed(ctx, at, c.Endpoint, r.Action); err != nil {
+	if err := at.DeleteAction(ctx, c.Endpoint, id); err != nil {
 		return err
 	}
-	if err := at.DeleteAction(ctx, c.Endpoint, r.Action); err != nil {
-		return err
-	}
-	return c.deleted(t, r.Action)
+	return c.deleted(t, id)
 }

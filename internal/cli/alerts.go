@@ -105,17 +105,14 @@ type AlertsDeleteCmd struct {
 
 // Run implements the command.
 func (r *AlertsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
-	at, _, err := c.connect()
+	at, id, err := c.alert(ctx, r.Alert)
 	if err != nil {
 		return err
 	}
-	if r.Alert, err = alertNamed(ctx, at, c.Endpoint, r.Alert); err != nil {
+	if err := at.DeleteAlert(ctx, c.Endpoint, id); err != nil {
 		return err
 	}
-	if err := at.DeleteAlert(ctx, c.Endpoint, r.Alert); err != nil {
-		return err
-	}
-	return c.deleted(t, r.Alert)
+	return c.deleted(t, id)
 }
 
 // AlertsIncidentsCmd is `hookglass alerts incidents`.
@@ -126,14 +123,11 @@ type AlertsIncidentsCmd struct {
 
 // Run implements the command.
 func (r *AlertsIncidentsCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
-	from, _, err := c.connect()
+	from, id, err := c.alert(ctx, r.Alert)
 	if err != nil {
 		return err
 	}
-	if r.Alert, err = alertNamed(ctx, from, c.Endpoint, r.Alert); err != nil {
-		return err
-	}
-	list, err := from.Incidents(ctx, c.Endpoint, r.Alert, client.Page{Limit: int(r.Limit)})
+	list, err := from.Incidents(ctx, c.Endpoint, id, client.Page{Limit: int(r.Limit)})
 	if err != nil {
 		return err
 	}

@@ -121,14 +121,11 @@ type ChannelsTestCmd struct {
 
 // Run implements the command.
 func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
-	to, _, err := c.connect()
+	to, id, err := c.channel(ctx, r.Channel)
 	if err != nil {
 		return err
 	}
-	if r.Channel, err = channelNamed(ctx, to, r.Channel); err != nil {
-		return err
-	}
-	sent, err := to.TestNotificationChannel(ctx, r.Channel)
+	sent, err := to.TestNotificationChannel(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -158,14 +155,11 @@ type ChannelsEnableCmd struct {
 
 // Run implements the command.
 func (r *ChannelsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
-	at, _, err := c.connect()
+	at, id, err := c.channel(ctx, r.Channel)
 	if err != nil {
 		return err
 	}
-	if r.Channel, err = channelNamed(ctx, at, r.Channel); err != nil {
-		return err
-	}
-	now, err := at.UpdateNotificationChannel(ctx, r.Channel, api.NotificationChannelChange{Enabled: api.Some(true)})
+	now, err := at.UpdateNotificationChannel(ctx, id, api.NotificationChannelChange{Enabled: api.Some(true)})
 	if err != nil {
 		return err
 	}
@@ -182,14 +176,11 @@ type ChannelsDeleteCmd struct {
 
 // Run implements the command.
 func (r *ChannelsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
-	at, _, err := c.connect()
+	at, id, err := c.channel(ctx, r.Channel)
 	if err != nil {
 		return err
 	}
-	if r.Channel, err = channelNamed(ctx, at, r.Channel); err != nil {
-		return err
-	}
-	gone, err := at.DeleteNotificationChannel(ctx, r.Channel)
+	gone, err := at.DeleteNotificationChannel(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -92,12 +92,34 @@ func actionNamed(ctx context.Context, from *client.Client, endpoint, word string
 	})
 }
 
-// alertNamed returns the id of an alert of an endpoint given by its id or name.
-func alertNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
-	return idNamed(hookglass.PrefixAlert, word, "several alerts", func() ([]called, error) {
-		all, err := from.Alerts(ctx, endpoint)
+// channel connects, and returns the id of a channel given by its id or name.
+func (c *ChannelsCmd) channel(ctx context.Context, word string) (at *client.Client, id string, err error) {
+	if at, _, err = c.connect(); err != nil {
+		return nil, "", err
+	}
+	id, err = channelNamed(ctx, at, word)
+	return at, id, err
+}
+
+// action connects, and returns the id of an action given by its id or name.
+func (c *ActionsCmd) action(ctx context.Context, word string) (at *client.Client, id string, err error) {
+	if at, _, err = c.connect(); err != nil {
+		return nil, "", err
+	}
+	id, err = actionNamed(ctx, at, c.Endpoint, word)
+	return at, id, err
+}
+
+// alert connects, and returns the id of an alert given by its id or name.
+func (c *AlertsCmd) alert(ctx context.Context, word string) (at *client.Client, id string, err error) {
+	if at, _, err = c.connect(); err != nil {
+		return nil, "", err
+	}
+	id, err = idNamed(hookglass.PrefixAlert, word, "several alerts", func() ([]called, error) {
+		all, err := at.Alerts(ctx, c.Endpoint)
 		return calledOf(all, func(one api.Alert) called { return called{one.ID, one.Name} }), err
 	})
+	return at, id, err
 }
 
 // target connects, and returns the id of a forwarding target given by its id or name.
