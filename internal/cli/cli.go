@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"reflect"
 	"runtime"
@@ -99,7 +98,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	if err := command.Run(); err != nil {
 		text := explain(err)
-		var cut *url.Error
+		var cut *client.Unanswered
 		if ctx.Err() != nil && errors.As(err, &cut) {
 			text = stopped(cut)
 		}
@@ -297,21 +296,12 @@ func withoutAnswer(call *client.Unanswered) string {
 }
 
 // stopped returns the message for a user who interrupted a command that waited for its server.
-func stopped(call *url.Error) string {
-	text := "Stopped before " + hostOf(call.URL) + " answered."
-	if call.Op != "Get" {
+func stopped(call *client.Unanswered) string {
+	text := "Stopped before " + call.Server() + " answered."
+	if !call.Repeatable() {
 		text += " It may have done what it was asked for."
 	}
 	return text
-}
-
-// hostOf returns scheme and host of a URL.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	return u.Scheme + "://" + u.Host
 }
 
 // VersionCmd is `hookglass version`.
