@@ -14,8 +14,7 @@ func secretsOf(workspace int64, id ...string) string {
 
 // ActionSecrets returns the action secrets of a workspace, oldest first and without their values.
 func (c *Client) ActionSecrets(ctx context.Context, workspace int64) ([]api.ActionSecret, error) {
-	list, err := call[api.List[api.ActionSecret]](ctx, c, http.MethodGet, secretsOf(workspace), nil, nil)
-	return list.Data, err
+	return all[api.ActionSecret](ctx, c, secretsOf(workspace))
 }
 
 // CreateActionSecret creates an action secret.
