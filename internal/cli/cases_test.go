@@ -519,10 +519,14 @@ func TestAReportThatCannotBeWrittenIsRefusedBefore(t *testing.T) {
 	d := newCaseDir(t)
 	d.saved("plain")
 	id := strings.Fields(strings.SplitAfter(d.read("plain.yaml"), "id: ")[1])[0]
-	for _, path := range []string{filepath.Join(t.TempDir(), "nowhere", "out.xml"), t.TempDir()} {
+	nowhere, link := filepath.Join(t.TempDir(), "nowhere", "out.xml"), filepath.Join(t.TempDir(), "link.xml")
+	if err := os.Symlink(nowhere, link); err != nil {
+		t.Fatal(err)
+	}
+	for path, named := range map[string]string{nowhere: nowhere, link: nowhere, d.dir: d.dir} {
 		d.got = nil
-		says(t, d.local("--junit", path), 2, "--junit: ", path+" cannot be written: ")
-		says(t, d.run("run", id, "--junit", path), 2, "--junit: ", path+" cannot be written: ")
+		says(t, d.local("--junit", path), 2, "--junit: ", named+" cannot be written: ")
+		says(t, d.run("run", id, "--junit", path), 2, "--junit: ", named+" cannot be written: ")
 		if d.got != nil {
 			t.Errorf("something was sent, though %s cannot be written", path)
 		}

@@ -51,6 +51,9 @@ func writeFile(path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(write(out), out.Close())
 	}
+	if to, link := unfollowed(path, err); link {
+		return writeFile(to, write)
+	}
 	if err == nil {
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return err
@@ -62,6 +65,18 @@ func writeFile(path string, write func(io.Writer) error) error {
 	}
 	defer dir.Close()
 	return cannotWrite(path, replaceFile(dir, filepath.Base(path), write))
+}
+
+// unfollowed returns where a link leads that could not be followed because there is no file yet.
+func unfollowed(path string, missing error) (to string, link bool) {
+	if !errors.Is(missing, fs.ErrNotExist) {
+		return "", false
+	}
+	to, err := os.Readlink(path)
+	if err == nil && !filepath.IsAbs(to) {
+		to = filepath.Dir(path) + string(filepath.Separator) + to
+	}
+	return to, err == nil
 }
 
 // cannotWrite returns an error of writing a file, if there is one, with the user's name for it, not the temporary one.
@@ -78,6 +93,9 @@ func cannotWrite(path string, err error) error {
 // before it begins. It changes no file. Whether a device or a pipe takes anything shows only when it is written.
 func mayWrite(path string) error {
 	there, err := os.Stat(path)
+	if to, link := unfollowed(path, err); link {
+		return mayWrite(to)
+	}
 	switch {
 	case err == nil && there.IsDir():
 		return fmt.Errorf("%s cannot be written: it is a directory", path)

@@ -69,6 +69,15 @@ func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("the link leads to %s: %v", to, err)
 	}
 
+	ahead, unmade := filepath.Join(t.TempDir(), "link.json"), filepath.Join(t.TempDir(), "out.json")
+	if err := os.Symlink(unmade, ahead); err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.WriteFile(ahead, whole); err != nil {
+		t.Errorf("by a link to a file that is not there yet: %v", err)
+	}
+	holds(t, unmade, "new", 0o600, 1)
+
 	if os.Getuid() != 0 { // who may write to everything
 		if err := os.Chmod(path, 0o400); err != nil {
 			t.Fatal(err)
