@@ -421,6 +421,25 @@ func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
 	says(t, d.run("push", "--token", d.reading), 3, "a.yaml: unchanged", "e.yaml: ", "1 of 2 case files were not saved")
 }
 
+// A repository may come from others, and so may the names and the contents of its files.
+func TestCaseFilesHaveNoOrdersForATerminal(t *testing.T) {
+	d := newCaseDir(t)
+	d.write("\x1bc.yaml", "name: a\nsource_id: "+d.event+"\ntarget_url: "+d.target+"\nstatus: 2xx\n")
+	for _, r := range []result{d.run("push"), d.run("pull"), d.local()} {
+		says(t, r, 0)
+		if strings.Contains(r.out+r.err, "\x1b") {
+			t.Errorf("%+q", r.out+r.err)
+		}
+	}
+	d.write("b.yaml", `"\ec": 1`)
+	for _, r := range []result{d.run("push"), d.run("pull"), d.local()} {
+		says(t, r, r.code, "there is no key \"\uFFFDc\" here")
+		if r.code == 0 || strings.Contains(r.out+r.err, "\x1b") {
+			t.Errorf("%+q", r.out+r.err)
+		}
+	}
+}
+
 // A case whose id does not get into its file would be made again by each push.
 func TestAPushThatCanNotBeKeptIsTold(t *testing.T) {
 	dir, made := t.TempDir(), 0

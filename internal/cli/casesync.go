@@ -73,9 +73,9 @@ func (*CasesPullCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 			return err
 		}
 		for _, w := range warnings {
-			fmt.Fprintf(t.Err, "warning: %s: %s\n", f.path, visible(w))
+			fmt.Fprintf(t.Err, "warning: %s: %s\n", visible(f.path), visible(w))
 		}
-		fmt.Fprintln(out, f.path)
+		fmt.Fprintln(out, visible(f.path))
 		result := f.result("written")
 		result.Warnings = warnings
 		results = append(results, result)
@@ -224,7 +224,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 			}
 			failed++
 			code = min(code, exitCode(err)) // the exit code for refused is for a token that may save nothing
-			fmt.Fprintln(t.Err, "hookglass:", text)
+			fmt.Fprintln(t.Err, "hookglass:", visibleLines(text))
 			results[i] = f.result("failed")
 			results[i].Message = text
 			continue
@@ -235,7 +235,7 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 		}
 		results[i] = f.result(state)
 		results[i].Warnings = notes
-		fmt.Fprintf(out, "%s: %s\n", f.path, strings.Join(append([]string{text}, notes...), "; "))
+		fmt.Fprintf(out, "%s: %s\n", visible(f.path), strings.Join(append([]string{text}, notes...), "; "))
 	}
 	if err := c.tell(t, results, out); err != nil {
 		return err
