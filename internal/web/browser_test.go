@@ -68,6 +68,7 @@ func TestRequestsArriveLiveAndTheFirstOpensItself(t *testing.T) {
 
 // Actions mark what came a moment before, and people delete in another tab.
 func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	endpoint := string(s.endpoint.ID)
 	must := func(err error) {
@@ -198,6 +199,7 @@ func TestANoteIsWrittenBesideTheRequest(t *testing.T) {
 // A request that is open shows what others make of it, also where it is not in the list, and leaves alone what its
 // reader does meanwhile.
 func TestTheRequestThatIsOpenShowsWhatOthersMakeOfIt(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	endpoint := string(s.endpoint.ID)
 	must := func(err error) {

@@ -82,6 +82,7 @@ func TestARequestIsReplayedAndEditedFromItsPage(t *testing.T) {
 
 // What becomes of a request goes on after it was opened.
 func TestDeliveriesOfTheOpenRequestAreKeptFresh(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	b := s.signedIn()
 	target := func(form url.Values, below string) { b.want(303, "POST", s.page("/targets"+below), form) }

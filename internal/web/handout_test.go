@@ -105,6 +105,7 @@ func TestTimesAreMovedWhenARequestIsReplayed(t *testing.T) {
 }
 
 func TestSeveralAreReplayedInARow(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	var replays *replay.Service
 	s := newSiteWith(t, func(d *web.Deps) { replays = d.Replays })
 	for i := range 23 {

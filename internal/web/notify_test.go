@@ -27,6 +27,7 @@ const desk = `
 	}`
 
 func TestWhoAsksIsNotifiedWhileThePageIsInTheBackground(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	c := s.chrome(1440, 900)
 	c.do(chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {

@@ -224,6 +224,7 @@ func TestTheStreamHoldsWhatTheQueryMeans(t *testing.T) {
 }
 
 func TestTheStreamTellsThatRequestsWereMarkedOrDeleted(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	b := s.signedIn()
 	old := s.hook(sent{})

@@ -11,6 +11,7 @@ import (
 
 // A page that keeps itself up to date says when it does not any more, and goes on once it can.
 func TestAPageSaysWhyItStaysAsItIs(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	s := newSite(t)
 	c := s.chrome(1440, 900)
 	c.open(s.link())

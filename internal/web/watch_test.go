@@ -475,6 +475,7 @@ func TestSetupNamesTheAddressesOfThisService(t *testing.T) {
 }
 
 func TestWatchPagesLiveInTheBrowser(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	w := newWatched(t)
 	c := w.chrome(1440, 900)
 	c.open(w.link())
