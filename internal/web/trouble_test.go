@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A page that keeps itself up to date says when it does not any more, and goes on once it can.
@@ -102,6 +103,31 @@ func TestAFormStaysWhileTheServerIsAwayOrTheSessionHasEnded(t *testing.T) {
 	other.open(s.link())
 	c.click(send)
 	c.until(`document.querySelector(".saved") && document.body.textContent.includes("typed")`)
+}
+
+// What is done with several requests has one message: the last.
+func TestTheBarOfSeveralRequestsSaysOnlyWhyItWasRefusedLast(t *testing.T) {
+	s := newSite(t)
+	s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `document.querySelector(".pick").click()`)
+	c.clickText("Replay selected")
+	c.until(`document.activeElement.name === "target_url"`)
+	c.press("app.example.com" + kb.Enter)
+	const says = `[...document.querySelectorAll("#bulk .fault")].filter((e) => e.checkVisibility()).map((e) => e.textContent).join()`
+	c.until(says + `.includes("http://")`)
+	other := c.tab()
+	other.open(s.url + "/account")
+	other.do(chromedp.Click(`main form[action="/sign-out"] button`))
+	other.until(`location.pathname === "/sign-in"`)
+	c.click("#bulk-replay [value=replay]")
+	c.until(says + ` === "You are signed out. Sign in again, for example in another tab, then try again."`)
+	s.away.Store(true)
+	c.click("#bulk-replay [value=replay]")
+	c.until(says + ` === "The server could not be reached. Try again."`)
+	s.away.Store(false)
 }
 
 func TestAStepThatCanNotBeAddedIsNotLeftOutInSilence(t *testing.T) {

@@ -965,7 +965,7 @@ bulk.addEventListener("submit", (event) => {
 // What is refused, such as the target of replays, stays as it is, and says why.
 bulk.addEventListener("submit", async (event) => {
   const button = event.submitter;
-  if (event.defaultPrevented || !["tag", "ignore", "replay", "delete"].includes(button?.value)) return;
+  if (event.defaultPrevented || !button?.matches("[data-stays]")) return;
   event.preventDefault();
   if (bulk.dataset.sent) return;
   bulk.dataset.sent = "yes"; // until the next page is there, so that a second click does not do it again

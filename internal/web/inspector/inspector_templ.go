@@ -2016,7 +2016,7 @@ func bulk(m Model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 183, "</datalist> <button type=\"submit\" name=\"do\" value=\"tag\">Tag</button> <button type=\"submit\" name=\"do\" value=\"ignore\">Ignore</button> <button type=\"button\" popovertarget=\"bulk-replay\">Replay selected</button> <button type=\"submit\" name=\"do\" value=\"compare\" title=\"Compare two requests\">Compare</button> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 183, "</datalist> <button type=\"submit\" name=\"do\" value=\"tag\" data-stays>Tag</button> <button type=\"submit\" name=\"do\" value=\"ignore\" data-stays>Ignore</button> <button type=\"button\" popovertarget=\"bulk-replay\">Replay selected</button> <button type=\"submit\" name=\"do\" value=\"compare\" title=\"Compare two requests\">Compare</button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2029,12 +2029,12 @@ func bulk(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 185, "<button type=\"submit\" name=\"do\" value=\"export\" data-download>Export</button></span> <button type=\"submit\" name=\"do\" value=\"delete\" class=\"danger\" data-confirm=\"Delete the selected requests permanently?\">Delete selected</button></div><p class=\"fault\" role=\"alert\" hidden></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 185, "<button type=\"submit\" name=\"do\" value=\"export\" data-download>Export</button></span> <button type=\"submit\" name=\"do\" value=\"delete\" data-stays class=\"danger\" data-confirm=\"Delete the selected requests permanently?\">Delete selected</button></div><p class=\"fault\" role=\"alert\" hidden></p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if m.Writes {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 186, "<div popover id=\"bulk-replay\" class=\"confirm\" role=\"dialog\" aria-labelledby=\"bulk-replay-title\"><h3 id=\"bulk-replay-title\">Replay the selected requests</h3><label class=\"field\"><span>Target URL for the replays</span><input name=\"target_url\" inputmode=\"url\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"https://… or tunnel\" data-first></label><p class=\"fault\" role=\"alert\" hidden></p><p class=\"small\">Requests are sent one at a time, oldest first. A page then shows the result of each.</p><div class=\"confirm-end\"><button type=\"button\" popovertarget=\"bulk-replay\" popovertargetaction=\"hide\">Cancel</button> <button type=\"submit\" name=\"do\" value=\"replay\" class=\"primary\">Replay all selected</button></div></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 186, "<div popover id=\"bulk-replay\" class=\"confirm\" role=\"dialog\" aria-labelledby=\"bulk-replay-title\"><h3 id=\"bulk-replay-title\">Replay the selected requests</h3><label class=\"field\"><span>Target URL for the replays</span><input name=\"target_url\" inputmode=\"url\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"https://… or tunnel\" data-first></label><p class=\"fault\" role=\"alert\" hidden></p><p class=\"small\">Requests are sent one at a time, oldest first. A page then shows the result of each.</p><div class=\"confirm-end\"><button type=\"button\" popovertarget=\"bulk-replay\" popovertargetaction=\"hide\">Cancel</button> <button type=\"submit\" name=\"do\" value=\"replay\" data-stays class=\"primary\">Replay all selected</button></div></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -389,7 +389,7 @@ function blame(form, submitter, why) {
 document.addEventListener("submit", async (event) => {
   const { target: form, submitter } = event;
   const leaves = form.getAttribute("method") === "post" || submitter?.formMethod === "post" || form.querySelector("textarea") || !navigator.onLine && form.getAttribute("method") === "get";
-  if (!leaves || form.matches("[data-part], [data-test]") || submitter?.matches("[data-edit]") || navigator.onLine && !typedIn(form)) return;
+  if (!leaves || form.matches("[data-part], [data-test]") || submitter?.matches("[data-edit], [data-stays]") || navigator.onLine && !typedIn(form)) return;
   if (passed.delete(form)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
