@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/web"
@@ -109,7 +110,24 @@ func TestTheLedgerBalancesAndIsAFile(t *testing.T) {
 	b.want(200, "GET", next, nil).holds(t, "Counting…", later[1][strings.Index(later[1], "cursor="):])
 	b.want(200, "GET", strings.Replace(next, "/ledger?", "/ledger/book?", 1), nil).holds(t, string(ids[26]))
 	b.want(422, "GET", base+"/ledger?from=tomorrow", nil).holds(t, "The window: from must be", `role="alert"`)
-	b.want(200, "GET", base+"/ledger?from=24h&to=1h", nil).holds(t, `<a href="?from=24h">24 hours</a>`, `aria-current="page">24h to 1h</span>`)
+	// A window that ends now is one of the last; another is called by its ends.
+	const current = `aria-current="page">`
+	b.want(200, "GET", base+"/ledger?from=24h", nil).holds(t, `<a href="?from=24h" aria-current="page">24 hours</a>`)
+	b.want(200, "GET", base+"/ledger?from=90m", nil).holds(t, current+"90m</span>")
+	long := time.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)
+	for asked, named := range map[string]string{
+		"from=24h&to=1h": "From 24h ago to 1h ago", "to=1h": "The hour up to 1h ago", "from=" + long: "Since " + long, "from=" + long + "&to=1h": "From " + long + " to 1h ago",
+	} {
+		values, err := url.ParseQuery(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := b.want(200, "GET", base+"/ledger?"+asked, nil)
+		page.holds(t, "<span>Last</span>", "<strong>"+named+"</strong>", base+"/ledger/book?"+strings.ReplaceAll(values.Encode(), "&", "&amp;"))
+		page.lacks(t, current+"24", current+"1 hour")
+		b.want(200, "GET", base+"/ledger/book?"+asked, nil).holds(t, "Balanced")
+		b.want(200, "GET", base+"/ledger/file?"+asked, nil)
+	}
 
 	file := b.want(200, "GET", base+"/ledger/file?from=24h", nil)
 	if got := file.Header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="ledger-ep_`) {

@@ -30,7 +30,7 @@ func (a *app) registerLedger() {
 func askedLedger(r *http.Request) pages.Asked {
 	q := r.URL.Query()
 	asked := pages.Asked{From: q.Get("from"), To: q.Get("to")}
-	if asked.From == "" {
+	if asked == (pages.Asked{}) {
 		asked.From = pages.DefaultFrom
 	}
 	return asked

@@ -1366,7 +1366,7 @@ func Stale(stale bool, at string) templ.Component {
 }
 
 // Windows are the windows of time that a page offers, as links, which take one click and no script. The address may ask
-// for another one.
+// for another one, or, if asked is empty, for one that does not end now, which the page names.
 func Windows(parameter string, offered []Window, asked string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1432,7 +1432,7 @@ func Windows(parameter string, offered []Window, asked string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if !slices.ContainsFunc(offered, func(w Window) bool { return w.Value == asked }) {
+		if asked != "" && !slices.ContainsFunc(offered, func(w Window) bool { return w.Value == asked }) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 109, "<li><span aria-current=\"page\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

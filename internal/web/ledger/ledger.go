@@ -34,17 +34,40 @@ type Model struct {
 	Next   string // of the next page of events; empty: none
 }
 
-// Asked is the requested window, as written.
+// Asked is the requested window, as written: two times or durations that count back, as in the API. Not both are empty.
 type Asked struct{ From, To string }
 
-func (a Asked) String() string {
-	if a.To == "" {
-		return a.From
+// back returns how far back a window begins that ends now, or "" for one that is described by [Asked.span].
+func (a Asked) back() string {
+	if a.To != "" || dated(a.From) {
+		return ""
 	}
-	return a.From + " to " + a.To
+	return a.From
 }
 
-// DefaultFrom is where a window starts by default.
+func (a Asked) span() string {
+	switch {
+	case a.back() != "":
+		return ""
+	case a.To == "":
+		return "Since " + a.From
+	case a.From == "":
+		return "The hour up to " + at(a.To)
+	}
+	return "From " + at(a.From) + " to " + at(a.To)
+}
+
+// dated reports whether a bound is a time, not a duration.
+func dated(bound string) bool { return strings.Contains(bound, "-") }
+
+func at(bound string) string {
+	if dated(bound) {
+		return bound
+	}
+	return bound + " ago"
+}
+
+// DefaultFrom is where a window starts if the address names none.
 const DefaultFrom = "1h"
 
 // windows lists the windows to choose from.
@@ -54,13 +77,10 @@ var windows = []layout.Window{
 }
 
 func (m Model) path(below string, more ...string) string {
-	q := url.Values{"from": {m.Asked.From}}
-	if m.Asked.To != "" {
-		q.Set("to", m.Asked.To)
-	}
-	for i := 0; i+1 < len(more); i += 2 {
-		if more[i+1] != "" {
-			q.Set(more[i], more[i+1])
+	q := url.Values{}
+	for pair := range slices.Chunk(append([]string{"from", m.Asked.From, "to", m.Asked.To}, more...), 2) {
+		if pair[1] != "" {
+			q.Set(pair[0], pair[1])
 		}
 	}
 	return "/endpoints/" + string(m.Endpoint.ID) + "/ledger" + below + "?" + q.Encode()
