@@ -80,8 +80,8 @@ func (a *app) recent(ctx context.Context, v visitor, e hookglass.Endpoint) (even
 }
 
 func (a *app) casesOf(r *http.Request, v visitor, e hookglass.Endpoint) (l cases.List, err error) {
-	l.Endpoint, l.Now = e.ID, time.Now()
-	before, err := place(r.FormValue("cursor"))
+	l = cases.List{Endpoint: e.ID, At: r.FormValue("cursor"), Now: time.Now()}
+	before, err := place(l.At)
 	if err != nil {
 		return l, err
 	}

@@ -38,7 +38,7 @@ func (a *app) listFlows(w http.ResponseWriter, r *http.Request) error {
 	return render(w, r, http.StatusOK, flows.ListPage(m))
 }
 
-// flowRows is the list alone, from its beginning.
+// flowRows is the list alone.
 func (a *app) flowRows(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.user(r)
 	if err != nil {
@@ -104,16 +104,18 @@ func (a *app) flowState(w http.ResponseWriter, r *http.Request) error {
 func (a *app) flowOf(r *http.Request, v visitor) (one flows.One, err error) {
 	one = flows.One{Now: time.Now(), Names: make(map[hookglass.EndpointID]string)}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		one.Flow, err = view.Flow(r.PathValue("flow"))
-		return err
+		if one.Flow, err = view.Flow(r.PathValue("flow")); err != nil {
+			return err
+		}
+		for _, s := range one.Flow.Plan.Steps {
+			e, err := view.Endpoint(string(s.EndpointID))
+			if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) { // deleted meanwhile
+				return err
+			}
+			one.Names[s.EndpointID] = e.Name
+		}
+		return nil
 	})
-	if err != nil {
-		return one, err
-	}
-	all, err := a.endpointsOf(r.Context(), v)
-	for _, e := range all {
-		one.Names[e.ID] = e.Name
-	}
 	return one, err
 }
 

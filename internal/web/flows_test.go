@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,27 @@ func TestFlowsAreListedAndBeginAgain(t *testing.T) {
 	eve.want(404, "POST", at+"/delete", url.Values{})
 	b.want(303, "POST", at+"/delete", url.Values{})
 	b.want(404, "GET", at, nil)
+}
+
+// A step names its endpoint, and keeps it when it begins again, however many there are.
+func TestAFlowKeepsAnEndpointThatIsNotListed(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	var last hookglass.Endpoint
+	for i := range 200 { // the list ends before the last one
+		last = s.create("number "+strconv.Itoa(i), hookglass.KindWebhook)
+	}
+	at := b.want(303, "POST", "/flows/new", url.Values{"timeout_seconds": {"60"}, "steps.0.endpoint_id": {string(last.ID)}, "steps.0.count": {"1"}}).Header.Get("Location")
+	b.want(200, "GET", at, nil).holds(t, ">number 199</a>")
+	kept := `<option value="` + string(last.ID) + `" selected>`
+	again := "/flows/new?from=" + strings.TrimPrefix(at, "/flows/")
+	b.want(200, "GET", again, nil).holds(t, kept)
+	if _, err := s.endpoints.Delete(t.Context(), s.who, string(last.ID)); err != nil {
+		t.Fatal(err)
+	}
+	b.want(200, "GET", at, nil).holds(t, "at a deleted endpoint")
+	b.want(200, "GET", again, nil).holds(t, kept)
+	b.want(422, "POST", "/flows/new", url.Values{"timeout_seconds": {"60"}, "steps.0.endpoint_id": {string(last.ID)}, "steps.0.count": {"1"}}).holds(t, kept, "steps.0.endpoint_id-fault")
 }
 
 func TestTheLedgerBalancesAndIsAFile(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -209,6 +210,21 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	}
 	b.want(303, "POST", one+"/delete", url.Values{})
 	b.want(404, "GET", one, nil).holds(t, "Back to replay cases", `href="`+base+`"`)
+}
+
+// A page of older cases stays one while it is kept fresh.
+func TestOlderCasesStayInSight(t *testing.T) {
+	w := newWorkshop(t)
+	b, base := w.signedIn(), w.below("/cases")
+	form := caseForm(w.hook(json(`{}`)))
+	for i := range 51 {
+		form.Set("name", "Case "+strconv.Itoa(i))
+		b.want(303, "POST", base, form)
+	}
+	cursor := b.want(200, "GET", base, nil).found(t, `/cases(\?cursor=[^"]+)`)
+	older := b.want(200, "GET", base+cursor, nil)
+	older.holds(t, ">Case 0</a>")
+	b.want(200, "GET", older.found(t, `data-fresh="([^"]+)"`), nil).holds(t, ">Case 0</a>")
 }
 
 func TestACaseIsAimedWhereItsRequestWentLast(t *testing.T) {

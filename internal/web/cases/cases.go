@@ -28,6 +28,7 @@ const Script = "cases.js"
 type List struct {
 	Endpoint hookglass.EndpointID
 	Cases    []hookglass.ReplayCase
+	At       string // the cursor of this page; empty: the newest
 	Older    string // the cursor of the rest; empty: none
 	Now      time.Time
 }
@@ -77,6 +78,14 @@ type Check struct {
 }
 
 func (l List) path(below string) string { return "/endpoints/" + string(l.Endpoint) + "/cases" + below }
+
+// page returns an address with the cursor of a page.
+func (l List) page(below, cursor string) string {
+	if cursor != "" {
+		below += "?cursor=" + cursor
+	}
+	return l.path(below)
+}
 
 func (r Runs) path(below string) string {
 	return "/endpoints/" + string(r.Endpoint) + "/cases/" + r.Case + below

@@ -3,6 +3,7 @@ package flows
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ type Form struct {
 	Added   bool // the last step was just added and takes the focus
 	Faults  []hookglass.FieldError
 
-	Endpoints []hookglass.Endpoint // for a step to choose from
+	Endpoints []hookglass.Endpoint // for a step to choose from: the first ones
 }
 
 // Step is a step as typed.
@@ -215,6 +216,12 @@ func (f Form) fault(field string) string {
 		}
 	}
 	return ""
+}
+
+// unlisted reports whether a step has an endpoint that is not among those to choose from, or was deleted: a browser would
+// choose another one in its place.
+func (f Form) unlisted(endpoint string) bool {
+	return endpoint != "" && !slices.ContainsFunc(f.Endpoints, func(e hookglass.Endpoint) bool { return string(e.ID) == endpoint })
 }
 
 // shown lists the fields of a step that show their fault.
