@@ -101,10 +101,8 @@ func (r Runs) path(below string) string {
 }
 
 func (r Runs) every() string {
-	for _, run := range r.Runs {
-		if !run.Status.Final() {
-			return "700"
-		}
+	if slices.ContainsFunc(r.Runs, func(run hookglass.ActionRun) bool { return !run.Status.Final() }) {
+		return "700"
 	}
 	return "5000"
 }
@@ -138,11 +136,7 @@ func summary(a hookglass.Action) string {
 	for i, c := range a.Conditions {
 		parts[i] = strings.TrimSpace(fieldTitles[c.Field] + " " + operator(c.Operator) + " " + c.Value)
 	}
-	short, cut := show.Cut(show.Line("Runs when "+strings.Join(parts, " and ")), 170)
-	if cut {
-		short += "…"
-	}
-	return short
+	return show.Short(show.Line("Runs when "+strings.Join(parts, " and ")), 170)
 }
 
 func runTone(s hookglass.RunStatus) string {
@@ -171,23 +165,11 @@ func stepTone(s hookglass.StepStatus) string {
 
 func reason(text string) string { return strings.ReplaceAll(text, "_", " ") }
 
-func took(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return ""
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
-	case d < 10*time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	}
-	return fmt.Sprintf("%.1f s", d.Seconds())
-}
-
 func duration(r hookglass.ActionRun) string {
 	if r.StartedAt.IsZero() || r.FinishedAt.IsZero() {
 		return ""
 	}
-	return took(r.FinishedAt.Sub(r.StartedAt))
+	return show.Took(r.FinishedAt.Sub(r.StartedAt))
 }
 
 // maxShown is how much of a JSON text a page shows.
@@ -249,11 +231,7 @@ func jsonOrNone(text []byte) string {
 	if text == nil {
 		return "(none)"
 	}
-	short, cut := show.Cut(show.Line(string(text)), 300)
-	if cut {
-		short += "…"
-	}
-	return short
+	return show.Short(show.Line(string(text)), 300)
 }
 
 func channelChosen(c hookglass.Channel, value string) bool { return c.ID == value || c.Name == value }

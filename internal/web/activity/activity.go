@@ -4,6 +4,7 @@ package activity
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,10 +56,8 @@ var (
 
 // offered returns the choices, including the current one, which may be another.
 func offered(all []Choice, made string) []Choice {
-	for _, c := range all {
-		if c.Value == made {
-			return all
-		}
+	if slices.ContainsFunc(all, func(c Choice) bool { return c.Value == made }) {
+		return all
 	}
 	return append([]Choice{{made, show.Line(made)}}, all...)
 }
@@ -133,13 +132,7 @@ func request(e *hookglass.Event) string {
 }
 
 // short shortens a sender's text to enough to recognise a request, so that it does not crowd out other lines.
-func short(text string) string {
-	text, cut := show.Cut(text, 200)
-	if cut {
-		text += "…"
-	}
-	return text
-}
+func short(text string) string { return show.Short(text, 200) }
 
 func attempts(n string) string {
 	if n == "1" {

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,21 +109,11 @@ func every(underWay bool) string {
 }
 
 func (l List) underWay() bool {
-	for _, c := range l.Cases {
-		if c.LastRun != nil && !c.LastRun.State.Final() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Cases, func(c hookglass.ReplayCase) bool { return c.LastRun != nil && !c.LastRun.State.Final() })
 }
 
 func (r Runs) underWay() bool {
-	for _, run := range r.Runs {
-		if !run.State.Final() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Runs, func(run hookglass.ReplayCaseRun) bool { return !run.State.Final() })
 }
 
 // key returns the idempotency key of Run in the list. It stays the same until the case or its last run changes, so that
@@ -201,11 +192,7 @@ func Title(e *hookglass.Event) string {
 	if e.EventType != "" && what != e.Method+" "+e.EventType {
 		what += " · " + e.EventType
 	}
-	short, cut := show.Cut(show.Line(what), 110)
-	if cut {
-		short += "…"
-	}
-	return short
+	return show.Short(show.Line(what), 110)
 }
 
 // maxShownBody is how much of an answer a page shows.
@@ -218,19 +205,6 @@ func body(r *hookglass.TargetResponse) string {
 		text += "\n…"
 	}
 	return text
-}
-
-func took(d time.Duration) string {
-	if d <= 0 {
-		return ""
-	}
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
-	}
-	if d < 10*time.Second {
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	}
-	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
 func value(b []byte) string {

@@ -5,6 +5,7 @@ package flows
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,12 +76,7 @@ func every(goesOn bool) string {
 }
 
 func (l List) every() string {
-	for _, f := range l.Flows {
-		if !f.State.Final() {
-			return every(true)
-		}
-	}
-	return ""
+	return every(slices.ContainsFunc(l.Flows, func(f hookglass.Flow) bool { return !f.State.Final() }))
 }
 
 // self returns the address of the part.

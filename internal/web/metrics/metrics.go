@@ -199,5 +199,3 @@ func signatureName(s string) string {
 	}
 	return "– " + s
 }
-
-func same(s string) string { return show.Line(s) }

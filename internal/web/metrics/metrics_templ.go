@@ -247,12 +247,12 @@ func Figures(m Part) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = breakdown("event-type", "By event type", "Event type", ranked(m.ByEventType), same).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = breakdown("event-type", "By event type", "Event type", ranked(m.ByEventType), show.Line).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if !m.Mail || len(m.ByStatus) > 0 {
-			templ_7745c5c3_Err = breakdown("status", "By status", "Response status", ranked(m.ByStatus), same).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = breakdown("status", "By status", "Response status", ranked(m.ByStatus), show.Line).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1475,7 +1475,7 @@ func actions(m Part) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = counts("Code", ranked(m.Actions.FailuresByCode), total(ranked(m.Actions.FailuresByCode)), same).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = counts("Code", ranked(m.Actions.FailuresByCode), total(ranked(m.Actions.FailuresByCode)), show.Line).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

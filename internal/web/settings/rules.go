@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,15 +70,7 @@ func ruleField(i int) string { return "response_rules." + strconv.Itoa(i) + "." 
 
 // faultyRule reports whether a rule has a fault.
 func (m Model) faultyRule(i int) bool {
-	if m.FaultAt != "rules" {
-		return false
-	}
-	for _, f := range m.Faults {
-		if strings.Contains(f.Field, ruleField(i)) {
-			return true
-		}
-	}
-	return false
+	return m.FaultAt == "rules" && slices.ContainsFunc(m.Faults, func(f hookglass.FieldError) bool { return strings.Contains(f.Field, ruleField(i)) })
 }
 
 // ruleFaults returns what is wrong with the rules as a whole.

@@ -123,6 +123,28 @@ func Cut(s string, n int) (string, bool) {
 	return s[:n], true
 }
 
+// Short shortens text as [Cut] does, and marks what it shortened.
+func Short(s string, n int) string {
+	s, cut := Cut(s, n)
+	if cut {
+		s += "…"
+	}
+	return s
+}
+
+// Took formats how long something took: 1.2 ms, 340 ms, 12.5 s. It is empty if that is not known.
+func Took(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < 10*time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
 // ChannelKind returns the name of a kind of notification channel.
 func ChannelKind(k hookglass.ChannelKind) string {
 	switch k {

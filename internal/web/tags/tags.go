@@ -3,6 +3,7 @@ package tags
 
 import (
 	"embed"
+	"slices"
 	"strconv"
 
 	"hookglass"
@@ -79,10 +80,8 @@ var colors = []color{
 
 // offered returns the colours to choose from, plus the current one of a tag if it is another.
 func offered(chosen string) []color {
-	for _, c := range colors {
-		if c.value == chosen {
-			return colors
-		}
+	if slices.ContainsFunc(colors, func(c color) bool { return c.value == chosen }) {
+		return colors
 	}
 	return append([]color{{chosen, chosen}}, colors...)
 }

@@ -97,21 +97,17 @@ func tone(s hookglass.GapState) string {
 }
 
 func meaning(g hookglass.Gap) string {
-	switch g.State {
-	case hookglass.GapReconnected, hookglass.GapPartial:
-		if g.Outcome == "skipped" {
-			return "The machine left these requests out on purpose. They are kept: listen --recover all delivers them."
-		}
-	}
-	switch g.State {
-	case hookglass.GapOpen:
+	switch {
+	case g.State == hookglass.GapOpen:
 		return "No machine is connected. Requests are kept until one reconnects."
-	case hookglass.GapReconnected:
+	case g.State == hookglass.GapRecovered:
+		return "All requests were delivered."
+	case g.Outcome == "skipped":
+		return "The machine left these requests out on purpose. They are kept: listen --recover all delivers them."
+	case g.State == hookglass.GapReconnected:
 		return "A machine is back and has not reported its recovery yet."
-	case hookglass.GapPartial:
-		return "Some requests are still undelivered."
 	}
-	return "All requests were delivered."
+	return "Some requests are still undelivered."
 }
 
 // said is what the machine reported of its recovery, which the state does not rest on.
