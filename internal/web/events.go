@@ -162,7 +162,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 			if err := a.fill(r.Context(), v, e, m.Detail); err != nil {
 				return err
 			}
-			m.Title = event.Method + " " + m.Detail.Title() + " · " + e.Name
+			m.Title = event.Method + " " + inspector.Title(event) + " · " + e.Name
 		case hookglass.Is(err, hookglass.CodeNotFound):
 			m.Gone, status = "This request does not exist or was deleted.", http.StatusNotFound
 		default:

@@ -127,7 +127,7 @@ func (a *app) row(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q"), Writes: v.signedIn()}
+	l := inspector.List{Endpoint: e.ID, Place: cursor, Now: time.Now(), Query: r.FormValue("q")}
 	return render(w, r, http.StatusOK, inspector.Row(l, event))
 }
 

@@ -83,5 +83,5 @@ func (a *app) shared(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("X-Robots-Tag", "noindex")
 	d := inspector.NewDetail(inspector.List{Place: cursor, Now: time.Now()}, event)
-	return render(w, r, http.StatusOK, share.Shared(share.SharedModel{Frame: a.frame(visitor{}, event.Method+" "+d.Title()), Detail: d, Share: link}))
+	return render(w, r, http.StatusOK, share.Shared(share.SharedModel{Frame: a.frame(visitor{}, event.Method+" "+inspector.Title(event)), Detail: d, Share: link}))
 }

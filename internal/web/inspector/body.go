@@ -79,14 +79,13 @@ func NewBody(body []byte, contentType, encoding string) Body {
 			b.Fault = err.Error()
 		}
 	}
+	text, cut := beginningOf(body, maxText)
 	if media == "application/x-www-form-urlencoded" {
-		text, _ := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
 		b.Form = pairs(text)
 		if name := recode(b.Form, contentType); name != "" {
 			b.Charset = name
 		}
 	}
-	text, cut := show.Cut(string(body[:min(len(body), maxText+utf8.UTFMax)]), maxText)
 	b.Text, b.Cut = show.Text(text), cut
 	b.Hex = hex.Dump(sent[:min(len(sent), maxTextHex)])
 	if strings.HasSuffix(media, "/xml") || strings.HasSuffix(media, "+xml") {
@@ -94,6 +93,11 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	}
 	b.Exact = !cut && b.Text == text && !strings.HasPrefix(text, "\n") && !strings.Contains(text, "\r") // HTML drops these
 	return b
+}
+
+// beginningOf returns the first n bytes of a text, at a character boundary, and reports whether there are more.
+func beginningOf(b []byte, n int) (string, bool) {
+	return show.Cut(string(b[:min(len(b), n+utf8.UTFMax)]), n)
 }
 
 // PictureType returns the media type of an image that all browsers show, judged by its first bytes only, or "". SVG is
@@ -109,8 +113,8 @@ func PictureType(body []byte) string {
 // isText reports whether the shown beginning of a body is text. A few NUL bytes are taken for mistakes of the sender
 // and are shown as symbols. A body with many control characters is not text.
 func isText(body []byte) bool {
-	text, cut := show.Cut(string(body[:min(len(body), maxText)]), maxText)
-	if len(body) > maxText || cut {
+	text := string(body[:min(len(body), maxText)])
+	if len(body) > maxText {
 		for i := 0; i < utf8.UTFMax && len(text) > 0; i++ { // the bound may split a character
 			if r, size := utf8.DecodeLastRuneInString(text); r != utf8.RuneError || size > 1 {
 				break
@@ -129,7 +133,7 @@ const maxControls = 16
 func isBrokenText(body []byte, media string) bool {
 	textual := strings.HasPrefix(media, "text/") || media == "application/json" || media == "application/xml" || media == "application/x-www-form-urlencoded" ||
 		strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml")
-	text, _ := show.Cut(string(body[:min(len(body), maxText)]), maxText)
+	text := string(body[:min(len(body), maxText)])
 	return textual && coding.Unread(text)*4 <= len(text)
 }
 

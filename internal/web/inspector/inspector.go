@@ -295,14 +295,9 @@ const rowTags = 3
 // maxTitle bounds the title of a request. The facts have the whole URL.
 const maxTitle = 300
 
-// Title returns the title of the request.
-func (d *Detail) Title() string { return title(d.Event) }
-
 // Title returns the title of a request: its path and query, or its subject. To the bare URL of an endpoint, which is
 // where most senders send everything, a request is called by its event type.
-func Title(e *hookglass.Event) string { return title(e) }
-
-func title(e *hookglass.Event) string {
+func Title(e *hookglass.Event) string {
 	if e.Type == hookglass.EventEmail {
 		if e.Subject == "" {
 			return "(no subject)"
@@ -316,11 +311,7 @@ func title(e *hookglass.Event) string {
 	case e.RawQuery != "":
 		path += "?" + e.RawQuery
 	}
-	path, cut := show.Cut(path, maxTitle)
-	if cut {
-		path += "…"
-	}
-	return show.Line(path)
+	return show.Line(show.Short(path, maxTitle))
 }
 
 // typed reports whether the title of a request is its event type.

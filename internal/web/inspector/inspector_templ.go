@@ -1194,7 +1194,7 @@ func Row(l List, e *hookglass.Event) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var47 string
-		templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs("Select " + e.Method + " " + title(e))
+		templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs("Select " + e.Method + " " + Title(e))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 264, Col: 145}
 		}
@@ -1228,7 +1228,7 @@ func Row(l List, e *hookglass.Event) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var49 string
-		templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs(e.Method + " " + title(e))
+		templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs(e.Method + " " + Title(e))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 265, Col: 128}
 		}
@@ -1298,7 +1298,7 @@ func Row(l List, e *hookglass.Event) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var55 string
-		templ_7745c5c3_Var55, templ_7745c5c3_Err = templ.JoinStringErrs(title(e))
+		templ_7745c5c3_Var55, templ_7745c5c3_Err = templ.JoinStringErrs(Title(e))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/inspector.templ`, Line: 267, Col: 136}
 		}

@@ -27,7 +27,7 @@ type Mail struct {
 func newMail(e *hookglass.Event) *Mail {
 	m := &Mail{Message: email.Parse(e.Body), Results: resultsOf(e)}
 	m.Extracted = email.Extract(m.Message)
-	source, cut := show.Cut(string(e.Body[:min(len(e.Body), maxText+8)]), maxText)
+	source, cut := beginningOf(e.Body, maxText)
 	m.Source, m.Cut = show.Text(source), cut
 	text, _ := show.Cut(m.Text, maxText)
 	m.Plain = show.Text(text)

@@ -1038,7 +1038,7 @@ func outcomes(d *Detail) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				var templ_7745c5c3_Var54 = []any{"badge", stateClass(string(r.Status) == "completed", string(r.Status) == "failed" || string(r.Status) == "stopped")}
+				var templ_7745c5c3_Var54 = []any{"badge", stateClass(r.Status == hookglass.ActionRunCompleted, r.Status == hookglass.ActionRunFailed || r.Status == hookglass.ActionRunStopped)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var54...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1063,7 +1063,7 @@ func outcomes(d *Detail) templ.Component {
 				var templ_7745c5c3_Var56 string
 				templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(string(r.Status))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/outcome.templ`, Line: 207, Col: 155}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/inspector/outcome.templ`, Line: 207, Col: 182}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var56))
 				if templ_7745c5c3_Err != nil {
@@ -1376,7 +1376,7 @@ func beginning(b []byte, contentType string) string {
 		}
 		b = text
 	}
-	text, _ := show.Cut(string(b[:min(len(b), maxAnswerText+8)]), maxAnswerText)
+	text, _ := beginningOf(b, maxAnswerText)
 	return show.Text(text)
 }
 

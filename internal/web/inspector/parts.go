@@ -33,7 +33,7 @@ func multiparts(body []byte, contentType string) (all []Part) {
 			content, _ = coding.Text(content, p.ContentType, maxDecoded)
 		}
 		if len(content) > 0 {
-			text, cut := show.Cut(string(content[:min(len(content), maxPartText+8)]), maxPartText)
+			text, cut := beginningOf(content, maxPartText)
 			p.Text, p.Cut = show.Text(text), cut
 		}
 		all = append(all, p)
