@@ -34,13 +34,13 @@ var notices = map[string]string{
 	"deleted": "Deleted.", "delete": "The requests were deleted.", "verifies": "Created. Requests are verified from now on. For those that arrived before, click Check captured requests again.", "rejudged": "The newest requests were checked again.", "tag": "Tagged.", "ignore": "The requests are now ignored.", "replaced": "The secret was replaced.", "resumed": "Resumed.", "resent": "Queued to be sent again.", "claimed": "This endpoint is yours now and no longer expires.",
 }
 
-func (a *app) accountFrame(r *http.Request, v visitor, part account.Part) (account.Common, error) {
+func (a *app) accountFrame(r *http.Request, v visitor, part account.Part, faults []hookglass.FieldError) (account.Common, error) {
 	title := string(part)
 	if part == account.Overview {
 		title = "Account"
 	}
 	f, err := a.globalFrame(r.Context(), v, layout.Account, title)
-	return account.Common{Frame: f, Part: part, Notice: notices[r.URL.Query().Get("done")], Now: time.Now()}, err
+	return account.Common{Frame: f, Part: part, Notice: notices[r.URL.Query().Get("done")], Faults: faults, Now: time.Now()}, err
 }
 
 func (a *app) showAccount(w http.ResponseWriter, r *http.Request) error {
@@ -49,7 +49,7 @@ func (a *app) showAccount(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := account.OverviewModel{User: v.user}
-	if m.Common, err = a.accountFrame(r, v, account.Overview); err != nil {
+	if m.Common, err = a.accountFrame(r, v, account.Overview, nil); err != nil {
 		return err
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
@@ -72,11 +72,9 @@ func (a *app) showTokens(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderTokens(w http.ResponseWriter, r *http.Request, status int, v visitor, m account.TokensModel) (err error) {
-	faults := m.Faults
-	if m.Common, err = a.accountFrame(r, v, account.Tokens); err != nil {
+	if m.Common, err = a.accountFrame(r, v, account.Tokens, m.Faults); err != nil {
 		return err
 	}
-	m.Faults = faults
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		if m.Tokens, err = view.Tokens(v.user.ID); err != nil {
 			return err
@@ -150,7 +148,7 @@ func (a *app) showSessions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := account.SessionsModel{}
-	if m.Common, err = a.accountFrame(r, v, account.Sessions); err != nil {
+	if m.Common, err = a.accountFrame(r, v, account.Sessions, nil); err != nil {
 		return err
 	}
 	if m.Sessions, m.Current, err = a.Accounts.Sessions(r.Context(), v.who, a.cookie(r, sessionCookie)); err != nil {
@@ -180,11 +178,9 @@ func (a *app) showWorkspaces(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) renderWorkspaces(w http.ResponseWriter, r *http.Request, status int, v visitor, m account.WorkspacesModel) (err error) {
-	faults := m.Faults
-	if m.Common, err = a.accountFrame(r, v, account.Workspaces); err != nil {
+	if m.Common, err = a.accountFrame(r, v, account.Workspaces, m.Faults); err != nil {
 		return err
 	}
-	m.Faults = faults
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		if m.Account, err = view.Account(v.who.Account); err != nil {
 			return err
@@ -228,10 +224,9 @@ func (a *app) showPassword(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) renderPassword(w http.ResponseWriter, r *http.Request, status int, v visitor, faults []hookglass.FieldError) (err error) {
 	m := account.PasswordModel{User: v.user}
-	if m.Common, err = a.accountFrame(r, v, account.Password); err != nil {
+	if m.Common, err = a.accountFrame(r, v, account.Password, faults); err != nil {
 		return err
 	}
-	m.Faults = faults
 	if m.HasOne, err = a.Accounts.HasPassword(r.Context(), v.who); err != nil {
 		return err
 	}

@@ -17,10 +17,6 @@ const bundleFile = "hookglass-bundle.json"
 
 // showBundle shows what a bundle of a request would replace.
 func (a *app) showBundle(w http.ResponseWriter, r *http.Request) error {
-	return a.renderBundle(w, r, http.StatusOK)
-}
-
-func (a *app) renderBundle(w http.ResponseWriter, r *http.Request, status int) error {
 	v, e, err := a.owner(r)
 	if err != nil {
 		return err
@@ -35,6 +31,7 @@ func (a *app) renderBundle(w http.ResponseWriter, r *http.Request, status int) e
 	}
 	b, err := a.Shares.Bundle(r.Context(), v.who, string(e.ID), wantedBundle(r, event.ID))
 	var refused *hookglass.Error
+	status := http.StatusOK
 	switch {
 	case err == nil:
 		m.Replaced, m.Signed, m.Unsigned = b.Replaced, b.Events[0].Signature, b.Events[0].Unsigned
@@ -66,7 +63,7 @@ func (a *app) makeBundle(w http.ResponseWriter, r *http.Request) error {
 	b, err := a.Shares.Bundle(r.Context(), v.who, string(e.ID), wantedBundle(r, event.ID))
 	var refused *hookglass.Error
 	if errors.As(err, &refused) {
-		return a.renderBundle(w, r, http.StatusUnprocessableEntity) // which says what is wrong
+		return a.showBundle(w, r) // which says what is wrong
 	}
 	if err != nil {
 		return err

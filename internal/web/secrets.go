@@ -141,8 +141,8 @@ func (a *app) secretOf(w http.ResponseWriter, r *http.Request) (v visitor, works
 	if v, err = a.user(r); err != nil {
 		return v, 0, err
 	}
-	if workspace, err = strconv.ParseInt(r.PathValue("workspace"), 10, 64); err != nil {
-		return v, 0, hookglass.NotFound("workspace")
+	if workspace, err = numberIn(r, "workspace", "workspace"); err != nil {
+		return v, 0, err
 	}
 	return v, workspace, readForm(w, r)
 }

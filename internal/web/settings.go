@@ -164,7 +164,7 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 		return a.saveMailScript(w, r, v, e)
 	}
 	typed := settings.Answer{
-		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: r.PostFormValue("headers"), Body: strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n"), Delay: r.PostFormValue("delay_ms"),
+		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: r.PostFormValue("headers"), Body: lines(r.PostForm, "body"), Delay: r.PostFormValue("delay_ms"),
 		Seen: r.PostFormValue("seen"),
 	}
 	var response *hookglass.Response

@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"hookglass"
@@ -93,9 +92,9 @@ func (a *app) tagForm(w http.ResponseWriter, r *http.Request) (v visitor, m tags
 	if v, err = a.user(r); err != nil {
 		return v, m, err
 	}
-	if text := r.PathValue("tag"); text != "" {
-		if m.Form.Tag, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return v, m, hookglass.NotFound("tag")
+	if r.PathValue("tag") != "" {
+		if m.Form.Tag, err = numberIn(r, "tag", "tag"); err != nil {
+			return v, m, err
 		}
 	}
 	err = readForm(w, r)
