@@ -19,7 +19,7 @@ type Model struct {
 	Sent    bool   // the request was a form, which the browser can send again
 }
 
-// Passing reports whether the same request may succeed later.
-func (m Model) Passing() bool {
+// passing reports whether the same request may succeed later.
+func (m Model) passing() bool {
 	return m.Status == http.StatusTooManyRequests || m.Status == http.StatusServiceUnavailable
 }

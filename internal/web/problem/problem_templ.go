@@ -133,7 +133,7 @@ func Page(m Model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else if m.Sent && m.Passing() {
+			} else if m.Sent && m.passing() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>Reload this page to submit the form again, with what you typed.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
