@@ -218,8 +218,8 @@ func (f Form) fault(field string) string {
 	return ""
 }
 
-// unlisted reports whether a step has an endpoint that is not among those to choose from, or was deleted: a browser would
-// choose another one in its place.
+// unlisted reports whether a step has an endpoint that is not among those to choose from, or was deleted: a browser
+// would choose another one in its place.
 func (f Form) unlisted(endpoint string) bool {
 	return endpoint != "" && !slices.ContainsFunc(f.Endpoints, func(e hookglass.Endpoint) bool { return string(e.ID) == endpoint })
 }
