@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"hookglass"
 )
 
 func (c *chrome) zone(name string) {
@@ -169,4 +171,25 @@ func TestWordsStandApartFromTimes(t *testing.T) {
 			t.Error(path, text)
 		}
 	}
+}
+
+// Windows side by side remember together what was read.
+func TestWhatWasReadInOneWindowIsReadInTheOthers(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	first := s.hook(json(`{}`)) // opens by itself
+	c.until(shows(first))
+	other := c.tab()
+	other.open(s.page(""))
+	other.until(isLive)
+	second, third := s.hook(json(`{}`)), s.hook(json(`{}`))
+	for window, event := range map[*chrome]hookglass.EventID{c: second, other: third} {
+		window.until(lists(event))
+		eval[any](window, lists(event)+`.click()`)
+		window.until(shows(event))
+	}
+	c.open(s.page(""))
+	c.until(isLive + ` && document.querySelectorAll("#rows > li").length === 3 && !document.querySelector("[data-unread]")`)
 }

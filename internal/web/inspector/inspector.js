@@ -214,14 +214,14 @@ watch();
 // ---- Unread requests, remembered by this browser
 
 const memory = `hookglass:seen:${base}`;
-const known = (() => {
-  const begun = { upTo: document.documentElement.dataset.now, ids: [] }; // by the server's clock, which dates requests
+function recall() {
   try {
-    return JSON.parse(localStorage.getItem(memory)) ?? begun;
+    return JSON.parse(localStorage.getItem(memory));
   } catch {
-    return begun;
+    return null; // local storage is off
   }
-})();
+}
+const known = recall() ?? { upTo: document.documentElement.dataset.now, ids: [] }; // by the server's clock, which dates requests
 
 function unread(items = rows.querySelectorAll(":scope > li[data-received]")) {
   for (const item of items) {
@@ -239,7 +239,8 @@ function unread(items = rows.querySelectorAll(":scope > li[data-received]")) {
 }
 
 function seen(id) {
-  if (!known.ids.includes(id)) known.ids = [...known.ids, id].slice(-500);
+  const elsewhere = recall()?.ids ?? []; // in other tabs
+  known.ids = [...new Set([...known.ids, ...elsewhere, id])].slice(-500);
   remember();
   unread();
 }
