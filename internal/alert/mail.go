@@ -61,6 +61,9 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, h
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
 	err = client.DialAndSendWithContext(ctx, mail)
+	if mail.IsDelivered() {
+		return nil // an error after that, as of a relay that does not wait for QUIT, is no reason to send it again
+	}
 	var refused *gomail.SendError
 	if !errors.As(err, &refused) || refused.Reason != gomail.ErrSMTPRcptTo || refused.IsTemp() || len(to) < 2 {
 		return err
@@ -78,10 +81,13 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, h
 			some.refused++
 		}
 	}
-	if some.refused > 0 && some.refused < some.of {
-		return some
+	switch some.refused {
+	case 0:
+		return nil
+	case some.of:
+		return err
 	}
-	return err
+	return some
 }
 
 // compose builds the mail for a message.

@@ -197,7 +197,7 @@ func converse(conn net.Conn) (told string) {
 	defer conn.Close()
 	fmt.Fprint(conn, "220 relay\r\n")
 	var all strings.Builder
-	for in, data := bufio.NewScanner(conn), false; in.Scan(); {
+	for in, data, leaves := bufio.NewScanner(conn), false, false; in.Scan(); {
 		line := in.Text()
 		all.WriteString(line + "\n")
 		verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
@@ -206,12 +206,18 @@ func converse(conn net.Conn) (told string) {
 		case line == "." && data:
 			data = false
 			fmt.Fprint(conn, "250 taken\r\n")
+			if leaves {
+				return all.String()
+			}
 		case verb == "EHLO":
 			fmt.Fprint(conn, "250-relay\r\n250 8BITMIME\r\n")
 		case verb == "RCPT" && strings.Contains(line, "<gone"):
 			fmt.Fprint(conn, "550 nobody of that name\r\n")
 		case verb == "RCPT" && strings.Contains(line, "<later"):
 			fmt.Fprint(conn, "451 not now\r\n")
+		case verb == "RCPT" && strings.Contains(line, "<leave"):
+			leaves = true
+			fmt.Fprint(conn, "250 ok\r\n")
 		case verb == "DATA":
 			data = true
 			fmt.Fprint(conn, "354 go on\r\n")
@@ -223,6 +229,17 @@ func converse(conn net.Conn) (told string) {
 		}
 	}
 	return all.String()
+}
+
+// A mail that the relay took is sent, though the relay then closes the connection before it is told to: sent again, it
+// would come again with each attempt.
+func TestAMailThatWasTakenIsSent(t *testing.T) {
+	addr, told := relay(t)
+	m := alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: new(net.Dialer).DialContext})
+	must(t, m.Send(t.Context(), []string{"leave@example.org"}, hookglass.Message{ID: "msg_1", Title: "Alert", Text: "It is down."}))
+	if got := <-told; !strings.Contains(got, "It is down.") {
+		t.Errorf("told was:\n%s", got)
+	}
 }
 
 // An address that the relay refuses for good keeps the message from nobody else. Where one is refused for now, nobody is
