@@ -50,17 +50,11 @@ func (p partly) Error() string {
 // send sends a message to all recipients. When the relay refuses some for good, it sends to each of the others and
 // returns partly. hops above 0 is sent as a header.
 func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, hops int) error {
-	client, err := m.client(m.relay.Dial)
-	if err != nil {
-		return err
-	}
 	mail, err := m.compose(to, msg, hops)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
-	defer cancel()
-	err = client.DialAndSendWithContext(ctx, mail)
+	err = m.talk(ctx, mail)
 	if mail.IsDelivered() {
 		return nil // an error after that, as of a relay that does not wait for QUIT, is no reason to send it again
 	}
@@ -74,7 +68,7 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, h
 			return err
 		}
 	}
-	err = client.DialAndSendWithContext(ctx, each...)
+	err = m.talk(ctx, each...)
 	some := partly{of: len(to), code: refused.ErrorCode()}
 	for _, mail := range each {
 		if !mail.IsDelivered() {
@@ -88,6 +82,17 @@ func (m *Mailer) send(ctx context.Context, to []string, msg hookglass.Message, h
 		return err
 	}
 	return some
+}
+
+// talk sends mails in one conversation.
+func (m *Mailer) talk(ctx context.Context, mails ...*gomail.Msg) error {
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
+	defer cancel() // which closes the connection
+	client, err := m.client(m.until(ctx))
+	if err != nil {
+		return err
+	}
+	return client.DialAndSendWithContext(ctx, mails...)
 }
 
 // compose builds the mail for a message.
@@ -113,6 +118,18 @@ func (m *Mailer) compose(to []string, msg hookglass.Message, hops int) (*gomail.
 	}
 	mail.SetBodyString(gomail.TypeTextPlain, mailText(msg))
 	return mail, nil
+}
+
+// until returns a dialler whose connections are closed when ctx ends: the library bounds the steps of a conversation,
+// but not all of it.
+func (m *Mailer) until(ctx context.Context) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(dialling context.Context, network, address string) (net.Conn, error) {
+		conn, err := m.relay.Dial(dialling, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		return conn, err
+	}
 }
 
 // client returns an SMTP client for the relay that connects with connect.

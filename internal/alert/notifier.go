@@ -25,9 +25,9 @@ const (
 	// see that in a chat, where no id tells repetitions apart.
 	holdAtOnce = 50
 	holdFor    = time.Second
-	// holdLease covers holdFor and one more message, by mail at the longest. When it ends, another node may take the
-	// channel.
-	holdLease = holdFor + mailTimeout + 15*time.Second
+	// holdLease covers holdFor and one more message: by mail at the longest, in two conversations when the relay
+	// refuses an address. When it ends, another node may take the channel (spec: decisions, section 14: within 60 s).
+	holdLease = holdFor + 2*mailTimeout + 15*time.Second
 
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute

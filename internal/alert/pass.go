@@ -76,13 +76,13 @@ func (m *Mailer) Pass(ctx context.Context, to []string, parts ...[]byte) (hookgl
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which closes the connection
 	var conn net.Conn
+	dial := m.until(ctx)
 	client, err := m.client(func(dialling context.Context, network, address string) (net.Conn, error) {
-		plain, err := m.relay.Dial(dialling, network, address)
+		plain, err := dial(dialling, network, address)
 		if err != nil {
 			return nil, err
 		}
 		conn = &brief{plain, maxHeard}
-		context.AfterFunc(ctx, func() { plain.Close() })
 		return conn, nil
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -239,6 +240,45 @@ func TestAMailThatWasTakenIsSent(t *testing.T) {
 	must(t, m.Send(t.Context(), []string{"leave@example.org"}, hookglass.Message{ID: "msg_1", Title: "Alert", Text: "It is down."}))
 	if got := <-told; !strings.Contains(got, "It is down.") {
 		t.Errorf("told was:\n%s", got)
+	}
+}
+
+// patient is a connection that is never late.
+type patient struct{ net.Conn }
+
+func (patient) SetDeadline(time.Time) error { return nil }
+
+// A relay that does not answer holds a mail up for as long as the whole of it may take, not for as long as each step may.
+func TestAMailEndsInTime(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	ctx, over := context.WithCancel(t.Context())
+	m := alert.NewMailer(alert.Relay{
+		Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "hookglass@example.com",
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return patient{conn}, err
+		},
+	})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- m.Send(ctx, []string{"ada@example.org"}, hookglass.Message{ID: "msg_1", Title: "Alert", Text: "It is down."})
+	}()
+	relay, err := l.Accept()
+	must(t, err)
+	defer relay.Close()
+	fmt.Fprint(relay, "220 relay\r\n")
+	_, err = bufio.NewReader(relay).ReadString('\n') // EHLO, which has no answer
+	must(t, err)
+	over()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a mail that nobody took was sent")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the mail goes on")
 	}
 }
 
