@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -165,10 +166,8 @@ func reachBack(tx *store.Tx, f *hookglass.Flow) error {
 
 // endpointsOf lists the endpoints that a flow watches, each once.
 func endpointsOf(f *hookglass.Flow) (nums []int64) {
-	seen := map[int64]bool{}
 	for _, s := range f.Plan.Steps {
-		if !seen[s.EndpointNum] {
-			seen[s.EndpointNum] = true
+		if !slices.Contains(nums, s.EndpointNum) {
 			nums = append(nums, s.EndpointNum)
 		}
 	}

@@ -107,7 +107,7 @@ func (m *machine) take(e *hookglass.Event, load func() error) error {
 		if taken || p.State == hookglass.FlowStepWaiting && len(s.refers) > 0 {
 			continue
 		}
-		v, err := s.judge(r, load, m.values())
+		v, err := s.judge(r, load, m.value)
 		if err != nil {
 			return ended(err)
 		}
@@ -169,7 +169,7 @@ func (m *machine) guard(r *reader, load func() error) error {
 		if plan.EndpointNum != e.EndpointNum || !watches || e.ReceivedAt.After(p.Until) {
 			continue
 		}
-		v, err := s.judge(r, load, m.values())
+		v, err := s.judge(r, load, m.value)
 		if err != nil {
 			return err
 		}
@@ -328,12 +328,7 @@ func (m *machine) finish(state hookglass.FlowState, at time.Time, message string
 	}
 }
 
-// lose fails the flow because an endpoint is gone, unless all steps there have passed.
-func (m *machine) lose(endpointNum int64, at time.Time) {
-	m.fail(endpointNum, at, "Its endpoint was deleted.")
-}
-
-// fail fails the flow at the first step of an endpoint that has not passed.
+// fail fails the flow at the first step of an endpoint that has not passed; if all have, it does nothing.
 func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 	for i, s := range m.flow.Plan.Steps {
 		if p := &m.flow.Progress.Steps[i]; s.EndpointNum == endpointNum && p.State != hookglass.FlowStepPassed && !m.flow.State.Final() {
@@ -390,17 +385,14 @@ func (m *machine) acted(endpointNum int64) bool {
 	return false
 }
 
-// values looks up the values that steps have extracted so far.
-func (m *machine) values() func(key, name string) (string, bool) {
-	return func(key, name string) (string, bool) {
-		for i, s := range m.flow.Plan.Steps {
-			if s.Key == key {
-				v, ok := m.flow.Progress.Steps[i].Values[name]
-				return v, ok
-			}
+// value returns a value that a step has extracted; a step watches only when those that it refers to are there.
+func (m *machine) value(key, name string) string {
+	for i, s := range m.flow.Plan.Steps {
+		if s.Key == key {
+			return m.flow.Progress.Steps[i].Values[name]
 		}
-		return "", false
 	}
+	return ""
 }
 
 // near keeps the nearest miss of a step: the first of the events that met the largest share of conditions.

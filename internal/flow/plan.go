@@ -94,10 +94,7 @@ func (d Draft) check(p hookglass.FlowPlan, now time.Time) error {
 	if n := len(d.Steps); n == 0 || n > hookglass.MaxFlowSteps {
 		fault("steps", "must have 1 to %d entries", hookglass.MaxFlowSteps)
 	}
-	if err := hookglass.InvalidFields(faults); err != nil {
-		return err
-	}
-	return nil
+	return hookglass.Refusal(faults, nil)
 }
 
 // checkSteps validates the steps, each and together. It reports one fault of each step.

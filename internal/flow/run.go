@@ -93,7 +93,9 @@ func (s *Service) Run(ctx context.Context) error {
 		next, err := s.round(ctx)
 		s.tell(err)
 		due.Reset(next)
-		if err := rest(ctx, pause); err != nil {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
 			s.release()
 			return nil
 		}
@@ -107,17 +109,6 @@ func came[T any](c <-chan T) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -307,7 +298,7 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 				batches[key] = b
 			}
 			if b.Gone {
-				if h.machine.lose(num, s.now()); h.State.Final() {
+				if h.machine.fail(num, s.now(), "Its endpoint was deleted."); h.State.Final() {
 					return nil
 				}
 				continue // its steps have passed

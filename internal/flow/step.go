@@ -216,7 +216,7 @@ func (v verdict) held() bool { return v.met == v.total }
 
 // judge returns how well an event of the step's endpoint meets it. The payload is loaded only if the other conditions
 // hold.
-func (s *step) judge(r *reader, load func() error, values func(key, name string) (string, bool)) (verdict, error) {
+func (s *step) judge(r *reader, load func() error, value func(key, name string) string) (verdict, error) {
 	e := r.event
 	v := verdict{met: 1, total: 1 + len(s.conditions) + len(s.wheres) + len(s.extracts), values: map[string]string{}}
 	read := func() error {
@@ -251,7 +251,7 @@ func (s *step) judge(r *reader, load func() error, values func(key, name string)
 		return v, err
 	}
 	for _, w := range s.wheres {
-		expected := w.expected(values)
+		expected := w.expected(value)
 		actual, found := r.part(w.Part)
 		if found && (actual == expected || w.Contains && strings.Contains(actual, expected)) {
 			v.met++
@@ -284,15 +284,14 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-func (w where) expected(values func(key, name string) (string, bool)) string {
+func (w where) expected(value func(key, name string) string) string {
 	var b strings.Builder
 	for _, p := range w.parts {
 		if p.key == "" {
 			b.WriteString(p.text)
-			continue
+		} else {
+			b.WriteString(value(p.key, p.name))
 		}
-		value, _ := values(p.key, p.name) // a step watches only when the values are there
-		b.WriteString(value)
 	}
 	return b.String()
 }
