@@ -122,13 +122,15 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 		return c, "", err
 	}
 	var faults []hookglass.FieldError
-	for field, given := range map[string]bool{"name": d.Name != nil, "kind": d.Kind != nil, "config": d.Config != nil} {
-		if !given {
-			faults = append(faults, channelFault(field, "is required"))
+	for _, required := range []struct {
+		field string
+		given bool
+	}{{"config", d.Config != nil}, {"kind", d.Kind != nil}, {"name", d.Name != nil}} {
+		if !required.given {
+			faults = append(faults, channelFault(required.field, "is required"))
 		}
 	}
 	if len(faults) > 0 {
-		slices.SortFunc(faults, func(a, b hookglass.FieldError) int { return strings.Compare(a.Field, b.Field) })
 		return c, "", hookglass.InvalidFields(faults)
 	}
 	c.ID, c.Kind, c.Enabled = hookglass.NewSortableID(hookglass.PrefixChannel, s.Now()), *d.Kind, true
