@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -302,7 +303,7 @@ func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id,
 	if err := who.MayManage(); err != nil {
 		return r, err
 	}
-	if n := utf8.RuneCountInString(key); n == 0 || n > maxKey || !utf8.ValidString(key) || containsControl(key) {
+	if n := utf8.RuneCountInString(key); n == 0 || n > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return r, hookglass.Invalid("Idempotency-Key", "is required and must have 1 to %d characters, none of them a control character", maxKey)
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
@@ -330,13 +331,4 @@ func (s *Service) RunCase(ctx context.Context, who hookglass.Principal, ref, id,
 		return err
 	})
 	return r, err
-}
-
-func containsControl(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return true
-		}
-	}
-	return false
 }
