@@ -14,7 +14,7 @@ func fields(r *hookglass.Release, from mail.Address, raw []byte) []byte {
 	if len(raw) == 0 || raw[0] == ' ' || raw[0] == '\t' {
 		return nil
 	}
-	_, domain, _ := cutLast(from.Address)
+	_, domain := cutLast(from.Address)
 	var b strings.Builder
 	b.WriteString("Resent-Date: " + r.CreatedAt.UTC().Format(time.RFC1123Z) + "\r\n")
 	b.WriteString("Resent-From: " + from.String() + "\r\n")

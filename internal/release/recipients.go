@@ -75,7 +75,7 @@ func (r Recipients) read(to []string) ([]string, error) {
 			continue
 		}
 		k := key(local, domain)
-		switch _, of, _ := cutLast(k); {
+		switch _, of := cutLast(k); {
 		case r.isOwn(k):
 			barred = append(barred, hookglass.FieldError{Field: field, Message: fmt.Sprintf("%s is an address of this installation: the mail would come back", text)})
 		case !r.keys[k] && !r.keys["@"+of]:
@@ -96,7 +96,7 @@ func (r Recipients) read(to []string) ([]string, error) {
 
 // isOwn reports whether the address with this key belongs to the installation.
 func (r Recipients) isOwn(key string) bool {
-	_, domain, _ := cutLast(key)
+	_, domain := cutLast(key)
 	return "@"+domain == r.own
 }
 
@@ -122,7 +122,7 @@ func readAddress(text string) (local, domain string, err error) {
 	if a, err := mail.ParseAddress(text); err != nil || a.Address != text { // a name, quotes or brackets are no part of one
 		return "", "", errors.New("is not a mail address such as dev@example.com")
 	}
-	local, domain, _ = cutLast(text)
+	local, domain = cutLast(text)
 	if !domainPattern.MatchString(domain) {
 		if domain, err = idna.Lookup.ToASCII(domain); err != nil {
 			return "", "", errors.New("is not a mail address: it has no domain that there can be")
@@ -138,10 +138,10 @@ func readAddress(text string) (local, domain string, err error) {
 }
 
 // cutLast cuts an address at its last at sign.
-func cutLast(address string) (local, domain string, found bool) {
+func cutLast(address string) (local, domain string) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
-		return address, "", false
+		return address, ""
 	}
-	return address[:at], address[at+1:], true
+	return address[:at], address[at+1:]
 }
