@@ -102,10 +102,7 @@ func (r TokenRequest) check(who hookglass.Principal) error {
 	if r.ExpiresIn < 0 {
 		fault("expires_in", "must not be negative")
 	}
-	if err := hookglass.InvalidFields(faults); err != nil {
-		return err
-	}
-	return nil
+	return hookglass.Refusal(faults, nil)
 }
 
 // place determines the account of a token, and the workspace of a workspace-level one. Both must be the user's.

@@ -47,8 +47,7 @@ func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service
 	if err != nil {
 		return err
 	}
-	err = db.Current(ctx)
-	return a.on(ctx, db, err, fn)
+	return a.on(ctx, db, db.Current(ctx), fn)
 }
 
 // begin runs fn on the database, which is created if it is missing: the first user may be created before the service
