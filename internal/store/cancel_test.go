@@ -81,3 +81,34 @@ func TestAnUpdateThatIsInterruptedSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// A look for lost announcements that failed is made again from where it began: neither over less, nor over all events
+// that there ever were.
+func TestALookThatFailedComesNoFurther(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		if err := db.CaptureWith(t.Context(), 0, newEvent(e, "x"), store.Work{}); err != nil {
+			t.Fatal(err)
+		}
+		for since, last := range map[int64]int{-1: 1, 0: 2} { // the statement that fails
+			ctx, cancel := context.WithCancel(t.Context())
+			err := db.View(ctx, hookglass.System, func(v *store.View) error {
+				n := 0
+				v.Record(func(string, []any) {
+					if n++; n == last {
+						cancel()
+					}
+				})
+				_, newest, err := v.EndpointsSince(since)
+				if err == nil || newest != since {
+					t.Errorf("a look from %d that failed came to %d, %v", since, newest, err)
+				}
+				return err
+			})
+			cancel()
+			if err == nil {
+				t.Error("a look that failed says nothing")
+			}
+		}
+	})
+}

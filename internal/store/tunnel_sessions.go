@@ -331,13 +331,15 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 }
 
 // EndpointsSince returns the endpoints with events after a seq, and the newest Seq of all. For a negative seq it
-// returns no endpoints. It makes up for lost announcements.
+// returns no endpoints, and with an error seq itself, from which to look again. It makes up for lost announcements.
 func (v *View) EndpointsSince(seq int64) (endpoints []int64, newest int64, err error) {
-	if newest, err = v.NewestOfAll(); err != nil || seq < 0 || newest <= seq {
-		return nil, max(newest, seq), err
+	if newest, err = v.NewestOfAll(); err == nil && seq >= 0 && newest > seq {
+		endpoints, err = queryAll(v, scanNum, "SELECT DISTINCT endpoint FROM events WHERE seq > $1 AND seq <= $2", seq, newest)
 	}
-	endpoints, err = queryAll(v, scanNum, "SELECT DISTINCT endpoint FROM events WHERE seq > $1 AND seq <= $2", seq, newest)
-	return endpoints, newest, err
+	if err != nil {
+		return nil, seq, err
+	}
+	return endpoints, max(newest, seq), nil
 }
 
 // TunnelEvents returns the next events of an endpoint after a seq in detail form, oldest first, as many as may be
