@@ -5,11 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"maps"
 	"mime"
 	"mime/quotedprintable"
 	"net/mail"
-	"slices"
 	"strings"
 )
 
@@ -42,13 +40,13 @@ func (d *draft) fallback(name string, values ...string) {
 // attachFiles attaches a form's files; ids maps content ids to the names of file fields. If several name one, the last
 // in their order counts, so that the same form is the same mail.
 func (d *draft) attachFiles(f *form, ids map[string]string) {
+	last := map[string]string{} // ids by the names of fields
+	for id, name := range ids {
+		last[name] = max(last[name], id)
+	}
 	for _, name := range f.order {
 		p := f.files[name]
-		for _, id := range slices.Sorted(maps.Keys(ids)) {
-			if ids[id] == name {
-				p.id = trimID(id)
-			}
-		}
+		p.id = trimID(last[name])
 		d.pieces = append(d.pieces, p)
 	}
 }
