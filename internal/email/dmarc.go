@@ -56,17 +56,18 @@ func checkDMARC(ctx context.Context, q *inquiry, h block, s SPF, d DKIM) DMARC {
 // fromDomain returns the domain of the From field, or the reason why there is not exactly one.
 func fromDomain(h block) (domain, reason string) {
 	from, fields := senders(h)
-	for i, a := range from {
+	several := fields > 1
+	for _, a := range from {
 		switch {
 		case a.domain() == "":
 		case domain == "":
 			domain = a.domain()
 		case domain != a.domain():
-			fields = 2 + i
+			several = true
 		}
 	}
 	switch {
-	case fields > 1: // RFC 7489, section 6.6.1: no single policy applies
+	case several: // RFC 7489, section 6.6.1: no single policy applies
 		return "", "multiple_from"
 	case !isName(domain):
 		return "", "no_from"
