@@ -9,10 +9,7 @@ import (
 
 // verifyNetlify verifies a JWS with HS256, whose claim sha256 is the digest of the body.
 func (s *scheme) verifyNetlify(in *input, secret string) reason {
-	token := ""
-	for _, h := range s.Headers {
-		token = in.Headers.Get(h)
-	}
+	token := in.Headers.Get(s.Headers[0])
 	if token == "" {
 		return missingSignature
 	}
