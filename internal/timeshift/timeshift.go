@@ -109,7 +109,7 @@ func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bo
 	}
 	// Try JSON first, whatever the header says: curl declares all that it posts to be a form.
 	media, _, _ := strings.Cut(o.Headers.Get("Content-Type"), ";")
-	if out, ok := m.json(o.Body, "", 0); ok {
+	if out, ok := m.json(o.Body, func() string { return "" }, 0); ok {
 		o.Body = out
 	} else if strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
 		o.Body = m.form(o.Body)
@@ -125,8 +125,9 @@ type mover struct {
 	changes []hookglass.TimeChange
 }
 
-// json moves the times in JSON; ok is false if the text is not JSON.
-func (m *mover) json(text []byte, base string, depth int) ([]byte, bool) {
+// json moves the times in JSON; ok is false if the text is not JSON. base says where it stands, and is asked only for
+// what is changed: each element of a list stands under the list's name, however long that is.
+func (m *mover) json(text []byte, base func() string, depth int) ([]byte, bool) {
 	if len(text) == 0 || depth > maxNested {
 		return nil, false
 	}
@@ -135,14 +136,15 @@ func (m *mover) json(text []byte, base string, depth int) ([]byte, bool) {
 		if l.Name || len(m.changes) > MaxChanges {
 			return "", false
 		}
+		pointer := func() string { return base() + l.Pointer() }
 		if l.Kind == jsondoc.Number {
 			to, ok := m.number(l.Text, l.Member())
 			if ok {
-				m.changes = append(m.changes, hookglass.TimeChange{Pointer: base + l.Pointer(), From: l.Text, To: to})
+				m.changes = append(m.changes, hookglass.TimeChange{Pointer: pointer(), From: l.Text, To: to})
 			}
 			return to, ok
 		}
-		return m.inText(l.Text, l.Member(), base+l.Pointer(), depth)
+		return m.inText(l.Text, l.Member(), pointer, depth)
 	})
 	if err != nil {
 		m.changes = m.changes[:before]
@@ -152,19 +154,20 @@ func (m *mover) json(text []byte, base string, depth int) ([]byte, bool) {
 }
 
 // inText moves a text that is a time, or the times in a text that is JSON or an unsigned token.
-func (m *mover) inText(s, name, pointer string, depth int) (string, bool) {
+func (m *mover) inText(s, name string, pointer func() string, depth int) (string, bool) {
 	if to, ok := m.text(s, name); ok {
-		m.changes = append(m.changes, hookglass.TimeChange{Pointer: pointer, From: s, To: to})
+		m.changes = append(m.changes, hookglass.TimeChange{Pointer: pointer(), From: s, To: to})
 		return to, true
 	}
+	within := func() string { return pointer() + "!" }
 	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
-		out, ok := m.json([]byte(s), pointer+"!", depth+1)
+		out, ok := m.json([]byte(s), within, depth+1)
 		return string(out), ok && string(out) != s
 	}
 	if strings.HasPrefix(s, "eyJ") && strings.HasSuffix(s, ".") && strings.Count(s, ".") == 2 {
 		head, rest, _ := strings.Cut(s, ".")
 		if claims, err := base64.RawURLEncoding.DecodeString(strings.TrimSuffix(rest, ".")); err == nil {
-			if out, ok := m.json(claims, pointer+"!", depth+1); ok {
+			if out, ok := m.json(claims, within, depth+1); ok {
 				to := head + "." + base64.RawURLEncoding.EncodeToString(out) + "."
 				return to, to != s
 			}
@@ -190,7 +193,7 @@ func (m *mover) form(body []byte) []byte {
 		if open := strings.LastIndexByte(name, '['); open >= 0 && strings.HasSuffix(name, "]") {
 			field = name[open+1 : len(name)-1]
 		}
-		if to, ok := m.inText(value, field, jsondoc.PointerTo(name).String(), 0); ok {
+		if to, ok := m.inText(value, field, jsondoc.PointerTo(name).String, 0); ok {
 			pairs[i] = rawName + "=" + url.QueryEscape(to)
 		}
 	}

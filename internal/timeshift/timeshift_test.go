@@ -3,6 +3,7 @@ package timeshift_test
 import (
 	"bytes"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -171,5 +172,18 @@ func TestLongNamesCostNoMoreThanTheirLength(t *testing.T) {
 	})
 	if len(changes) != 1 || len(changes[0].Pointer) > 1_100 {
 		t.Errorf("%d changes", len(changes))
+	}
+}
+
+// Where a text stands is written down when it is moved, and not for each element of a list under the list's name.
+func TestWhatIsNotMovedNamesNoPlace(t *testing.T) {
+	const n = 100_000
+	body := `{"` + strings.Repeat("n", 900) + `":["a"` + strings.Repeat(`,"[1]"`, n) + `]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, changes := shift(t, "Content-Type: application/json\n", body, time.Hour)
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; len(changes) != 0 || each > 900 {
+		t.Errorf("%d changes, %d bytes are allocated for each text", len(changes), each)
 	}
 }
