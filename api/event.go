@@ -218,19 +218,17 @@ func Body(b []byte) (body, encoding string) {
 
 // queryOf parses a query string like a form.
 func queryOf(raw string) (parameters map[string]any, joined map[string]string) {
-	parameters, joined = map[string]any{}, map[string]string{}
+	values := map[string][]string{}
 	for name, value := range hookglass.Pairs(raw) {
-		name, value = Text(name), Text(value)
-		switch before := parameters[name].(type) {
-		case nil:
-			parameters[name], joined[name] = value, value
-			continue
-		case string:
-			parameters[name] = []string{before, value}
-		case []string:
-			parameters[name] = append(before, value)
+		name = Text(name)
+		values[name] = append(values[name], Text(value))
+	}
+	parameters, joined = make(map[string]any, len(values)), make(map[string]string, len(values))
+	for name, all := range values {
+		parameters[name], joined[name] = all, strings.Join(all, ", ")
+		if len(all) == 1 {
+			parameters[name] = all[0]
 		}
-		joined[name] += ", " + value
 	}
 	return parameters, joined
 }
