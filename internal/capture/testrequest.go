@@ -3,6 +3,7 @@ package capture
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 		return r, hookglass.Invalid("headers", "may be %d at most", MaxHeaders)
 	}
 	size := len(r.Method) + len(r.Path)
-	for name, value := range b.Headers {
+	for _, name := range slices.Sorted(maps.Keys(b.Headers)) {
+		value := b.Headers[name]
 		if size += len(name) + len(value) + len(": \r\n"); size > MaxHeaderBytes {
 			return r, hookglass.Invalid("headers", "may have %d bytes at most, with the path", MaxHeaderBytes)
 		}
@@ -60,7 +62,6 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 		}
 		r.Headers = append(r.Headers, h)
 	}
-	slices.SortFunc(r.Headers, func(a, b hookglass.Header) int { return cmp.Compare(a.Name, b.Name) })
 	return r, nil
 }
 

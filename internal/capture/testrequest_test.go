@@ -33,6 +33,7 @@ func TestATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
 		"a long path":               {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes)}, "path"},
 		"both":                      {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes/2), Headers: headers(1, capture.MaxHeaderBytes/2)}, "headers"},
 		"a name":                    {api.SendTestRequest{Headers: map[string]string{"X-A": "1", "a b": "2"}}, `has the invalid name "a b"`},
+		"the first by name":         {api.SendTestRequest{Headers: map[string]string{"a b": "", "b b": "", "c b": "", "d b": "", "e b": "", "f b": ""}}, `has the invalid name "a b"`},
 		"a value":                   {api.SendTestRequest{Headers: map[string]string{"X-A": "1\n"}}, "has an invalid value for X-A"},
 		"the server's own":          {api.SendTestRequest{Headers: map[string]string{"trailer": "1"}}, "may not set trailer"},
 		"the longest path":          {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes-1)}, ""},

@@ -365,7 +365,8 @@ func responseFaults(r *hookglass.Response) (faults []hookglass.FieldError) {
 		fault("headers", "may have %d entries at most", maxHeaders)
 	}
 	spelled := map[string]bool{}
-	for name, value := range r.Headers {
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) { // sorted: the same request is answered the same
+		value := r.Headers[name]
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if spelled[canonical] {
 			fault("headers", "names %s twice", canonical)

@@ -1,8 +1,10 @@
 package endpoint_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +53,33 @@ func TestASavedSearchIsReplacedWhereNoneCanBeAdded(t *testing.T) {
 		saved, err := s.SaveSearch(t.Context(), who, string(e.ID), "search 7", "sig:verified")
 		if err != nil || saved.Query != "sig:verified" {
 			t.Errorf("one of the 50 is not replaced: %+v, %v", saved, err)
+		}
+	})
+}
+
+// Faults come in the order of the names: a map has another order each time, and the same request the same answer.
+func TestWhatIsWrongOfAnAnswersHeadersIsSaidInOrder(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s, who, e := searched(t, db)
+		headers, want := map[string]string{}, []string(nil)
+		for _, letter := range "abcdefgh" {
+			headers[string(letter)+" x"] = "1"
+			want = append(want, fmt.Sprintf("has the invalid name %q", string(letter)+" x"))
+		}
+		answer := &hookglass.Response{Status: 200, Headers: headers}
+		for range 3 {
+			_, err := s.Update(t.Context(), who, string(e.ID), endpoint.Draft{Response: &answer})
+			var refused *hookglass.Error
+			if !errors.As(err, &refused) {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range refused.Details {
+				got = append(got, f.Message)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
 		}
 	})
 }
