@@ -51,7 +51,7 @@ func (k *soak) balance(took time.Duration) {
 	count := n.rowCounter()
 	num := func(endpoint string) int { return count("SELECT num FROM endpoints WHERE id = '" + endpoint + "'") }
 	pending := func() int {
-		return count("SELECT count(*) FROM forwards WHERE state = 'pending'") + count("SELECT count(*) FROM event_tasks") +
+		return count("SELECT count(*) FROM forwards WHERE due_at IS NOT NULL") + count("SELECT count(*) FROM event_tasks") +
 			count("SELECT count(*) FROM action_runs WHERE finished_at IS NULL") + count("SELECT count(*) FROM replay_batch_items WHERE finished_at IS NULL")
 	}
 	settled := time.Now()
