@@ -121,16 +121,7 @@ func (s *Service) CreateChannel(ctx context.Context, who hookglass.Principal, d 
 	if err := who.MayManage(); err != nil {
 		return c, "", err
 	}
-	var faults []hookglass.FieldError
-	for _, required := range []struct {
-		field string
-		given bool
-	}{{"config", d.Config != nil}, {"kind", d.Kind != nil}, {"name", d.Name != nil}} {
-		if !required.given {
-			faults = append(faults, channelFault(required.field, "is required"))
-		}
-	}
-	if len(faults) > 0 {
+	if faults := lacking(channelFault, required{"config", d.Config != nil}, required{"kind", d.Kind != nil}, required{"name", d.Name != nil}); len(faults) > 0 {
 		return c, "", hookglass.InvalidFields(faults)
 	}
 	c.ID, c.Kind, c.Enabled = hookglass.NewSortableID(hookglass.PrefixChannel, s.Now()), *d.Kind, true

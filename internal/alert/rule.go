@@ -43,15 +43,7 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 		if err != nil {
 			return err
 		}
-		faults := d.Faults
-		for _, required := range []struct {
-			field string
-			given bool
-		}{{"name", d.Name != nil}, {"kind", d.Kind != nil}, {"config", d.Config != nil}} {
-			if !required.given {
-				faults = append(faults, alertFault(required.field, "is required"))
-			}
-		}
+		faults := append(d.Faults, lacking(alertFault, required{"name", d.Name != nil}, required{"kind", d.Kind != nil}, required{"config", d.Config != nil})...)
 		switch {
 		case d.Kind == nil:
 			d.Config = nil // what it may set depends on the kind
@@ -234,6 +226,22 @@ func set[T any](given *T, to *T, known bool, field string, kind hookglass.AlertK
 	default:
 		*to = *given
 	}
+}
+
+// required is a field that something new must have.
+type required struct {
+	field string
+	given bool
+}
+
+// lacking returns the faults of the fields that are not given.
+func lacking(fault func(field, message string) hookglass.FieldError, fields ...required) (faults []hookglass.FieldError) {
+	for _, f := range fields {
+		if !f.given {
+			faults = append(faults, fault(f.field, "is required"))
+		}
+	}
+	return faults
 }
 
 func alertFault(field, message string) hookglass.FieldError {
