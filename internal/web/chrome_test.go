@@ -66,6 +66,8 @@ func startBrowser() {
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
+		// What moves costs more processor here than all else of a page.
+		chromedp.Flag("force-prefers-reduced-motion", true),
 		// Nothing here is a stranger's: fewer processes are enough.
 		chromedp.Flag("in-process-gpu", true), chromedp.Flag("disable-site-isolation-trials", true),
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateOrigins,site-per-process"))

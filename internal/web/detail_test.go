@@ -867,7 +867,7 @@ func TestAVisitorKeepsATemporaryEndpointAfterSigningIn(t *testing.T) {
 	for _, path := range []string{"/bulk", "/searches", "/requests/" + string(event) + "/replay", "/requests/" + string(event) + "/tags", "/requests/" + string(event) + "/note", "/requests/" + string(event) + "/share"} {
 		b.want(403, "POST", home+path, url.Values{"id": {string(event)}, "do": {"tag"}, "tag": {"x"}, "expires": {"1h"}})
 	}
-	b.want(303, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {password}})
+	b.want(303, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {s.password()}})
 	b.want(200, "GET", home, nil).holds(t, "Keep this endpoint")
 	b.want(200, "GET", "/endpoints", nil).holds(t, "Your temporary endpoint")
 	b.want(303, "POST", home+"/claim", url.Values{})
@@ -1095,6 +1095,7 @@ func TestTheAccountTellsHowLongRequestsAreKept(t *testing.T) {
 
 func TestTokensSessionsAndThePasswordAreOnesOwn(t *testing.T) {
 	s := newSite(t)
+	password := s.password()
 	b, other := s.signedIn(), s.signedIn()
 	page := b.want(201, "POST", "/account/tokens", url.Values{"name": {"CI"}, "scopes": {"read"}, "level": {"workspace"}, "expires": {"30"}})
 	token := regexp.MustCompile(`id="made-token">([^<]+)<`).FindStringSubmatch(page.body)[1]

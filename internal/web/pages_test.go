@@ -171,7 +171,7 @@ func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {
 	page := b.want(200, "GET", signIn, nil)
 	page.holds(t, `name="email"`, `name="password"`, `autocomplete="current-password"`)
 	next := regexp.MustCompile(`name="next" value="([^"]*)"`).FindStringSubmatch(page.body)[1]
-	form := url.Values{"email": {"Ada@Example.com"}, "password": {password}, "next": {next}}
+	form := url.Values{"email": {"Ada@Example.com"}, "password": {s.password()}, "next": {next}}
 	a = b.want(303, "POST", "/sign-in", form)
 	if got := s.url + a.Header.Get("Location"); got != wanted {
 		t.Errorf("sent to %s, want %s", got, wanted)

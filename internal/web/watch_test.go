@@ -82,7 +82,7 @@ func (w *watched) judged() {
 // stranger is a browser in which someone of another account is signed in.
 func (s *site) stranger() *browser {
 	s.t.Helper()
-	made, err := s.accounts.Register(s.t.Context(), account.Registration{Email: "eve@example.com", Password: password})
+	made, err := s.accounts.Register(s.t.Context(), account.Registration{Email: "eve@example.com"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
