@@ -106,3 +106,27 @@ func TestASearchFindsWhatIsNotUTF8AsItIsShown(t *testing.T) {
 		}
 	})
 }
+
+// Among many events an id is looked up before the search. None holds a NUL, nor does PostgreSQL.
+func TestASearchAmongManyEventsTakesAnyID(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		if err := db.Capture(t.Context(), 0, newEvent(e, "{}")); err != nil {
+			t.Fatal(err)
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec("UPDATE endpoint_stats SET event_count = 1000000 WHERE endpoint = $1", e.Num)
+		})
+		q, err := query.Parse("id:req_\x00", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reading(t, db, func(v *store.View) error {
+			page, err := v.Events(string(e.ID), store.EventList{Query: q, Limit: 10})
+			if len(page.Events) > 0 {
+				t.Errorf("found %d events", len(page.Events))
+			}
+			return err
+		})
+	})
+}

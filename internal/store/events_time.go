@@ -32,7 +32,7 @@ func (v *View) bracket(log *eventLog, below *int64, q query.Query) error {
 		if t.Field != query.ID || t.Not || !exact {
 			continue
 		}
-		found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE id = $1 AND endpoint = $2", id, log.endpoint.Num)
+		found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE id = $1 AND endpoint = $2", encodeText(id), log.endpoint.Num)
 		if err != nil {
 			return err
 		}
