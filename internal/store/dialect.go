@@ -93,12 +93,10 @@ func (d dialect) skipLocked() string {
 
 // uniqueViolation reports whether err says that a row with this value of the column exists.
 func uniqueViolation(err error, column string) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "23505" && strings.Contains(pg.ConstraintName, column)
 	}
-	var lite *sqlite.Error
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		code := lite.Code()
 		return (code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY) &&
 			strings.Contains(lite.Error(), column)
@@ -112,16 +110,14 @@ func storageTrouble(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true // whatever the server says: the next attempt may succeed
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code[:min(2, len(pg.Code))] {
 		case "08", "53", "57", "58", "40", "55", "25", "XX": // connection, resources, intervention, system, rollback, not in state, transaction state, damage
 			return true
 		}
 		return pg.Code == "42501" // insufficient_privilege: somebody took a right away
 	}
-	var lite *sqlite.Error
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch lite.Code() & 0xff {
 		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY,
 			sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_CORRUPT:
@@ -129,8 +125,8 @@ func storageTrouble(err error) bool {
 		}
 		return false
 	}
-	var netErr net.Error
-	return errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		neterr.Closed(err) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) ||
 		strings.Contains(err.Error(), "conn closed")
 }

@@ -69,8 +69,7 @@ func (db *DB) OpenMoveTarget(ctx context.Context) (*MoveTarget, error) {
 	t := &MoveTarget{db: db, conn: conn}
 	// Wait a little: the server may not have noticed yet that a former holder of the lock died.
 	_, err = conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = '5s'; SELECT pg_advisory_lock(%d); SET lock_timeout = 0", moveLock))
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == lockTimeout {
 		err = ErrMoveBusy
 	}
 	if err != nil {

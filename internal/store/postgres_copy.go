@@ -131,8 +131,8 @@ var errTurn = errors.New("store: the turn of a group of captures did not come")
 
 // noTurn reports whether waiting for the lock timed out.
 func noTurn(err error) bool {
-	var failed *pgconn.PgError
-	return errors.As(err, &failed) && (failed.Code == lockTimeout || failed.Code == queryCanceled)
+	failed, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (failed.Code == lockTimeout || failed.Code == queryCanceled)
 }
 
 // sendGroup commits the events of the groups in one transaction and one round trip, and sets their Seqs. If the
