@@ -41,55 +41,33 @@ func (d dialect) viewOptions() *sql.TxOptions {
 	return &sql.TxOptions{ReadOnly: true}
 }
 
-// forUpdate locks the rows of a SELECT. SQLite has one writer and needs no lock.
-func (d dialect) forUpdate() string {
+// locking returns the end of a SELECT that locks its rows. SQLite has one writer and needs no lock.
+func (d dialect) locking(how string) string {
 	if d == postgres {
-		return " FOR UPDATE"
+		return how
 	}
 	return ""
 }
 
+// forUpdate locks the rows of a SELECT.
+func (d dialect) forUpdate() string { return d.locking(" FOR UPDATE") }
+
 // forShare locks the rows of a SELECT against changes, but not against other shared locks.
-func (d dialect) forShare() string {
-	if d == postgres {
-		return " FOR SHARE"
-	}
-	return ""
-}
+func (d dialect) forShare() string { return d.locking(" FOR SHARE") }
 
 // forKeyShare locks the rows of a SELECT against deletion and forUpdate, but not against other changes. It is for
 // inserts of rows that refer to them.
-func (d dialect) forKeyShare() string {
-	if d == postgres {
-		return " FOR KEY SHARE"
-	}
-	return ""
-}
+func (d dialect) forKeyShare() string { return d.locking(" FOR KEY SHARE") }
 
 // forUpdateOf locks the rows of one table of a SELECT over several.
-func (d dialect) forUpdateOf(table string) string {
-	if d == postgres {
-		return " FOR UPDATE OF " + table
-	}
-	return ""
-}
+func (d dialect) forUpdateOf(table string) string { return d.locking(" FOR UPDATE OF " + table) }
 
 // forChangeOf locks the rows of one table of a SELECT against changes, but not against inserts of rows that refer to
 // them.
-func (d dialect) forChangeOf(table string) string {
-	if d == postgres {
-		return " FOR NO KEY UPDATE OF " + table
-	}
-	return ""
-}
+func (d dialect) forChangeOf(table string) string { return d.locking(" FOR NO KEY UPDATE OF " + table) }
 
 // skipLocked, behind a lock, leaves out the rows that another transaction has locked.
-func (d dialect) skipLocked() string {
-	if d == postgres {
-		return " SKIP LOCKED"
-	}
-	return ""
-}
+func (d dialect) skipLocked() string { return d.locking(" SKIP LOCKED") }
 
 // uniqueViolation reports whether err says that a row with this value of the column exists.
 func uniqueViolation(err error, column string) bool {
