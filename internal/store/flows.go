@@ -20,7 +20,7 @@ const TopicFlows = "flows"
 // TopicFlow is the topic of one flow's progress.
 func TopicFlow(num int64) string { return "w" + strconv.FormatInt(num, 10) }
 
-const flowColumns = `f.num, f.id, f.account_id, f.workspace_id, f.state, f.definition, f.progress, f.cursor, f.version, f.started_at, f.deadline_at, f.finished_at`
+const flowColumns = "num, id, account_id, workspace_id, state, definition, progress, cursor, version, started_at, deadline_at, finished_at"
 
 func scanFlow(scan func(...any) error) (f hookglass.Flow, err error) {
 	var plan, progress []byte
@@ -135,11 +135,9 @@ func (tx *Tx) ClaimFlows(limit int, lease time.Duration) ([]HeldFlow, error) {
 		return h, err
 	}, `WITH picked AS MATERIALIZED (SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= `+clock+` ORDER BY leased_until LIMIT $1`+
 		tx.dialect.forUpdate()+tx.dialect.skipLocked()+`)
-		UPDATE flows AS f SET claim = claim + 1, leased_until = `+clock+` + cast($2 AS bigint) WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING `+flowReturning+`, claim`,
+		UPDATE flows AS f SET claim = claim + 1, leased_until = `+clock+` + cast($2 AS bigint) WHERE `+tx.dialect.picked("num", "SELECT num FROM picked")+` RETURNING `+flowColumns+`, claim`,
 		limit, lease.Microseconds())
 }
-
-const flowReturning = "num, id, account_id, workspace_id, state, definition, progress, cursor, version, started_at, deadline_at, finished_at"
 
 // ExtendFlows renews the leases of held flows and returns the Nums of those that are still held.
 func (tx *Tx) ExtendFlows(held []HeldFlow, lease time.Duration) ([]int64, error) {
