@@ -14,6 +14,15 @@ type input struct {
 	rows    [][]any // int64, int, string, []byte (UTF-8) or nil, according to the column's kind
 }
 
+// names lists the names of the columns.
+func (in input) names() []string {
+	names := make([]string, len(in.columns))
+	for i, c := range in.columns {
+		names[i] = c.name
+	}
+	return names
+}
+
 type inputColumn struct {
 	name string
 	kind inputKind
@@ -30,20 +39,16 @@ const (
 // from returns the table for a FROM clause, under a name and with its columns, and its arguments, which must be the
 // statement's only ones.
 func (in input) from(d dialect, name string) (table string, args []any, err error) {
-	names := make([]string, len(in.columns))
-	for i, c := range in.columns {
-		names[i] = c.name
-	}
 	if d == postgres {
 		arrays := make([]string, len(in.columns))
 		for i, c := range in.columns {
 			arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, c.kind)
 			args = append(args, inputArray{in, i})
 		}
-		return "unnest(" + strings.Join(arrays, ", ") + ") AS " + name + " (" + strings.Join(names, ", ") + ")", args, nil
+		return "unnest(" + strings.Join(arrays, ", ") + ") AS " + name + " (" + strings.Join(in.names(), ", ") + ")", args, nil
 	}
 	if n := len(in.rows); n > 0 && n <= fewRows {
-		return in.values(names) + " AS " + name, slices.Concat(in.rows...), nil
+		return in.values() + " AS " + name, slices.Concat(in.rows...), nil
 	}
 	fields := make([]string, len(in.columns))
 	for i, c := range in.columns {
@@ -69,12 +74,12 @@ func (in input) from(d dialect, name string) (table string, args []any, err erro
 const fewRows = 8
 
 // values returns the table with unnamed arguments: SQLite searches named ones linearly.
-func (in input) values(names []string) string {
-	columns := make([]string, len(names))
-	for i, name := range names {
+func (in input) values() string {
+	columns := in.names()
+	for i, name := range columns {
 		columns[i] = fmt.Sprintf("column%d AS %s", i+1, name)
 	}
-	row := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
+	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	return "(SELECT " + strings.Join(columns, ", ") + " FROM (VALUES " + row + strings.Repeat(", "+row, len(in.rows)-1) + "))"
 }
 
@@ -96,11 +101,7 @@ func (tx *Tx) insert(table string, in input, rest string) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(in.columns))
-	for i, c := range in.columns {
-		names[i] = c.name
-	}
-	columns := strings.Join(names, ", ")
+	columns := strings.Join(in.names(), ", ")
 	_, err = tx.exec("INSERT INTO "+table+" ("+columns+") SELECT "+columns+" FROM "+from+rest, args...)
 	return err
 }
