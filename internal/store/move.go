@@ -87,9 +87,11 @@ func (t MoveTable) Describe(key []byte) string {
 	return strings.Join(parts, " ")
 }
 
-// arguments returns the values of a key as arguments of a statement.
-func (t MoveTable) arguments(key []byte) []any {
-	var values []any
+// arguments returns the values of a key as arguments of a statement, none for no key.
+func (t MoveTable) arguments(key []byte) (values []any) {
+	if key == nil {
+		return nil
+	}
 	key = key[2:]
 	for _, c := range t.keyColumns() {
 		var v []byte
@@ -256,7 +258,7 @@ func (s *MoveSource) Rows(ctx context.Context, t MoveTable, after []byte) iter.S
 		return s.jobs(ctx, t, after)
 	}
 	return func(yield func(MovedRow, error) bool) {
-		rows, err := s.tx.QueryContext(ctx, t.selection(sqliteDialect, after != nil), t.optional(after)...)
+		rows, err := s.tx.QueryContext(ctx, t.selection(sqliteDialect, after != nil), t.arguments(after)...)
 		if err != nil {
 			yield(MovedRow{}, classify(err))
 			return
@@ -294,14 +296,6 @@ func (s *MoveSource) Rows(ctx context.Context, t MoveTable, after []byte) iter.S
 			yield(MovedRow{}, classify(err))
 		}
 	}
-}
-
-// optional returns the arguments of a selection.
-func (t MoveTable) optional(after []byte) []any {
-	if after == nil {
-		return nil
-	}
-	return t.arguments(after)
 }
 
 // selection returns the query for the rows of a table in the order of its key, all or those after a key.
