@@ -208,7 +208,7 @@ func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, e
 	// wrong, must not keep those behind them alive.
 	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { err = scan(&d.account, &d.cutoff); return d, err },
 		`SELECT account, cutoff FROM (
-			SELECT id AS account, cast($1 AS bigint) - CASE WHEN retention > 0 THEN retention ELSE cast($2 AS bigint) END AS cutoff FROM accounts
+			SELECT c.id AS account, cast($1 AS bigint) - `+retained+` AS cutoff FROM accounts c
 			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)
 		) AS c WHERE (SELECT occurred_at FROM activities WHERE `+tx.dialect.linesOf("c.account", "0")+` AND occurred_at <= cast($1 AS bigint) ORDER BY account_id, id LIMIT 1) < cutoff
 			ORDER BY account LIMIT $3`,
