@@ -68,8 +68,7 @@ func (v *View) EnabledActions(endpointNum int64) ([]hookglass.Action, error) {
 
 // HasActions reports whether events captured at the endpoint have actions to run.
 func (v *View) HasActions(endpointNum int64) (bool, error) {
-	found, err := queryAll(v, scanNum, "SELECT num FROM actions WHERE endpoint = $1 AND enabled = 1 LIMIT 1", endpointNum)
-	return len(found) > 0, err
+	return v.finds("SELECT num FROM actions WHERE endpoint = $1 AND enabled = 1 LIMIT 1", endpointNum)
 }
 
 // Action returns one action of an endpoint. It answers not_found.

@@ -108,11 +108,11 @@ func (d dialect) linesOf(account, above string) string {
 // activityBefore returns an id that is below those of all lines of an account since a time. Times have no index, but
 // lines are nearly in their order, so a binary search finds the place, within clockError.
 func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
-	newest, err := queryAll(v, scanNum, "SELECT id FROM activities WHERE "+v.dialect.linesOf("$1", "0")+" ORDER BY account_id DESC, id DESC LIMIT 1", account)
-	if err != nil || len(newest) == 0 {
+	newest, err := v.first(0, "SELECT id FROM activities WHERE "+v.dialect.linesOf("$1", "0")+" ORDER BY account_id DESC, id DESC LIMIT 1", account)
+	if err != nil || newest == 0 {
 		return 0, err
 	}
-	return placeOf(since.Add(-clockError).UnixMicro(), 0, newest[0], func(above int64) ([]int64, error) {
+	return placeOf(since.Add(-clockError).UnixMicro(), 0, newest, func(above int64) ([]int64, error) {
 		return queryAll(v, scanNum, "SELECT occurred_at FROM activities WHERE "+v.dialect.linesOf("$1", "$2")+" ORDER BY account_id, id LIMIT 1", account, above)
 	})
 }

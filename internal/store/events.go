@@ -219,11 +219,7 @@ func (v *View) NewestSeq(ref string) (int64, error) {
 
 func (v *View) newestSeq(log eventLog) (int64, error) {
 	a := &args{}
-	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+newestFirst+" LIMIT 1", a.all()...)
-	if err != nil || len(found) == 0 {
-		return 0, err
-	}
-	return found[0], nil
+	return v.first(0, "SELECT seq FROM events WHERE "+v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+newestFirst+" LIMIT 1", a.all()...)
 }
 
 // EventsAfter returns events captured after the given Seq in list form, oldest first, limit at most, ignored ones
@@ -247,8 +243,7 @@ func (v *View) MoreAfter(ref string, seq int64, n int) (bool, error) {
 	}
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(seq, log.floor), math.MaxInt64) + oldestFirst + " LIMIT 1 OFFSET " + a.add(n)
-	found, err := queryAll(v, scanNum, query, a.all()...)
-	return len(found) > 0, err
+	return v.finds(query, a.all()...)
 }
 
 // How long one request may read when no index answers it.

@@ -117,12 +117,12 @@ func (tx *Tx) PurgeEvents(d PurgeDue) (deleted int64, more bool, err error) {
 	// there is none.
 	upTo := max(d.Cutoff.UnixMicro(), tx.Now.UnixMicro())
 	a := &args{}
-	first, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE "+tx.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+
+	first, err := tx.first(0, "SELECT seq FROM events WHERE "+tx.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64)+
 		" AND received_at <= "+a.add(upTo)+oldestFirst+" LIMIT 1", a.all()...)
-	if err != nil || len(first) == 0 {
+	if err != nil || first == 0 {
 		return 0, false, err
 	}
-	above := first[0] - 1
+	above := first - 1
 	high, err := tx.nthAbove(log, above, tx.pace.rows(), "")
 	if err != nil {
 		return 0, false, err

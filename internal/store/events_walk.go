@@ -295,11 +295,7 @@ func (v *View) nthBelow(log eventLog, below, n int64, mark string) (seq int64, m
 func (v *View) nthAbove(log eventLog, above, n int64, mark string) (seq int64, err error) {
 	a := &args{}
 	query := "SELECT seq FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), math.MaxInt64) + mark + oldestFirst + " LIMIT 1 OFFSET " + a.add(n-1)
-	found, err := queryAll(v, scanNum, query, a.all()...)
-	if err != nil || len(found) == 0 {
-		return math.MaxInt64, err
-	}
-	return found[0], nil
+	return v.first(math.MaxInt64, query, a.all()...)
 }
 
 // LoadDeliveries fills the states of the events' deliveries to forwarding targets, if the query reads them.

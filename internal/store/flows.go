@@ -267,6 +267,5 @@ func (v *View) SeqSince(endpointNum int64, since time.Time) (int64, error) {
 
 // HasFreeFlows reports whether there are pending flows that nobody holds.
 func (v *View) HasFreeFlows() (bool, error) {
-	found, err := queryAll(v, scanNum, "SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= "+v.dialect.clock()+" LIMIT 1")
-	return len(found) > 0, err
+	return v.finds("SELECT num FROM flows WHERE finished_at IS NULL AND leased_until <= " + v.dialect.clock() + " LIMIT 1")
 }

@@ -43,14 +43,10 @@ func (tx *Tx) FailedForwards(t hookglass.ForwardingTarget, r FailedRange) (found
 		}
 	}
 	// Find the end of the batch in the index, so that at most r.looks rows are read.
-	last, err := queryAll(&tx.View, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) ORDER BY f.target, f.num LIMIT 1 OFFSET $4",
+	end, err := tx.first(r.upTo, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) <= ($1, $3) ORDER BY f.target, f.num LIMIT 1 OFFSET $4",
 		t.ID, r.above, r.upTo, r.looks-1)
 	if err != nil {
 		return nil, r, err
-	}
-	end := r.upTo
-	if len(last) > 0 {
-		end = last[0]
 	}
 	after, before := int64(math.MinInt64), int64(math.MaxInt64)
 	if !r.After.IsZero() {
@@ -87,22 +83,22 @@ const failedOf = "f.state = 'failed'"
 // beginFailed finds where a walk begins and ends. Deliveries are nearly in the order of their creation times, as events
 // are (see bracket).
 func (v *View) beginFailed(targetID int64, r *FailedRange) error {
-	newest, err := queryAll(v, scanNum, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, 0) AND (f.target, f.num) < ($1, cast($2 AS bigint)) ORDER BY f.target DESC, f.num DESC LIMIT 1",
+	newest, err := v.first(0, "SELECT num FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, 0) AND (f.target, f.num) < ($1, cast($2 AS bigint)) ORDER BY f.target DESC, f.num DESC LIMIT 1",
 		targetID, int64(math.MaxInt64))
 	if err != nil {
 		return err
 	}
 	r.begun, r.atOnce, r.looks = true, cmp.Or(r.atOnce, resendAtOnce), cmp.Or(r.looks, resendLooks)
-	if len(newest) == 0 {
+	if newest == 0 {
 		return nil
 	}
 	place := func(at time.Time) (int64, error) {
-		return placeOf(at.UnixMicro(), 0, newest[0], func(above int64) ([]int64, error) {
+		return placeOf(at.UnixMicro(), 0, newest, func(above int64) ([]int64, error) {
 			return queryAll(v, scanNum, "SELECT created_at FROM forwards f WHERE "+failedOf+" AND (f.target, f.num) > ($1, $2) AND (f.target, f.num) < ($1, cast($3 AS bigint)) ORDER BY f.target, f.num LIMIT 1",
 				targetID, above, int64(math.MaxInt64))
 		})
 	}
-	r.upTo = newest[0]
+	r.upTo = newest
 	if !r.Before.IsZero() {
 		if r.upTo, err = place(r.Before.Add(clockError)); err != nil {
 			return err

@@ -85,13 +85,9 @@ func (tx *Tx) Retag(workspaceID, after int64, from, to string) (reached int64, e
 }
 
 func (tx *Tx) retag(workspaceID, after int64, from, to string, looks int) (reached int64, err error) {
-	last, err := queryAll(&tx.View, scanNum, "SELECT seq FROM events WHERE seq > $1 ORDER BY seq LIMIT 1 OFFSET $2", after, looks-1)
+	upTo, err := tx.first(math.MaxInt64, "SELECT seq FROM events WHERE seq > $1 ORDER BY seq LIMIT 1 OFFSET $2", after, looks-1)
 	if err != nil {
 		return 0, err
-	}
-	upTo := int64(math.MaxInt64)
-	if len(last) > 0 {
-		upTo = last[0]
 	}
 	type row struct {
 		seq, endpoint int64

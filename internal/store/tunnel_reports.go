@@ -135,10 +135,7 @@ func (v *View) ReportedEvent(ref, id string) (*hookglass.Event, error) {
 
 // reported returns the events that have reports, and about how many bytes must be loaded to show these.
 func (v *View) reported(events []*hookglass.Event) (map[int64]int64, error) {
-	seqs := make([]int64, len(events))
-	for i, e := range events {
-		seqs[i] = e.Seq
-	}
+	_, seqs := bySeq(events)
 	type reports struct{ event, count, bytes int64 }
 	found, err := queryAll(v, func(scan func(...any) error) (r reports, err error) {
 		err = scan(&r.event, &r.count, &r.bytes)
@@ -158,14 +155,12 @@ func (v *View) FirstAnswer(eventSeq int64) (*hookglass.DeliveryReport, error) {
 
 // HasTunnel reports whether a session is subscribed to an endpoint.
 func (v *View) HasTunnel(endpointNum int64) (bool, error) {
-	found, err := queryAll(v, scanNum, "SELECT num FROM tunnel_subscriptions WHERE endpoint = $1 LIMIT 1", endpointNum)
-	return len(found) > 0, err
+	return v.finds("SELECT num FROM tunnel_subscriptions WHERE endpoint = $1 LIMIT 1", endpointNum)
 }
 
 // Keeps reports whether a stored event still exists.
 func (v *View) Keeps(e *hookglass.Event) (bool, error) {
-	found, err := queryAll(v, scanNum, "SELECT seq FROM events WHERE seq = $1 AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", e.Seq)
-	return len(found) > 0, err
+	return v.finds("SELECT seq FROM events WHERE seq = $1 AND seq > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = events.endpoint)", e.Seq)
 }
 
 // SetReply records what the sender of an event was really answered. It is no error if the event was deleted meanwhile.

@@ -75,8 +75,7 @@ func (tx *Tx) EndTunnelNode(n LostTunnelNode, limit int) (done bool, err error) 
 // HoldsTunnelLease reports whether a process still has its lease, and keeps it until the transaction ends. If a process
 // without a lease died, nobody would end its sessions.
 func (tx *Tx) HoldsTunnelLease(node string) (bool, error) {
-	held, err := queryAll(&tx.View, scanNum, "SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forShare(), node)
-	return len(held) > 0, err
+	return tx.finds("SELECT seen_at FROM tunnel_nodes WHERE id = $1"+tx.dialect.forShare(), node)
 }
 
 // CreateTunnelSession stores a session and sets its Num.

@@ -25,8 +25,7 @@ func (tx *Tx) CreateTunnelTicket(t hookglass.TunnelTicket, hash, credential []by
 
 // HasTunnelTicket reports whether a ticket exists that was not redeemed. It saves the transaction for invalid tickets.
 func (v *View) HasTunnelTicket(hash []byte) (bool, error) {
-	found, err := queryAll(v, scanNum, "SELECT endpoint FROM tunnel_tickets WHERE hash = $1", hash)
-	return len(found) > 0, err
+	return v.finds("SELECT endpoint FROM tunnel_tickets WHERE hash = $1", hash)
 }
 
 // RedeemTunnelTicket deletes a ticket and returns it, so that only one caller succeeds. It answers not_found. The

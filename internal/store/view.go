@@ -192,6 +192,21 @@ func queryAll[T any](v *View, scan func(func(...any) error) (T, error), query st
 	return all, nil
 }
 
+// finds reports whether a query returns a number.
+func (v *View) finds(query string, args ...any) (bool, error) {
+	found, err := queryAll(v, scanNum, query, args...)
+	return len(found) > 0, err
+}
+
+// first returns the first number that a query returns, or another one if there is none.
+func (v *View) first(otherwise int64, query string, args ...any) (int64, error) {
+	found, err := queryAll(v, scanNum, query, args...)
+	if err != nil || len(found) == 0 {
+		return otherwise, err
+	}
+	return found[0], nil
+}
+
 func scanNum(scan func(...any) error) (n int64, err error) {
 	err = scan(&n)
 	return n, err
