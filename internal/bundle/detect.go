@@ -103,7 +103,7 @@ func (f *finder) tokens() {
 
 // numbers finds the numbers of telephones, accounts and cards.
 func (f *finder) numbers() {
-	s, digits := f.s, f.digits()
+	s, digits := f.s, digitsIn(f.s)
 	if digits >= 8 {
 		alone := func(start, end int) bool {
 			return (start == 0 || strings.IndexByte("-.+", s[start-1]) < 0) && (end == len(s) || s[end] != '-')
@@ -158,9 +158,10 @@ func (f *finder) grouped(form *regexp.Regexp, kind Kind, most int, ok func(start
 	}
 }
 
-func (f *finder) digits() (n int) {
-	for i := range len(f.s) {
-		if f.s[i] >= '0' && f.s[i] <= '9' {
+// digitsIn counts the digits of a text.
+func digitsIn(s string) (n int) {
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
 			n++
 		}
 	}
@@ -170,7 +171,7 @@ func (f *finder) digits() (n int) {
 // machines finds IP addresses.
 func (f *finder) machines() {
 	s := f.s
-	if strings.Contains(s, ".") && f.digits() >= 4 {
+	if strings.Contains(s, ".") && digitsIn(s) >= 4 {
 		f.all(ip4Form, IP, func(text string, start, end int) bool {
 			// Chrome/120.0.0.0 and v1.2.3.4 are versions; http://1.2.3.4 is an address.
 			version := start > 0 && (s[start-1] == '.' || s[start-1] == '/' && (start < 2 || s[start-2] != '/')) || end < len(s)-1 && s[end] == '.' && wordByte(s[end+1])

@@ -147,12 +147,7 @@ func (m *Maker) fieldKind(at spot, value string) Kind {
 		return ""
 	}
 	kind := kindOf(at.name)
-	digits := 0
-	for i := range len(value) {
-		if value[i] >= '0' && value[i] <= '9' {
-			digits++
-		}
-	}
+	digits := digitsIn(value)
 	switch {
 	case name == "name" && at.person && plainName(value):
 		return Name
