@@ -137,24 +137,22 @@ func (r *run) wrap(text string) string {
 
 func inCode(c byte) bool { return alphanumericByte(c) || strings.IndexByte("+/_-", c) >= 0 }
 
-// readings returns the possible decodings of a run, for each offset at which its groups may begin.
+// readings returns the possible decodings of a run, which has 12 characters at least, for each offset at which its
+// groups may begin.
 func readings(run string) (all []string) {
 	std := strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(run)
 	for start := range 4 {
-		if text := std[min(start, len(std)):]; len(text) >= 8 {
-			text = text[:len(text)-len(text)%4]
-			if b, err := base64.StdEncoding.DecodeString(text); err == nil {
-				tail := std[min(start, len(std))+len(text):]
-				if rest, err := base64.RawStdEncoding.DecodeString(tail); err == nil {
-					b = append(b, rest...)
-				}
-				all = append(all, string(b))
+		whole := start + (len(std)-start)/4*4
+		if b, err := base64.StdEncoding.DecodeString(std[start:whole]); err == nil {
+			if rest, err := base64.RawStdEncoding.DecodeString(std[whole:]); err == nil {
+				b = append(b, rest...)
 			}
+			all = append(all, string(b))
 		}
 	}
 	for part := range strings.FieldsFuncSeq(run, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }) {
 		for start := range 2 {
-			if text := part[min(start, len(part)):]; len(text) >= 12 {
+			if text := part[start:]; len(text) >= 12 {
 				if b, err := hex.DecodeString(text[:len(text)&^1]); err == nil {
 					all = append(all, string(b))
 				}
