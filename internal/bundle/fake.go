@@ -89,7 +89,7 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 		return shape(s[:at], n) + "@" + letters(8, domain) + ".example" // RFC 2606
 	case Phone:
 		kept := 0
-		return digits(s, func(byte) byte {
+		return digits(s, func() byte {
 			if kept++; kept <= 2 && strings.HasPrefix(s, "+") { // the country code
 				return 0
 			}
@@ -229,11 +229,11 @@ func foreign(r rune, n *numbers) rune {
 }
 
 // digits replaces the digits of a text; a next of 0 keeps one.
-func digits(s string, next func(byte) byte) string {
+func digits(s string, next func() byte) string {
 	b := []byte(s)
 	for i, c := range b {
 		if c >= '0' && c <= '9' {
-			if d := next(c); d != 0 {
+			if d := next(); d != 0 {
 				b[i] = d
 			}
 		}
@@ -249,14 +249,11 @@ func card(s string, n *numbers) string {
 		fake[i] = n.digit()
 	}
 	if last := len(fake) - 1; last > 0 {
-		for fake[last] = '0'; !luhn(fake); fake[last]++ {
-			if fake[last] == '9' {
-				break
-			}
+		for fake[last] = '0'; !luhn(fake); fake[last]++ { // one of the ten digits fits
 		}
 	}
 	next := 0
-	return digits(s, func(byte) byte {
+	return digits(s, func() byte {
 		next++
 		return fake[next-1]
 	})
