@@ -12,10 +12,7 @@ const MaxLooked = 1 << 20
 
 // Condition is a query that is evaluated when an event arrives, for example to decide whether a forwarding target gets
 // it.
-type Condition struct {
-	Query
-	reads bool // whether the query reads the body
-}
+type Condition struct{ Query }
 
 // ParseCondition parses a condition. It answers what [Parse] does, and validation_failed for a query on what is not
 // known when an event arrives ([Query.AtArrival]).
@@ -26,13 +23,12 @@ func ParseCondition(when string) (c Condition, err error) {
 	if !c.AtArrival() {
 		return c, hookglass.Invalid("q", "cannot use status, tag, note, ignored, delivery or times: it is checked before an event has them")
 	}
-	_, c.reads = c.Reads()
 	return c, nil
 }
 
 // Means reports whether an event in detail form meets the condition. It examines the first MaxLooked bytes of the body.
 func (c Condition) Means(e *hookglass.Event) bool {
-	if c.reads && e.Payload != nil && len(e.Body) > MaxLooked {
+	if _, body := c.Reads(); body && e.Payload != nil && len(e.Body) > MaxLooked {
 		e = beginning(e)
 	}
 	return c.Match(e)
