@@ -385,14 +385,9 @@ func differences(before, after any) ([]hookglass.FieldChange, error) {
 		return nil, err
 	}
 	var fields []hookglass.FieldChange
-	names := make(map[string]bool)
-	for name := range a {
-		names[name] = true
-	}
-	for name := range b {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if !slices.Contains(volatile, name) && !bytes.Equal(a[name], b[name]) {
 			fields = append(fields, hookglass.FieldChange{Field: name, Before: string(a[name]), After: string(b[name])})
 		}
