@@ -87,11 +87,7 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 	lock.Lock()
 	defer lock.Unlock()
 	for range maxTries {
-		var known hookglass.EventSchema
-		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-			known, err = v.EventSchema(e.EndpointNum, e.Provider, e.EventType)
-			return err
-		})
+		known, err := s.stored(ctx, e.EndpointNum, e.Provider, e.EventType)
 		if err != nil {
 			return err
 		}
@@ -112,7 +108,8 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 			return err // nil: it is done, here or by whoever took the task over
 		}
 		if known.Num == 0 {
-			if full, err := s.full(ctx, known); err != nil || full {
+			now, err := s.stored(ctx, known.EndpointNum, known.Provider, known.EventType)
+			if err != nil || now.Num == 0 { // the endpoint has no room for another schema
 				return err
 			}
 		}
@@ -123,14 +120,11 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 // errStale rolls a transaction back.
 var errStale = hookglass.Errorf(hookglass.CodeConflict, "The schema has changed meanwhile.")
 
-// full reports whether an endpoint has no room for another schema.
-func (s *Service) full(ctx context.Context, of hookglass.EventSchema) (full bool, err error) {
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		now, err := v.EventSchema(of.EndpointNum, of.Provider, of.EventType)
-		full = now.Num == 0
-		return err
+// stored returns the schema of an event type as it is stored, or a zero one if there is none.
+func (s *Service) stored(ctx context.Context, endpointNum int64, provider, eventType string) (hookglass.EventSchema, error) {
+	return store.Read(ctx, s.db, hookglass.System, func(v *store.View) (hookglass.EventSchema, error) {
+		return v.EventSchema(endpointNum, provider, eventType)
 	})
-	return full, err
 }
 
 func (s *Service) lock(endpointNum int64, provider, eventType string) *sync.Mutex {
@@ -270,11 +264,7 @@ func (s *Service) sampled(ctx context.Context, who hookglass.Principal, all Type
 			seqs[i] = e.Seq
 		}
 		events = events[n:]
-		var found map[int64]*hookglass.Event
-		err := s.db.View(ctx, who, func(v *store.View) (err error) {
-			found, err = v.EventsBySeq(seqs, sampledBytes)
-			return err
-		})
+		found, err := store.Read(ctx, s.db, who, func(v *store.View) (map[int64]*hookglass.Event, error) { return v.EventsBySeq(seqs, sampledBytes) })
 		if err != nil {
 			return all, err
 		}

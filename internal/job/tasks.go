@@ -145,11 +145,7 @@ const softStop = 5 * time.Second
 
 // round leases due tasks and starts them. It returns when to look again.
 func (w *Tasks) round(ctx, working context.Context) (time.Duration, error) {
-	var queues []store.TaskQueue
-	err := w.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		queues, err = v.TaskQueues(w.Kind)
-		return err
-	})
+	queues, err := store.Read(ctx, w.db, hookglass.System, func(v *store.View) ([]store.TaskQueue, error) { return v.TaskQueues(w.Kind) })
 	if err != nil {
 		return lookForTasks, err
 	}
@@ -245,10 +241,8 @@ func (w *Tasks) begin(working context.Context, due []store.TaskQueue, places map
 	if len(seqs) == 0 {
 		return
 	}
-	var events map[int64]*hookglass.Event
-	err := w.db.View(working, hookglass.System, func(v *store.View) (err error) {
-		events, err = v.EventsBySeq(seqs, loadedBody)
-		return err
+	events, err := store.Read(working, w.db, hookglass.System, func(v *store.View) (map[int64]*hookglass.Event, error) {
+		return v.EventsBySeq(seqs, loadedBody)
 	})
 	for _, q := range due {
 		for _, t := range claimed[q.EndpointNum] {
@@ -316,11 +310,7 @@ func (w *Tasks) renew(ctx context.Context) {
 // recall makes tasks due that a clock which was set back has put off. It works a piece at a time, after the leases of
 // this node's tasks were renewed, which are not late then.
 func (w *Tasks) recall(ctx context.Context) {
-	var late []int64
-	err := w.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		late, err = v.LateTasks(w.Kind)
-		return err
-	})
+	late, err := store.Read(ctx, w.db, hookglass.System, func(v *store.View) ([]int64, error) { return v.LateTasks(w.Kind) })
 	for _, endpoint := range late {
 		if err == nil {
 			err = w.db.UpdateAlong(ctx, hookglass.System, func(tx *store.Tx) error { return tx.RecallTasks(w.Kind, endpoint) })

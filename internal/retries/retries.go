@@ -126,11 +126,7 @@ func seqsOf(events []*hookglass.Event) []int64 {
 
 // read returns the events that still exist, with their payloads, in the order of their seqs.
 func (s *Service) read(ctx context.Context, who hookglass.Principal, seqs []int64) (events []*hookglass.Event, err error) {
-	var found map[int64]*hookglass.Event
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		found, err = v.EventsBySeq(seqs, largestBody)
-		return err
-	})
+	found, err := store.Read(ctx, s.db, who, func(v *store.View) (map[int64]*hookglass.Event, error) { return v.EventsBySeq(seqs, largestBody) })
 	for _, seq := range seqs {
 		if e := found[seq]; e != nil {
 			events = append(events, e)
