@@ -6,6 +6,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -173,9 +174,7 @@ func (w *response) WriteHeader(status int) {
 }
 
 func (w *response) Write(p []byte) (written int, err error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.status = cmp.Or(w.status, http.StatusOK)
 	// Clear the deadline between writes: over HTTP/2 it would end the stream even if nothing is being written.
 	defer w.allow(time.Time{})
 	for {
@@ -236,6 +235,7 @@ func (w *response) rest() {
 
 // FlushError implements the interface that http.ResponseController looks for.
 func (w *response) FlushError() error {
+	w.status = cmp.Or(w.status, http.StatusOK) // the headers are sent
 	defer w.allow(time.Time{})
 	w.allow(time.Now().Add(readerTime))
 	err := w.control.Flush()

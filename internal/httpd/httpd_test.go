@@ -31,21 +31,25 @@ func TestAPanicIsAnsweredAndRecorded(t *testing.T) {
 	}
 }
 
-// An answer that is half out must not look whole.
+// An answer that is half out must not look whole, nor one of which only the headers are.
 func TestAPanicInAnAnswerBreaksTheConnection(t *testing.T) {
-	server := httptest.NewServer(httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "half")
-		_ = http.NewResponseController(w).Flush()
-		panic("the tea is cold")
-	})))
-	defer server.Close()
-	res, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); err == nil {
-		t.Errorf("the answer %q ends well", text)
+	for _, sent := range []string{"half", ""} {
+		server := httptest.NewServer(httpd.New(httpd.Config{Log: discard}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if sent != "" {
+				_, _ = io.WriteString(w, sent)
+			}
+			_ = http.NewResponseController(w).Flush()
+			panic("the tea is cold")
+		})))
+		defer server.Close()
+		res, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if text, err := io.ReadAll(res.Body); err == nil {
+			t.Errorf("after %q the answer %q ends well", sent, text)
+		}
 	}
 }
 
