@@ -19,7 +19,7 @@ const (
 )
 
 // Bounds of a delivery report, in bytes except for EvidenceFields. EvidenceLimit is announced to clients (spec:
-// decisions, section 10); the others exceed what real answers need, and a client cuts what goes beyond.
+// decisions, section 10); the others exceed what real answers need. Of a body or message the beginning is kept.
 const (
 	EvidenceLimit       = 64 << 10
 	EvidenceFields      = 100

@@ -119,7 +119,7 @@ type TunnelEvidence struct {
 	ResolvedURL           string            `json:"resolved_url,omitempty" maxLength:"8192" doc:"The whole address that the request went to." example:"http://localhost:3000/orders?page=2"`
 	ContentType           string            `json:"content_type,omitempty" maxLength:"255" example:"application/json"`
 	ResponseHeaders       map[string]string `json:"response_headers,omitempty" maxProperties:"100" doc:"100 at most, 32 KiB together."`
-	Body                  string            `json:"body,omitempty" maxLength:"87384" doc:"The answer's body, or its beginning: 64 KiB at most, which are 87,384 characters of base64."`
+	Body                  string            `json:"body,omitempty" doc:"The answer's body, or its beginning: 64 KiB of it are kept."`
 	BodyEncoding          string            `json:"body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
 	DeclaredContentLength *int64            `json:"declared_content_length,omitempty" minimum:"0" doc:"The answer's Content-Length." example:"2"`
 	DecodedBytesObserved  *int64            `json:"decoded_bytes_observed,omitempty" minimum:"0" doc:"Bytes of the body that came." example:"2"`
@@ -147,7 +147,7 @@ type DeliveryReport struct {
 	WebhookRequestID       string          `json:"webhook_request_id" required:"true" minLength:"1" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	TargetURL              string          `json:"target_url" required:"true" maxLength:"8192" format:"uri" example:"http://localhost:3000"`
 	StatusCode             Optional[int64] `json:"status_code,omitzero" required:"true" minimum:"0" maximum:"599" except:"1-99" doc:"Of the answer; 0: none came." example:"200"`
-	ResponseMessage        string          `json:"response_message,omitempty" maxLength:"4096" doc:"The answer's reason, or why there was none." example:"OK"`
+	ResponseMessage        string          `json:"response_message,omitempty" doc:"The answer's reason, or why there was none: 4 KiB of it are kept." example:"OK"`
 	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" minimum:"0" maximum:"86400000" example:"12"`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
 	ReportVersion          int             `json:"report_version,omitempty" minimum:"1" maximum:"2" example:"2"`
@@ -171,8 +171,8 @@ type TunnelReplayResult struct {
 	CommandID              string          `json:"command_id" required:"true" minLength:"1" example:"tcmd_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	StatusCode             Optional[int64] `json:"status_code,omitzero" minimum:"0" maximum:"599" except:"1-99" doc:"Of the answer; 0: none came." example:"200"`
 	ResponseTimeMS         *int64          `json:"response_time_ms,omitempty" minimum:"0" maximum:"86400000" example:"12"`
-	ResponseMessage        string          `json:"response_message,omitempty" maxLength:"4096" example:"OK"`
-	Error                  string          `json:"error,omitempty" maxLength:"4096" doc:"Why there was no answer."`
+	ResponseMessage        string          `json:"response_message,omitempty" doc:"4 KiB of it are kept." example:"OK"`
+	Error                  string          `json:"error,omitempty" doc:"Why there was no answer: 4 KiB of it are kept."`
 	FailureCategory        string          `json:"failure_category,omitempty" enum:"connection_refused,timeout,dns_error,tls_error,http_error,unknown_error"`
 	RequestMayHaveBeenSent *bool           `json:"request_may_have_been_sent,omitempty" doc:"Bytes of the request may have reached the target. Left out: they may, but with connection_refused, dns_error and tls_error."`
 	TunnelEvidence

@@ -180,7 +180,6 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 			"unknown category":  {422, body(`,"status_code":0,"failure_category":"bad_luck"`)},
 			"version 3":         {422, body(`,"status_code":200,"report_version":3`)},
 			"negative time":     {422, body(`,"status_code":200,"response_time_ms":-1`)},
-			"body too large":    {422, body(`,"status_code":200,"report_version":2,"body":"` + strings.Repeat("x", 65537) + `"`)},
 			"no base64":         {422, body(`,"status_code":200,"report_version":2,"body":"%","body_encoding":"base64"`)},
 			"wrong credential":  {403, body(`,"status_code":200,"tunnel_client_id":"tcl_x","tunnel_client_credential":"tcc_x"`)},
 			"client with a NUL": {403, body(`,"status_code":200,"tunnel_client_id":"tcl_\u0000","tunnel_client_credential":"tcc_x"`)},

@@ -169,11 +169,9 @@ func (s *Service) Finish(ctx context.Context, in api.TunnelReplayResult) error {
 	if in.ResultToken == "" {
 		f.add("result_token", "is required")
 	}
-	f.text("error", in.Error, hookglass.MessageLimit)
-	f.text("response_message", in.ResponseMessage, hookglass.MessageLimit)
 	f.category(in.FailureCategory)
 	r := hookglass.TunnelResult{
-		StatusCode: f.status(in.StatusCode, false), Message: in.ResponseMessage, Error: in.Error, FailureCategory: in.FailureCategory,
+		StatusCode: f.status(in.StatusCode, false), Message: beginning(in.ResponseMessage), Error: beginning(in.Error), FailureCategory: in.FailureCategory,
 		MaySent: maySent(in), Evidence: f.evidence(in.TunnelEvidence),
 		ResponseTime: time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond,
 	}

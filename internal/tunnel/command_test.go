@@ -3,7 +3,7 @@ package tunnel_test
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/base64"
 	"strings"
 	"testing"
 	"time"
@@ -318,19 +318,51 @@ func TestAReportNamesAClientByItsOwnCredential(t *testing.T) {
 	})
 }
 
-func TestAReportHoldsSoMuchOfAnAnswer(t *testing.T) {
-	b := newBench(t, storetest.SQLite(t))
-	n, id := b.node(0, 0), b.capture(0, b.ep, 1)[0]
-	for size, fault := range map[int]string{hookglass.EvidenceLimit: "", hookglass.EvidenceLimit + 1: "body"} {
-		_, err := n.Report(t.Context(), b.who, api.DeliveryReport{
-			EndpointID: string(b.ep.ID), WebhookRequestID: id, TargetURL: "http://localhost:3000", StatusCode: api.Some[int64](200), ReportVersion: 2,
-			TunnelEvidence: api.TunnelEvidence{Body: strings.Repeat("x", size)},
-		})
-		var refused *hookglass.Error
-		if errors.As(err, &refused) != (fault != "") || fault != "" && refused.Details[0].Field != fault {
-			t.Errorf("%d bytes: %v", size, err)
+// A report that says too much is not lost: the event was delivered, and its sender waits.
+func TestOfALongAnswerTheBeginningIsKept(t *testing.T) {
+	const most, longest = hookglass.EvidenceLimit, hookglass.MessageLimit
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		b.ep.ProviderConfig.ResponseMode = hookglass.ResponseTunnel
+		b.save()
+		for _, size := range []int{most, most + 1} {
+			text := strings.Repeat("x", size)
+			for name, in := range map[string]api.TunnelEvidence{
+				"alone":            {Body: text},
+				"in base64":        {Body: base64.StdEncoding.EncodeToString([]byte(text)), BodyEncoding: "base64"},
+				"called the whole": {Body: text, RetainedBytes: ptr(int64(size)), DecodedBytesObserved: ptr(int64(size)), CaptureComplete: ptr(true)},
+			} {
+				ev := event(b.ep, "x")
+				must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, ev))
+				r, err := n.Report(t.Context(), b.who, api.DeliveryReport{
+					EndpointID: string(b.ep.ID), WebhookRequestID: string(ev.ID), TargetURL: "http://localhost:3000", StatusCode: api.Some[int64](200), ReportVersion: 2,
+					ResponseMessage: strings.Repeat("x", longest-1) + "é", TunnelEvidence: in,
+				})
+				must(t, err)
+				whole := size <= most
+				if e := r.Evidence; string(e.Body) != text[:most] || e.Complete != whole || (e.TruncationReason == "") != whole || e.RetainedBytes != most || e.ObservedBytes != int64(size) {
+					t.Errorf("%d bytes %s: %d bytes, %+v", size, name, len(e.Body), r)
+				}
+				if r.Message != strings.Repeat("x", longest-1) {
+					t.Errorf("the message is %q", r.Message)
+				}
+				if got := n.Answer(t.Context(), ev); got == nil || string(got.Body) != text[:most] || got.Truncated == whole {
+					t.Errorf("%d bytes %s: the sender gets %+v", size, name, got)
+				}
+			}
 		}
-	}
+		out := b.send(t.Context(), n, patience)
+		c.await("the command", func() bool { return len(c.commands) == 1 })
+		must(t, n.Finish(t.Context(), api.TunnelReplayResult{
+			CommandID: c.commands[0].CommandID, ResultToken: c.commands[0].ResultToken, StatusCode: api.Some[int64](200), Error: strings.Repeat("x", longest+1),
+			ResponseMessage: strings.Repeat("x", longest+1), TunnelEvidence: api.TunnelEvidence{Body: strings.Repeat("x", most+1)},
+		}))
+		if got := <-out; got.Response == nil || len(got.Response.Body) != most || !got.Response.Truncated {
+			t.Errorf("of a replay %+v", got)
+		}
+	})
 }
 
 func ptr[T any](v T) *T { return &v }

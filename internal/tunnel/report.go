@@ -107,7 +107,7 @@ func (f *faults) number(field string, value *int64, most int64) int64 {
 func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	r := &hookglass.DeliveryReport{
 		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: cmp.Or(in.ReportVersion, 1), TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
-		FailureCategory: in.FailureCategory, Message: in.ResponseMessage,
+		FailureCategory: in.FailureCategory, Message: beginning(in.ResponseMessage),
 	}
 	if r.Version != 1 && r.Version != 2 {
 		f.add("report_version", "must be 1 or 2")
@@ -121,7 +121,6 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	f.resolved(in.ResolvedURL)
 	r.StatusCode = f.status(in.StatusCode, true)
 	r.ResponseTime = time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond
-	f.text("response_message", in.ResponseMessage, hookglass.MessageLimit)
 	f.text("delivery_attempt_id", in.DeliveryAttemptID, maxAttempt)
 	if strings.ContainsFunc(in.DeliveryAttemptID, unicode.IsControl) {
 		f.add("delivery_attempt_id", "may not hold control characters")
@@ -132,6 +131,15 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 		r.Evidence = f.evidence(in.TunnelEvidence)
 	}
 	return r
+}
+
+// beginning shortens a message for people. A report is not refused for what follows: its event would count as not
+// delivered, and a sender would wait for its answer in vain.
+func beginning(s string) string {
+	if len(s) <= hookglass.MessageLimit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:hookglass.MessageLimit], "")
 }
 
 func absolute(s string) bool {
@@ -209,14 +217,15 @@ func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	default:
 		f.add("body_encoding", "must be utf8 or base64")
 	}
-	if len(e.Body) > hookglass.EvidenceLimit {
-		f.add("body", "may have %d bytes at most", hookglass.EvidenceLimit)
-	}
 	if in.RetainedBytes == nil {
 		e.RetainedBytes = int64(len(e.Body))
 	}
 	if in.DecodedBytesObserved == nil {
 		e.ObservedBytes = e.RetainedBytes
+	}
+	if len(e.Body) > hookglass.EvidenceLimit { // like a message; see beginning
+		e.Body, e.RetainedBytes = e.Body[:hookglass.EvidenceLimit], hookglass.EvidenceLimit
+		e.Complete, e.TruncationReason = false, "body_limit"
 	}
 	return e
 }
