@@ -55,8 +55,8 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 		}
 	}
 	l, r := payload(left), payload(right)
-	c.Headers = compareLists(headerValues(l.Headers), headerValues(r.Headers))
-	c.Query = compareLists(parameterValues(left.RawQuery), parameterValues(right.RawQuery))
+	c.Headers, _ = compareLists(headerValues(l.Headers), headerValues(r.Headers))
+	c.Query, _ = compareLists(parameterValues(left.RawQuery), parameterValues(right.RawQuery))
 	if c.Body = (hookglass.BodyChanges{Form: "bytes", Identical: bytes.Equal(l.Body, r.Body), Left: int64(len(l.Body)), Right: int64(len(r.Body))}); !c.Body.Identical {
 		plainLeft, decodedLeft := plain(l)
 		plainRight, decodedRight := plain(r)
@@ -190,7 +190,8 @@ func unescape(s string) string {
 	return s
 }
 
-func compareLists(left, right list) (changes []hookglass.Change) {
+// compareLists reports whether there are more changes than it returns.
+func compareLists(left, right list) (changes []hookglass.Change, more bool) {
 	names := slices.Clone(left.names)
 	for _, n := range right.names {
 		if _, known := left.values[n]; !known {
@@ -206,11 +207,15 @@ func compareLists(left, right list) (changes []hookglass.Change) {
 		return &joined
 	}
 	for _, n := range names {
-		if !slices.Equal(left.values[n], right.values[n]) && len(changes) < maxChanges {
-			changes = append(changes, change(n, side(left, n), side(right, n)))
+		if slices.Equal(left.values[n], right.values[n]) {
+			continue
 		}
+		if len(changes) == maxChanges {
+			return changes, true
+		}
+		changes = append(changes, change(n, side(left, n), side(right, n)))
 	}
-	return changes
+	return changes, false
 }
 
 func compareBodies(b *hookglass.BodyChanges, leftType, rightType string, left, right []byte) {
@@ -226,8 +231,7 @@ func compareBodies(b *hookglass.BodyChanges, leftType, rightType string, left, r
 		}
 	case isForm(leftType) && isForm(rightType):
 		b.Form = "form"
-		b.Changes = compareLists(parameterValues(string(left)), parameterValues(string(right)))
-		b.More = len(b.Changes) == maxChanges
+		b.Changes, b.More = compareLists(parameterValues(string(left)), parameterValues(string(right)))
 	case utf8.Valid(left) && utf8.Valid(right):
 		b.Form = "text"
 		b.Text, b.More = diffLines(string(left), string(right))

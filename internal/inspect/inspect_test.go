@@ -3,11 +3,13 @@ package inspect_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/inspect"
@@ -266,9 +268,69 @@ func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", c.kind, got, c.form)
 		}
 	}
+	for kind, of := range map[string]func(sign string, n int) string{
+		"application/x-www-form-urlencoded": func(value string, n int) (body string) {
+			for i := range n {
+				body += fmt.Sprintf("a%d=%s&", i, value)
+			}
+			return body + "z=1"
+		},
+		"application/json": func(value string, n int) (body string) {
+			for i := range n {
+				body += fmt.Sprintf("%q:%s,", fmt.Sprint("a", i), value)
+			}
+			return "{" + body + `"z":1}`
+		},
+	} {
+		for changed, more := range map[int]bool{99: false, 100: false, 101: true} {
+			with := func(body string) *hookglass.Event {
+				return event(func(e *hookglass.Event) { e.ContentType, e.Body = kind, []byte(body) })
+			}
+			if got := inspect.Compare(with(of("1", changed)), with(of("2", changed))).Body; len(got.Changes) != min(changed, 100) || got.More != more {
+				t.Errorf("%d changes of %s: %d are given, more %v", changed, kind, len(got.Changes), got.More)
+			}
+		}
+	}
 	long := event(func(e *hookglass.Event) { e.Body = []byte(strings.Repeat("left\n", 100_000)) })
 	other := event(func(e *hookglass.Event) { e.Body = []byte(strings.Repeat("right\n", 100_000)) })
 	if got := inspect.Compare(long, other).Body; !got.More || len(got.Text) > 16<<10 {
 		t.Errorf("a long text: %d bytes, more %v", len(got.Text), got.More)
 	}
+}
+
+// Whatever two requests are, they can be compared, within bounds; one is as itself, and the sides are told apart in the
+// same way whichever comes first.
+func FuzzCompare(f *testing.F) {
+	f.Add("application/json", `{"a":[1,2.0,"x"]}`, `{"a":[1,2,"y"],"b":null}`, "/a", "/b", "q=1&q=2", "")
+	f.Add("application/x-www-form-urlencoded", "a=1&b=%zz", "b=2&&=", "/", "/caf\xe9", "%", "a;b")
+	f.Add("text/plain", "a\r\nb", "a\nb\n", "", "", "", "")
+	f.Add("application/octet-stream", "\xff\x00", "\xfe", "", "", "", "")
+	f.Fuzz(func(t *testing.T, kind, left, right, leftPath, rightPath, leftQuery, rightQuery string) {
+		with := func(path, query, body string) *hookglass.Event {
+			return event(func(e *hookglass.Event) {
+				e.Path, e.RawQuery, e.ContentType, e.Body = path, query, kind, []byte(body)
+				e.Headers = hookglass.Headers{{Name: "Content-Type", Value: kind}, {Name: "X-Path", Value: path}}
+			})
+		}
+		l, r := with(leftPath, leftQuery, left), with(rightPath, rightQuery, right)
+		c, turned := inspect.Compare(l, r), inspect.Compare(r, l)
+		if c.Body.Identical != (left == right) || c.Body.Form != turned.Body.Form || len(c.Body.Changes) != len(turned.Body.Changes) && !c.Body.More {
+			t.Errorf("%+v, and turned round %+v", c.Body, turned.Body)
+		}
+		for _, changes := range [][]hookglass.Change{c.Fields, c.Headers, c.Query, c.Body.Changes} {
+			for _, change := range changes {
+				for _, side := range []*string{change.Left, change.Right} {
+					if side != nil && !utf8.ValidString(*side) {
+						t.Errorf("%q is no text", *side)
+					}
+				}
+				if len(changes) > 100 || change.Left == nil && change.Right == nil {
+					t.Errorf("of %d changes, %+v", len(changes), change)
+				}
+			}
+		}
+		if same := inspect.Compare(l, l); len(same.Fields)+len(same.Headers)+len(same.Query)+len(same.Body.Changes) > 0 || !same.Body.Identical || same.Body.More {
+			t.Errorf("compared with itself: %+v", same)
+		}
+	})
 }
