@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,25 +171,13 @@ func headerValues(headers hookglass.Headers) (l list) {
 }
 
 func parameterValues(raw string) (l list) {
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		l.add(unescape(name), unescape(value))
+	for name, value := range hookglass.Pairs(raw) {
+		l.add(name, value)
 	}
 	return l
 }
 
-// unescape leaves what cannot be decoded as it came.
-func unescape(s string) string {
-	if plain, err := url.QueryUnescape(s); err == nil {
-		return plain
-	}
-	return s
-}
-
-// compareLists reports whether there are more changes than it returns.
+// compareLists lists the names whose values differ, and reports whether there are more of them.
 func compareLists(left, right list) (changes []hookglass.Change, more bool) {
 	names := slices.Clone(left.names)
 	for _, n := range right.names {
