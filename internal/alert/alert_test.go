@@ -1,8 +1,11 @@
 package alert_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,43 +150,65 @@ func TestKeywordMatchStaysUntilTenQuietMinutes(t *testing.T) {
 	})
 }
 
-// Where there is not the time to read for all, accounts have their turn one after another, and so have the alerts of
-// each.
-func TestReadingAlertsHaveTheirTurns(t *testing.T) {
-	each(t, func(t *testing.T, y *yard) {
-		r, err := account.New(y.db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "bob@example.com"})
-		must(t, err)
-		other := *y
-		other.who.Account, other.who.User = r.Account.ID, r.User.ID
-		name := "Bob's"
-		other.ep, err = endpoint.New(y.db, y.keys).Create(t.Context(), other.who, endpoint.Draft{Name: &name})
-		must(t, err)
-		refund := alert.Settings{Keyword: ptr("refund")}
-		yards := []*yard{y, y, y, &other}
-		var alerts []hookglass.Alert
-		for _, of := range yards {
-			alerts = append(alerts, of.watch(hookglass.AlertKeywordMatch, refund))
-		}
-		y.capture("refund")
-		other.capture("refund")
-		svc := y.node()
-		svc.ReadForNoTime()
-		for round, want := range []string{"[true false false false]", "[true false false true]", "[true true false true]", "[true true false true]", "[true true true true]"} {
-			must(t, svc.Evaluate(t.Context()))
-			var triggered []bool
-			must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
-				for i, a := range alerts {
-					now, err := v.Alert(string(yards[i].ep.ID), a.ID)
-					if err != nil {
-						return err
-					}
-					triggered = append(triggered, now.State == hookglass.AlertTriggered)
+// Where there is not the time for all, accounts have their turn one after another, and so have the alerts of each.
+func TestAlertsHaveTheirTurns(t *testing.T) {
+	for kind, config := range map[hookglass.AlertKind]alert.Settings{
+		hookglass.AlertKeywordMatch:   {Keyword: ptr("refund")},
+		hookglass.AlertMissingWebhook: {WindowMinutes: ptr(int64(1))},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			each(t, func(t *testing.T, y *yard) {
+				r, err := account.New(y.db, slog.New(slog.DiscardHandler)).Register(t.Context(), account.Registration{Email: "bob@example.com"})
+				must(t, err)
+				other := *y
+				other.who.Account, other.who.User = r.Account.ID, r.User.ID
+				name := "Bob's"
+				other.ep, err = endpoint.New(y.db, y.keys).Create(t.Context(), other.who, endpoint.Draft{Name: &name})
+				must(t, err)
+				yards := []*yard{y, y, y, &other}
+				var alerts []hookglass.Alert
+				for _, of := range yards {
+					alerts = append(alerts, of.watch(kind, config))
 				}
-				return nil
-			}))
-			if got := fmt.Sprint(triggered); got != want {
-				t.Errorf("round %d: %s, want %s", round+1, got, want)
+				y.capture("refund")
+				other.capture("refund")
+				svc := y.node()
+				y.pass(2 * time.Minute)
+				svc.NoTime()
+				for round, want := range []string{"[true false false false]", "[true false false true]", "[true true false true]", "[true true false true]", "[true true true true]"} {
+					must(t, svc.Evaluate(t.Context()))
+					var triggered []bool
+					must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+						for i, a := range alerts {
+							now, err := v.Alert(string(yards[i].ep.ID), a.ID)
+							if err != nil {
+								return err
+							}
+							triggered = append(triggered, now.State == hookglass.AlertTriggered)
+						}
+						return nil
+					}))
+					if got := fmt.Sprint(triggered); got != want {
+						t.Errorf("round %d: %s, want %s", round+1, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnAlertThatPanicsHoldsUpNoOther(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		bad, good := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(1))}), y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(1))})
+		var came []string
+		err := y.node().Round(t.Context(), []hookglass.Alert{bad, good}, func(_ context.Context, a hookglass.Alert) error {
+			if came = append(came, a.ID); a.ID == bad.ID {
+				panic("it does not work")
 			}
+			return nil
+		})
+		if !slices.Equal(came, []string{bad.ID, good.ID}) || err == nil || !strings.HasPrefix(err.Error(), "alert "+bad.ID+": panic: it does not work\n") {
+			t.Errorf("%v were evaluated, with the error %v", came, err)
 		}
 	})
 }

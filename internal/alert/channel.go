@@ -77,9 +77,8 @@ type Service struct {
 	busy     map[int64]bool // channels that this node sends to
 	purgedAt time.Time      // when this node last purged old figures
 
-	reading  sync.Mutex    // held by the round whose alerts read events
-	turns    fair.Turns    // of the alerts that read events; guarded by reading
-	readTime time.Duration // readAllFor; shorter in tests
+	judging rounds // of the alerts on figures and schemas
+	reading rounds // of those that read events
 }
 
 // New returns the service. [Service.Run] sends notifications, and [Service.Evaluate] evaluates alerts.
@@ -94,7 +93,7 @@ func New(db *store.DB, cfg Config) *Service {
 		cfg.Telegram = "https://api.telegram.org"
 	}
 	return &Service{
-		Config: cfg, db: db, places: fair.NewPlaces(sendersAtOnce, sendersAtOnce/2), busy: make(map[int64]bool), readTime: readAllFor,
+		Config: cfg, db: db, places: fair.NewPlaces(sendersAtOnce, sendersAtOnce/2), busy: make(map[int64]bool), judging: rounds{time: roundFor}, reading: rounds{time: roundFor},
 	}
 }
 

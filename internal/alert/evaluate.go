@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"hookglass"
@@ -22,17 +24,17 @@ const (
 	alertsAtOnce  = 200
 	readAtOnce    = 200              // events that keyword_match reads in one transaction
 	readFor       = 3 * time.Second  // for one alert in one round; the next continues
-	readAllFor    = 15 * time.Second // for all of them; the next round begins with the others
+	roundFor      = 15 * time.Second // for all that read, and for all others; the next round begins with the rest
 	spikeBaseline = 24               // earlier windows whose average a spike is compared with
 )
 
 // Evaluate rolls up figures and evaluates every enabled alert: first those on figures and schemas, then those that read
-// events, as far as time allows. It may run on several nodes at once: each change of state is made by one of them. An
-// alert that cannot be evaluated does not hold up others.
+// events, each as far as time allows. It may run on several nodes at once: each change of state is made by one of them.
+// An alert that cannot be evaluated does not hold up others.
 func (s *Service) Evaluate(ctx context.Context) error {
 	failed := s.rollUp(ctx)
-	var readers []hookglass.Alert
-	for after := int64(0); ; {
+	var judged, readers []hookglass.Alert
+	for after, more := int64(0), true; more; {
 		var alerts []hookglass.Alert
 		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 			alerts, err = v.AlertsEnabled(after, alertsAtOnce)
@@ -44,42 +46,55 @@ func (s *Service) Evaluate(ctx context.Context) error {
 		for _, a := range alerts {
 			if after = a.Num; a.Kind == hookglass.AlertKeywordMatch {
 				readers = append(readers, a)
-				continue
-			}
-			failed = errors.Join(failed, faultOf(a, s.evaluate(ctx, a)))
-			if ctx.Err() != nil {
-				return errors.Join(failed, ctx.Err())
+			} else {
+				judged = append(judged, a)
 			}
 		}
-		if len(alerts) < alertsAtOnce {
-			return errors.Join(failed, s.readInTurn(ctx, readers))
-		}
+		more = len(alerts) == alertsAtOnce
 	}
+	return errors.Join(failed, s.judging.round(ctx, judged, s.evaluate), s.reading.round(ctx, readers, s.read))
 }
 
-// readInTurn has alerts read new events, fairly across accounts. Alerts for which no time is left come first in the
-// next round. It does nothing while another round in this process is still reading.
-func (s *Service) readInTurn(ctx context.Context, alerts []hookglass.Alert) (failed error) {
-	if !s.reading.TryLock() {
+// rounds go over alerts that there may not be the time for.
+type rounds struct {
+	mu    sync.Mutex // held by the round in progress
+	turns fair.Turns // guarded by mu
+	time  time.Duration
+}
+
+// round does something for each of the alerts, fairly across accounts. Those for which no time is left come first in
+// the next round. It does nothing while another round in this process is in progress.
+func (r *rounds) round(ctx context.Context, alerts []hookglass.Alert, do func(context.Context, hookglass.Alert) error) (failed error) {
+	if !r.mu.TryLock() {
 		return nil
 	}
-	defer s.reading.Unlock()
+	defer r.mu.Unlock()
 	lines := make([]fair.Line, len(alerts))
 	for i, a := range alerts {
 		lines[i] = fair.Line{Tenant: strconv.FormatInt(a.AccountID, 10), Num: a.Num}
 	}
 	began := time.Now()
-	for _, i := range s.turns.Order(lines) {
-		s.turns.Took(lines[i])
-		failed = errors.Join(failed, faultOf(alerts[i], s.read(ctx, alerts[i])))
+	for _, i := range r.turns.Order(lines) {
+		r.turns.Took(lines[i])
+		failed = errors.Join(failed, faultOf(alerts[i], attempt(ctx, alerts[i], do)))
 		if ctx.Err() != nil {
 			return errors.Join(failed, ctx.Err())
 		}
-		if time.Since(began) > s.readTime {
+		if time.Since(began) > r.time {
 			break
 		}
 	}
 	return failed
+}
+
+// attempt does something for one alert. A panic is an error of that alert.
+func attempt(ctx context.Context, a hookglass.Alert, do func(context.Context, hookglass.Alert) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do(ctx, a)
 }
 
 // faultOf names the alert in an error, or returns nil when the alert was deleted meanwhile.

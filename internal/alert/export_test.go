@@ -28,8 +28,13 @@ func MailFailure(err error) *hookglass.Failure { return mailFailure(err) }
 // DriftSummary tells that the schemas of event types have changed.
 func DriftSummary(found []store.SchemaDrift) string { return judgeDrift(found).summary }
 
-// ReadForNoTime has each round read for one alert alone.
-func (s *Service) ReadForNoTime() { s.readTime = 0 }
+// NoTime has each round go over one alert of either sort alone.
+func (s *Service) NoTime() { s.judging.time, s.reading.time = 0, 0 }
+
+// Round does something for each alert, as a round of evaluation does.
+func (s *Service) Round(ctx context.Context, alerts []hookglass.Alert, do func(context.Context, hookglass.Alert) error) error {
+	return s.judging.round(ctx, alerts, do)
+}
 
 // Compose is the body of a message for a channel.
 func Compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, m hookglass.Message) ([]byte, error) {
