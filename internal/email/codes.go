@@ -93,7 +93,7 @@ func codesNear(text string) (all []found) {
 // codesJustBefore returns the codes that such words directly follow.
 func codesJustBefore(text string, at int) (codes []found) {
 	for _, f := range candidates(text, max(at-16, 0), at) {
-		if !f.mixed && f.offset > at-16 && f.end <= at && strings.TrimSpace(text[f.end:at]) == "" {
+		if !f.mixed && f.end <= at && strings.TrimSpace(text[f.end:at]) == "" {
 			f.doubt += 20
 			codes = append(codes, f)
 		}
@@ -103,11 +103,7 @@ func codesJustBefore(text string, at int) (codes []found) {
 
 // codesBehind returns the codes after a word that announces one. Text between the two makes a code less likely.
 func codesBehind(text string, m mention) (codes []found) {
-	end := min(m.end+codeReach, len(text))
-	for end < len(text) && end < m.end+codeReach+16 && isCodeByte(text[end]) {
-		end++ // do not cut a code
-	}
-	for _, f := range candidates(text, m.end, end) {
+	for _, f := range candidates(text, m.end, min(m.end+codeReach, len(text))) {
 		gap := text[m.end:f.offset]
 		if f.mixed && !announced(text, gap, f) {
 			continue
@@ -126,11 +122,7 @@ func codesBehind(text string, m mention) (codes []found) {
 
 // codesBefore returns the codes before a word that announces one, which is rare.
 func codesBefore(text string, m mention) (codes []found) {
-	begin := max(m.start-codeBefore, 0)
-	for begin > 0 && begin > m.start-codeBefore-16 && isCodeByte(text[begin-1]) {
-		begin-- // do not cut a code
-	}
-	for _, f := range candidates(text, begin, m.start) {
+	for _, f := range candidates(text, max(m.start-codeBefore, 0), m.start) {
 		if f.mixed || f.end > m.start || f.row && !beginsLine(text, f.offset) {
 			continue
 		}
@@ -238,8 +230,8 @@ func announces(lower string, at int, word string) bool {
 	return true
 }
 
-// candidates returns the tokens that begin between two offsets and have the shape of a code, with the doubt inherent in
-// the token.
+// candidates returns the tokens between two offsets that have the shape of a code, with the doubt inherent in the
+// token. One that the offsets cut is none of them: it does not stand alone.
 func candidates(text string, from, to int) (all []found) {
 	for i := from; i < to; {
 		if !isCodeByte(text[i]) {

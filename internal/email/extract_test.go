@@ -1,6 +1,7 @@
 package email_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,8 @@ func TestCodes(t *testing.T) {
 		{"", "", "<p>Enter this code:</p><table><tr><td>4</td>\n  <td>8</td><td>2</td>\n  <td>9</td><td>1</td><td>3</td></tr></table><p>It expires in 10 minutes.</p>", []string{"482913"}},
 		{"", "", "<p>Your code</p><h1>4 8 2 9 1 3</h1>", []string{"482913"}},
 		{"", "4 8 2 9 1 3 is your login code", "", []string{"482913"}},
+		{"", "Step 12\n4 8 2 9 1 3 is your login code", "", []string{"482913"}},
+		{"", "Use 4 8 2 9 1 3 5 7 to verify your address.", "", []string{"48291357"}},
 		{"", "", "<p>Your one-time password</p><h1>482&nbsp;913</h1>", []string{"482913"}},
 		{"", "Your code: 4829 1357", "", []string{"48291357"}},
 		{"", "Your verification code: a1b2c3", "", []string{"a1b2c3"}},
@@ -98,6 +101,10 @@ func TestCodes(t *testing.T) {
 		{"", "Use code Summer25", "", []string{}},
 		{"", "Fejlkode 4032, landskode 0045", "", []string{}},
 		{"", "Your code: " + strings.Repeat("123 ", 19) + "\n" + strings.Repeat("4829 ", 19), "", []string{}},
+		{"", "Your code: 123456789", "", []string{}},
+		{"", "The code for order #48213 is on its way.", "", []string{}},
+		{"", "Our codec 4829 is fast.", "", []string{}},
+		{"Your new code: 111222", "Code: 333444", "", []string{"111222", "333444"}}, // of two alike the first
 		{"Your code is 111222", "Your code is 111222", "<p>Your code is 111222</p>", []string{"111222"}},
 	} {
 		e := email.Extract(&email.Message{Subject: c.subject, Text: c.text, HTML: c.html})
@@ -156,6 +163,8 @@ func TestLinks(t *testing.T) {
 		{"Half: https://example.com/50%-off.", `<a href="https://example.com/100%?a=%zz">`, []string{"https://example.com/50%-off", "https://example.com/100%?a=%zz"}},
 		{"https://%-off.example.com/", "", []string{}},
 		{"日本語https://example.jp/道。続き", "", []string{"https://example.jp/道"}},
+		{"https://example.com/a\u0085b", `<a href="ftp://example.com/">`, []string{"https://example.com/a"}},
+		{"", `<a href="https://example.com/` + strings.Repeat("x", 8<<10) + `">`, []string{}},
 	} {
 		e := email.Extract(&email.Message{Text: c.text, HTML: c.html})
 		if !slices.Equal(e.Links, c.want) {
@@ -178,13 +187,15 @@ func TestWhatIsExtractedIsBounded(t *testing.T) {
 	for i := range 300 {
 		b.WriteString("https://example.com/")
 		b.WriteString(strings.Repeat("x", i))
-		b.WriteString(" code 1234")
-		b.WriteString(strings.Repeat("5", i%4))
-		b.WriteString("\n")
+		fmt.Fprintf(&b, " code %d\n", 4000+i)
 	}
 	e := email.Extract(&email.Message{Text: b.String()})
-	if len(e.Links) != 100 || len(e.Codes) > 10 {
+	if len(e.Links) != 100 || len(e.Codes) != 10 {
 		t.Errorf("%d links, %d codes", len(e.Links), len(e.Codes))
+	}
+	const most = 1<<20 - len("<p>")
+	if shown := (&email.Message{HTML: "<p>" + strings.Repeat("x", most-1) + "é"}).Shown(); shown != strings.Repeat("x", most-1) {
+		t.Errorf("of a large document it shows %d bytes, the last %q", len(shown), shown[len(shown)-2:])
 	}
 }
 
@@ -193,6 +204,7 @@ func TestWhatHTMLDoesNotShow(t *testing.T) {
 		{"<p>a<script>b</script>c</p>", "ac"},
 		{"<p>a<script/>b</script>c</p>", "ac"},
 		{"<p>a<style/>b</style>c</p>", "ac"},
+		{"<p>a<template>b</style>b</template>c</p>", "ac"},
 		{"<p>a<b/>c</p>", "ac"},
 	} {
 		m := email.Parse([]byte("Content-Type: text/html\r\n\r\n" + c.html))
