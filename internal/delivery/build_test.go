@@ -139,7 +139,7 @@ func TestWhatIsSentIsWhatWasCaptured(t *testing.T) {
 		"compressed":                     {method: "POST", headers: "Content-Encoding: gzip\r\n", body: "\x1f\x8b", want: "Content-Encoding: gzip\r\n"},
 		"framing":                        {method: "POST", headers: "Host: x\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\nTE: trailers\r\nUpgrade: h2c\r\nProxy-Connection: close\r\nExpect: 100-continue\r\n", body: "hi"},
 		"what Connection names":          {method: "POST", headers: "Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Keep: 2\r\n", want: "X-Keep: 2\r\n"},
-		"an earlier replay's":            {method: "POST", headers: "X-Service-Replay: true\r\nx-service-original-request: req_0\r\nX-Service-Replay-Time: 1\r\n"},
+		"an earlier replay's":            {method: "POST", headers: "x-service-replay: true\r\nx-service-original-request: req_0\r\nx-service-replay-time: 1\r\n"},
 		"a sender's forwarding":          {method: "POST", headers: "X-Forwarded-For: 192.0.2.1\r\n", want: "X-Forwarded-For: 192.0.2.1\r\n"},
 		"our proxy's forwarding":         {method: "POST", headers: "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=x\r\nX-Real-IP: x\r\nX-A: 1\r\n", proxied: true, want: "X-A: 1\r\n"},
 		"no user agent, no encoding put": {method: "POST"},
@@ -165,6 +165,7 @@ func TestWhatIsSentIsWhatWasCaptured(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 func TestOverridesChangeACopy(t *testing.T) {
+	longest := "https://app.example.test/" + strings.Repeat("a", 8<<10-len("https://app.example.test/?z=%20"))
 	o := order(event("POST", "X-A: 1\r\nX-B: 2\r\nx-a: 3\r\n", "body"))
 	o.Overrides = delivery.Overrides{Method: ptr("PUT"), Body: ptr(""), Query: ptr("z=%20"), Headers: map[string]*string{"x-A": ptr("9"), "X-B": nil, "X-New": ptr("n")}}
 	got, err := delivery.Build(o)
@@ -179,6 +180,20 @@ func TestOverridesChangeACopy(t *testing.T) {
 	}
 	if string(o.Event.Body) != "body" || o.Event.Headers[0].Value != "1" {
 		t.Error("the event was changed")
+	}
+	for target, want := range map[string]string{
+		"https://app.example.test/a?x=1#top": "https://app.example.test/a?z=%20", // not behind what is never sent
+		"https://app.example.test/a#top":     "https://app.example.test/a?z=%20",
+		longest:                              longest + "?z=%20",
+	} {
+		o.TargetURL, o.Overrides = target, delivery.Overrides{Query: ptr("z=%20")}
+		if got, err = delivery.Build(o); err != nil || got.URL != want {
+			t.Errorf("%.50s leads to %.100s, %v", target, got.URL, err)
+		}
+	}
+	o.TargetURL, o.Overrides.Query = longest, ptr("z=%200")
+	if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+		t.Errorf("an address of more than 8 KiB: %v", err)
 	}
 	for field, v := range map[string]delivery.Overrides{
 		"overrides.method":  {Method: ptr("TRACE")},
@@ -289,6 +304,7 @@ func TestAStaleTimestampIsWarnedOf(t *testing.T) {
 		"stripe, old":          {"stripe", "Stripe-Signature: t=1799999000,v1=00\r\n", true},
 		"stripe, at the edge":  {"stripe", "Stripe-Signature: t=1799999700,v1=00\r\n", false},
 		"stripe, past it":      {"stripe", "Stripe-Signature: t=1799999699,v1=00\r\n", true},
+		"stripe, ahead":        {"stripe", "Stripe-Signature: t=1800000301,v1=00\r\n", true},
 		"slack, old":           {"slack", "X-Slack-Request-Timestamp: 1799999000\r\nX-Slack-Signature: v0=00\r\n", true},
 		"slack, fresh":         {"slack", "X-Slack-Request-Timestamp: 1799999990\r\nX-Slack-Signature: v0=00\r\n", false},
 		"workos, in ms":        {"workos", "WorkOS-Signature: t=1799999000000, v1=00\r\n", true},
@@ -377,6 +393,10 @@ func TestANewIdentityUnderAKeptSignatureIsWarnedOf(t *testing.T) {
 	if got, err := delivery.Build(o); err != nil || len(got.Warnings) > 0 {
 		t.Errorf("a header that is not signed: %v %v", got.Warnings, err)
 	}
+	o.Overrides.Body = ptr("[]")
+	if got, err := delivery.Build(o); err != nil || len(got.Warnings) != 1 {
+		t.Errorf("a header that is not signed, above another body: %v %v", got.Warnings, err)
+	}
 }
 
 func TestAReplacedBodyUnderKeptHeadersIsWarnedOf(t *testing.T) {
@@ -393,6 +413,7 @@ func TestAReplacedBodyUnderKeptHeadersIsWarnedOf(t *testing.T) {
 		"the same body":            {signed + zipped, delivery.Overrides{Body: ptr("{}")}, 0},
 		"the captured body":        {signed + zipped, delivery.Overrides{Method: ptr("PUT")}, 0},
 		"a signature of one's own": {signed, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"x-hub-signature-256": ptr("sha256=11")}}, 0},
+		"an encoding of one's own": {zipped, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"content-encoding": ptr("br")}}, 0},
 		"without the encoding":     {zipped, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"content-encoding": nil}}, 0},
 	} {
 		o := order(event("POST", c.headers, "{}"))
@@ -469,6 +490,10 @@ func TestMailIsPostedAsJSON(t *testing.T) {
 	if h := m["headers"].(map[string]any); h["Received"] != "one, two" || h["From"] != "Adé <a@example.com>" || len(m) != 1 {
 		t.Errorf("%v", m)
 	}
+	o.Event.Path, o.Local = "b@example.com", true // a mail's path is its address, and no path of a local machine
+	if got, err = delivery.Build(o); err != nil || got.URL != "/" {
+		t.Errorf("a local machine gets it at %q, %v", got.URL, err)
+	}
 }
 
 // A notification by mail carries its hops, and forwarding that mail continues the count.
@@ -488,7 +513,8 @@ func TestAnEmptyMailIsPostedAsJSON(t *testing.T) {
 	o := order(event("EMAIL", "", ""))
 	o.Event.Type, o.Event.From, o.Event.To = hookglass.EventEmail, "envelope@example.com", "in@example.com"
 	got, err := delivery.Build(o)
-	if err != nil || !bytes.Contains(got.Body, []byte(`"headers":{},"attachments":[]`)) || !bytes.Contains(got.Body, []byte(`"from":"envelope@example.com","to":"in@example.com"`)) {
+	if err != nil || !bytes.Contains(got.Body, []byte(`"headers":{},"attachments":[]`)) || !bytes.Contains(got.Body, []byte(`"from":"envelope@example.com","to":"in@example.com"`)) ||
+		!bytes.Contains(got.Body, []byte(`"authentication":{"spf":"pending","dkim":"pending","dmarc":"pending"}`)) {
 		t.Errorf("%v %s", err, got.Body)
 	}
 }

@@ -1,6 +1,8 @@
 package delivery_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +37,33 @@ func TestTheHeadersOfARequestWithoutAnAnswerAreThoseThatWereSent(t *testing.T) {
 		want := "Host: " + address + "\r\nX-A: 1\r\nContent-Length: 3\r\nConnection: close\r\n"
 		if got := string(out.Headers.AppendWire(nil)); out.Failure == nil || out.MaySent != may || got != want {
 			t.Errorf("%v, may be sent %v: %q, want %q", out.Failure, out.MaySent, got, want)
+		}
+	}
+}
+
+// failing is a client whose requests fail.
+type failing struct {
+	delivery.Client
+	err error
+}
+
+func (f failing) Do(context.Context, outbound.Request) (*outbound.Response, error) { return nil, f.err }
+
+// Only what certainly did not leave may be sent again, so what is not known counts as sent.
+func TestWhatMayHaveBeenSentIsNotWithheld(t *testing.T) {
+	for _, c := range []struct {
+		err           error
+		may, withheld bool
+	}{
+		{&outbound.Failure{Code: outbound.CodeCanceled}, false, true},
+		{&outbound.Failure{Code: outbound.CodeBusy}, false, true},
+		{&outbound.Failure{Code: outbound.CodeCanceled, Sent: outbound.MaybeSent}, true, false},
+		{&outbound.Failure{Code: outbound.CodeConnectionRefused}, false, false},
+		{errors.New("an error of another kind"), true, false},
+	} {
+		out := delivery.Send(t.Context(), failing{err: c.err}, "", time.Second, delivery.Request{})
+		if out.Failure == nil || out.MaySent != c.may || out.Withheld() != c.withheld {
+			t.Errorf("%v: may be sent %v, withheld %v", c.err, out.MaySent, out.Withheld())
 		}
 	}
 }
