@@ -71,16 +71,18 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 	})
 }
 
-// Of two media types a browser takes the last.
+// Of two media types a browser takes the last, and something before it may leave it the first.
 func TestAnAnswerOfALocalMachineWithTwoMediaTypesIsSandboxed(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))
 	b.set(func(e *hookglass.Endpoint) { e.ProviderConfig.ResponseMode = hookglass.ResponseTunnel })
-	through := b.through(machine{&hookglass.TargetResponse{
-		Status: 200, Body: []byte("<script>1</script>"),
-		Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "content-type", Value: "text/html"}},
-	}})
-	if got := through.captures.Answer(t.Context(), through.post("GET", "/", "")); got.Headers.Get("Content-Security-Policy") != "sandbox" {
-		t.Errorf("%+v", got.Headers)
+	for _, kinds := range [][2]string{{"application/json", "text/html"}, {"text/html", "application/json"}} {
+		through := b.through(machine{&hookglass.TargetResponse{
+			Status: 200, Body: []byte("<script>1</script>"),
+			Headers: hookglass.Headers{{Name: "Content-Type", Value: kinds[0]}, {Name: "content-type", Value: kinds[1]}},
+		}})
+		if got := through.captures.Answer(t.Context(), through.post("GET", "/", "")); got.Headers.Get("Content-Security-Policy") != "sandbox" {
+			t.Errorf("%+v", got.Headers)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -125,6 +126,7 @@ func TestPublishedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		age := time.Duration(0)
 		arrive := func(id, cert string) hookglass.EventID {
 			t.Helper()
 			target, err := captures.Admit(t.Context(), string(ep.ID))
@@ -132,7 +134,7 @@ func TestPublishedKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = captures.Capture(t.Context(), target, &capture.Arrival{Method: "POST", Path: "/", Target: "/hooks/" + string(ep.ID), Proto: "HTTP/1.1", Host: "h", Scheme: "https",
-				Client: netip.MustParseAddr("203.0.113.7"), Body: snsMessage(t, key, id, cert), At: time.Now(), Headers: hookglass.Headers{{Name: "x-amz-sns-message-type", Value: "Notification"}}})
+				Client: netip.MustParseAddr("203.0.113.7"), Body: snsMessage(t, key, id, cert), At: time.Now().Add(-age), Headers: hookglass.Headers{{Name: "x-amz-sns-message-type", Value: "Notification"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +167,7 @@ func TestPublishedKeys(t *testing.T) {
 			t.Helper()
 			var tasks []store.Task
 			err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
-				tasks, err = tx.ClaimTasks(store.TaskSignature, ep.Num, 10, time.Minute)
+				tasks, err = tx.ClaimTasks(store.TaskSignature, ep.Num, 100, time.Minute)
 				return err
 			})
 			if err != nil {
@@ -210,7 +212,7 @@ func TestPublishedKeys(t *testing.T) {
 		}
 
 		// A host that is in trouble or out of reach is asked again later; one that does not have the key is not.
-		sick.Store("/b.pem", 503)
+		sick.Store("/b.pem", 429)
 		sick.Store("/c.pem", 404)
 		with := func(id, file string) hookglass.EventID {
 			return arrive(id, strings.Replace(cert, "SimpleNotificationService-1", file, 1))
@@ -237,6 +239,27 @@ func TestPublishedKeys(t *testing.T) {
 		}
 		if ev := event(arrive("m-5", "https://sns.eu-west-1.amazonaws.com.evil.test/a.pem")); ev.SignatureStatus != hookglass.SignatureFailed || ev.SignatureReason != "foreign_key" {
 			t.Errorf("a certificate from elsewhere: %s %s", ev.SignatureStatus, ev.SignatureReason)
+		}
+
+		// Nobody waits for ever for a host in trouble.
+		age = 11 * time.Minute
+		with("m-7", "unreachable")
+		if done := task(); len(done) != 1 || done[0] != nil {
+			t.Errorf("tasks of an old event: %v", done)
+		}
+
+		// Senders choose the addresses, and must not have this service flood others.
+		age = 0
+		const many = 60
+		for i := range many {
+			with(fmt.Sprintf("n-%d", i), fmt.Sprintf("n-%d", i))
+		}
+		before = len(out.calls())
+		if done = task(); len(done) != many || !hookglass.Is(done[many-1], hookglass.CodeRateLimited) {
+			t.Errorf("tasks of many keys: %v", done)
+		}
+		if n := len(out.calls()) - before; n < 10 || n > many/2 {
+			t.Errorf("%d of %d keys were fetched at once", n, many)
 		}
 	})
 }

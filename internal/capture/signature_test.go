@@ -55,11 +55,20 @@ func TestEventsAreJudgedAgainSideBySide(t *testing.T) {
 		if err != nil || r.Changed != 0 || r.Failed != events {
 			t.Errorf("afterwards: %+v %v", r, err)
 		}
+		// Why it failed may be another reason now.
+		options := hookglass.GenericOptions{Header: "X-Other"}
+		if _, err := b.endpoints.UpdateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), config.ID, endpoint.SignatureDraft{Options: &options, NamesOptions: true}); err != nil {
+			t.Fatal(err)
+		}
+		r, err = b.captures.Rejudge(t.Context(), hookglass.System, string(b.ep.ID), config.ID)
+		if err != nil || r.Changed != events || r.Failed != events {
+			t.Errorf("with a header that none has: %+v %v", r, err)
+		}
 		err = db.View(t.Context(), hookglass.System, func(v *store.View) error {
 			page, err := v.Events(string(b.ep.ID), store.EventList{Limit: events})
 			for _, e := range page.Events {
-				if e.SignatureStatus != hookglass.SignatureFailed {
-					t.Errorf("%s is on record as %s", e.ID, e.SignatureStatus)
+				if e.SignatureStatus != hookglass.SignatureFailed || e.SignatureReason != "missing_signature" {
+					t.Errorf("%s is on record as %s: %s", e.ID, e.SignatureStatus, e.SignatureReason)
 				}
 			}
 			return err

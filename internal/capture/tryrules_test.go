@@ -149,4 +149,7 @@ func TestRulesAreTriedOnWebhooksAlone(t *testing.T) {
 	if _, err := b.captures.TryRules(t.Context(), hookglass.System, string(mailbox.ID), "", 1, nil); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 		t.Errorf("mail: %v", err)
 	}
+	if _, err := b.captures.SendTest(t.Context(), hookglass.System, string(mailbox.ID), "https://hooks.test", capture.TestRequest{Method: "POST"}); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+		t.Errorf("a test request to mail: %v", err)
+	}
 }
