@@ -343,6 +343,21 @@ func TestPatternsAreStopped(t *testing.T) {
 	}
 }
 
+// So that a search is no longer than it may be, it is for the beginning of a long value.
+func TestAPatternLooksAtTheBeginningOfAValue(t *testing.T) {
+	ev := arrival(`{}`)
+	ev.Path = strings.Repeat("a", 64<<10-1) + "bc"
+	for pattern, want := range map[string]bool{"b": true, "b$": true, "c": false} {
+		trigger, faults := action.NewTrigger([]hookglass.Condition{{Field: "request_path", Operator: "matches", Value: pattern}})
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		if result := trigger.Evaluate(action.NewContext(ev, endpoint, nil)); result.Matched != want {
+			t.Errorf("%s matches: %v", pattern, result.Matched)
+		}
+	}
+}
+
 // Hostile patterns of row 76: each compiles or is refused at once, and ends within its second.
 func TestHostilePatterns(t *testing.T) {
 	ev := arrival(`{}`)
