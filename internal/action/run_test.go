@@ -837,6 +837,17 @@ func TestStepsThatThePlanNoLongerAllowsDoNotRun(t *testing.T) {
 		} {
 			b.plan(c.plan, c.sub)
 			wantOutcome(t, b.ran(a, body), c.want)
+			p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(b.capture(body).ID))
+			must(t, err)
+			for i, st := range p.Steps {
+				code := ""
+				if st.Failure != nil {
+					code = "(" + st.Failure.Code + ")"
+				}
+				if told := fmt.Sprintf(" %s=%s%s", st.ReferenceKey, st.Status, code); !strings.Contains(c.want, told) {
+					t.Errorf("the preview of step %d says%s, and a run %s", i, told, c.want)
+				}
+			}
 		}
 		n := len(b.runs(a))
 		b.plan(hookglass.PlanFree, hookglass.SubscriptionNone)

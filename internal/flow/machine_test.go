@@ -27,7 +27,7 @@ func (a arrival) event(n int) *hookglass.Event {
 	at := noon.Add(time.Duration(a.at * float64(time.Second)))
 	return &hookglass.Event{
 		Seq: int64(n), ID: hookglass.EventID(fmt.Sprint("req_", n)), EndpointNum: a.endpoint, Type: hookglass.EventWebhook, ReceivedAt: at, Method: "POST", Path: "/x", RawQuery: "page=2",
-		Provider: "stripe", EventType: a.kind, SignatureStatus: hookglass.SignatureVerified,
+		Provider: "stripe", EventType: a.kind, SignatureStatus: hookglass.SignatureVerified, Ignored: "noise", // which makes no difference
 		Payload: &hookglass.Payload{Body: []byte(a.body), Headers: hookglass.Headers{{Name: "X-Run", Value: " 7 "}}},
 	}
 }

@@ -150,7 +150,7 @@ func stepFault(p *hookglass.FlowPlan, i, last int) (message, field string) {
 		return "must begin with a letter and have letters, digits, _ and - alone, 64 at most", "id"
 	case s.Within < 0 || s.Within > hookglass.MaxFlowTimeout:
 		return "must be above 0 and at most 86400", "within_seconds"
-	case s.Never && (s.Count != 0 || s.Exactly):
+	case s.Never && s.Count != 0:
 		return "does not go with never", "count"
 	case s.Never && len(s.Extract) > 0:
 		return "does not go with never", "extract"

@@ -245,6 +245,7 @@ func TestACompressedAnswerIsShownAsWhatItSays(t *testing.T) {
 		}{
 			"JSON":      {compressed(`{"ok":true,"by":"shop"}`), `{"ok":true,"by":"shop"}`, false, hookglass.RunPassed},
 			"no gzip":   {`{"ok":true}`, `{"ok":true}`, false, hookglass.RunPassed},
+			"broken":    {compressed("yes")[:12] + "!", compressed("yes")[:12] + "!", false, hookglass.RunAssertionFailed},
 			"very long": {compressed("yy" + strings.Repeat("€", 400<<10)), "yy" + strings.Repeat("€", (1<<20-2)/3), true, hookglass.RunAssertionFailed},
 		} {
 			b.sink.answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(test.sent), test.sent))
