@@ -157,12 +157,17 @@ func TestFailurePolicies(t *testing.T) {
 
 func TestANotifyStepContinuesUnlessItSaysOtherwise(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		channel := hookglass.Channel{ID: hookglass.NewSortableID(hookglass.PrefixChannel, time.Now()), WorkspaceID: b.owner.Workspace.ID, Name: "Ops", Kind: "webhook", Enabled: true, Sealed: []byte{}}
+		channel := hookglass.Channel{ID: hookglass.NewSortableID(hookglass.PrefixChannel, time.Now()), WorkspaceID: b.owner.Workspace.ID, Name: "Ops", Kind: "webhook", Enabled: true, Sealed: []byte("x")}
 		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { return tx.CreateChannel(&channel) }))
 		stop := "stop"
 		d := draft("Gone", step("notify", "Ping", `{"channel":"`+channel.ID+`"}`), step("tag", "Mark", `{"tag":"t"}`))
 		d.FailurePolicy = &stop
 		a := b.create(d)
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			_, err := tx.ChangeChannel(channel.ID, func(c *hookglass.Channel) (bool, error) { c.Enabled = false; return false, nil })
+			return err
+		}))
+		wantOutcome(t, b.ran(a, body), "failed ping=failed(notify_failed) mark=completed")
 		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, err := tx.DeleteChannel(channel.ID); return err }))
 		wantOutcome(t, b.ran(a, body), "failed ping=failed(channel_not_found) mark=completed")
 	})

@@ -483,6 +483,14 @@ func TestWhatABatchMayNotBe(t *testing.T) {
 		}
 		_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: "http://10.0.0.1"})
 		wantCode(t, err, hookglass.CodeTargetNotAllowed)
+		begun := b.newBatch(func(r *replay.BatchRequest) { r.Identity = "regenerate" })
+		b.setPayment(false)
+		_, err = b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: b.sink.url, Identity: "regenerate"})
+		wantCode(t, err, hookglass.CodePaymentMethodRequired)
+		b.work(begun.ID) // the right may end in between
+		if _, items := b.readBatch(begun.ID); items[0].Failure == nil || items[0].Failure.Code != string(hookglass.CodePaymentMethodRequired) || b.sink.hits() != 0 {
+			t.Errorf("without the right it sends %d requests: %+v", b.sink.hits(), items[0].Failure)
+		}
 	})
 }
 
