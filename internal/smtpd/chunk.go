@@ -6,8 +6,6 @@ import (
 	"net"
 	"strings"
 	"time"
-
-	"hookglass"
 )
 
 // errGivenUp says that the client abandoned a message between two chunks; the command that did so is pending.
@@ -104,5 +102,3 @@ func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne) && ne.Timeout()
 }
-
-func isUnavailable(err error) bool { return hookglass.Is(err, hookglass.CodeUnavailable) }

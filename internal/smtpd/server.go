@@ -10,6 +10,7 @@
 package smtpd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -64,28 +65,21 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.MaxMessageBytes = or(c.MaxMessageBytes, 25<<20)
-	c.MaxRecipients = or(c.MaxRecipients, 100)
-	c.MaxConns = or(c.MaxConns, 1<<10)
-	c.MaxConnsPerAddr = or(c.MaxConnsPerAddr, 128)
-	c.CommandTimeout = or(c.CommandTimeout, 2*time.Minute)
-	c.BodyGrace = or(c.BodyGrace, 30*time.Second)
-	c.MinBodyRate = or(c.MinBodyRate, 1<<10)
-	c.WriteTimeout = or(c.WriteTimeout, 30*time.Second)
-	c.InFlightBytes = or(c.InFlightBytes, 64<<20)
-	c.BudgetWait = or(c.BudgetWait, 30*time.Second)
-	c.CaptureTimeout = or(c.CaptureTimeout, 10*time.Second)
+	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, 25<<20)
+	c.MaxRecipients = cmp.Or(c.MaxRecipients, 100)
+	c.MaxConns = cmp.Or(c.MaxConns, 1<<10)
+	c.MaxConnsPerAddr = cmp.Or(c.MaxConnsPerAddr, 128)
+	c.CommandTimeout = cmp.Or(c.CommandTimeout, 2*time.Minute)
+	c.BodyGrace = cmp.Or(c.BodyGrace, 30*time.Second)
+	c.MinBodyRate = cmp.Or(c.MinBodyRate, 1<<10)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, 64<<20)
+	c.BudgetWait = cmp.Or(c.BudgetWait, 30*time.Second)
+	c.CaptureTimeout = cmp.Or(c.CaptureTimeout, 10*time.Second)
 	if c.Refused == nil {
 		c.Refused = func(string) {}
 	}
 	return c
-}
-
-func or[T int | int64 | time.Duration](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 // ErrClosed is the error of Serve after Shutdown.

@@ -376,7 +376,7 @@ func (c *conn) refuseMessage(r io.Reader, err error) error {
 			c.server.capturer.Refuse(ctx, t)
 		}
 		c.refused(reasonTooLarge, "from", c.from, "to", c.to[0].Address)
-	case isUnavailable(err):
+	case hookglass.Is(err, hookglass.CodeUnavailable):
 		answer = replyMemory
 		c.refused(reasonBusy, "from", c.from, "to", c.to[0].Address)
 	case isTimeout(err):
