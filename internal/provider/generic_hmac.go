@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,9 +12,9 @@ import (
 // understands lists as other senders use them: with a prefix, the list entries that have it count; an entry t= is the
 // timestamp if the template needs one and no header is named; a word and "=" before the digest is tolerated.
 func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
-	text := orDefault(o.PayloadTemplate, "{body}")
+	text := cmp.Or(o.PayloadTemplate, "{body}")
 	s := &scheme{
-		Headers: []string{orDefault(o.Header, "X-Signature")}, Hash: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, List: ",",
+		Headers: []string{cmp.Or(o.Header, "X-Signature")}, Hash: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, List: ",",
 		Payload: []string{strings.ReplaceAll(text, "{timestamp}", "{time}")}, IDHeader: o.IDHeader, Key: o.SecretEncoding,
 		TimeHeader: o.TimestampHeader, TimeUnit: o.TimestampUnit, lenient: o.Prefix == "",
 	}
@@ -80,11 +81,4 @@ func validTemplate(t string) bool {
 // uses it, and here it would be a wildcard.
 func notToken(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'+-.^_`|~", r))
-}
-
-func orDefault(s, value string) string {
-	if s == "" {
-		return value
-	}
-	return s
 }

@@ -165,12 +165,7 @@ func (s *scheme) namesIn(value string) string {
 }
 
 func (s *scheme) isHeader(name string) bool {
-	for _, h := range s.Headers {
-		if headerMatches(h, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Headers, func(pattern string) bool { return headerMatches(pattern, name) })
 }
 
 // headerMatches compares names without case; a final * of the pattern is a wildcard.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ func Strip(d Detection, h hookglass.Headers, configs ...Config) hookglass.Header
 	patterns = slices.Clone(patterns)
 	for _, c := range configs {
 		if c.Provider == GenericHMAC {
-			patterns = append(patterns, orDefault(c.Options.Header, "X-Signature"))
+			patterns = append(patterns, cmp.Or(c.Options.Header, "X-Signature"))
 			if c.Options.TimestampHeader != "" {
 				patterns = append(patterns, c.Options.TimestampHeader)
 			}

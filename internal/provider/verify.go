@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	"hookglass"
@@ -133,12 +134,7 @@ func (j *judge) presented(in *input) bool {
 	if j.check != nil {
 		return len(Strip(Detection{Provider: j.ID}, in.Headers)) < len(in.Headers)
 	}
-	for _, s := range j.schemes {
-		if s.presented(in) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.schemes, func(s *scheme) bool { return s.presented(in) })
 }
 
 // where names the headers that hold the signature.
