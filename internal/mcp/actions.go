@@ -34,11 +34,6 @@ type (
 		Conditions    []api.ActionStepCondition `json:"conditions" doc:"All must match for the step to run; otherwise it is skipped."`
 	}
 
-	actionList struct {
-		InEndpoint
-		Paging
-	}
-
 	actionPath struct {
 		InEndpoint
 		ActionID string `json:"action_id" required:"true" doc:"The action's id, act_…."`
@@ -92,7 +87,7 @@ func actionTools() []tool {
 	}
 }
 
-func (s *service) listActions(ctx context.Context, in *actionList) (out api.List[actionView], err error) {
+func (s *service) listActions(ctx context.Context, in *inEndpointPaged) (out api.List[actionView], err error) {
 	p, err := ofActions.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err

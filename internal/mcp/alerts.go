@@ -11,11 +11,6 @@ import (
 )
 
 type (
-	alertList struct {
-		InEndpoint
-		Paging
-	}
-
 	newAlert struct {
 		InEndpoint
 		Name       *string        `json:"name" required:"true" doc:"A label for people."`
@@ -49,7 +44,7 @@ func alertTools() []tool {
 	}
 }
 
-func (s *service) listAlerts(ctx context.Context, in *alertList) (out api.List[api.Alert], err error) {
+func (s *service) listAlerts(ctx context.Context, in *inEndpointPaged) (out api.List[api.Alert], err error) {
 	p, err := ofAlerts.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err

@@ -23,13 +23,15 @@ type (
 		Cursor string `json:"cursor" doc:"The next_cursor of the answer before; leave it out for the first page."`
 	}
 
-	noEndpoint struct {
-		Paging
-	}
-
 	// InEndpoint is the endpoint that a tool is about.
 	InEndpoint struct {
 		EndpointID string `json:"endpoint_id" required:"true" doc:"The endpoint's id (ep_…) or custom id."`
+	}
+
+	// inEndpointPaged are the arguments of a list of what lies in an endpoint.
+	inEndpointPaged struct {
+		InEndpoint
+		Paging
 	}
 
 	newEndpoint struct {
@@ -67,7 +69,7 @@ func endpointTools() []tool {
 	}
 }
 
-func (s *service) listEndpoints(ctx context.Context, in *noEndpoint) (out api.List[api.Endpoint], err error) {
+func (s *service) listEndpoints(ctx context.Context, in *Paging) (out api.List[api.Endpoint], err error) {
 	p, err := ofEndpoints.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err

@@ -22,11 +22,6 @@ type (
 		MaxBytes      int            `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of the target's answer is returned."`
 	}
 
-	caseList struct {
-		InEndpoint
-		Paging
-	}
-
 	newCase struct {
 		InEndpoint
 		SourceID      string           `json:"source_id" required:"true" doc:"The request that it replays: its id, \"latest\", \"latest <event type>\", or the sender's own id. The case keeps a copy."`
@@ -150,7 +145,7 @@ func (s *service) saveCase(ctx context.Context, in *newCase) (out api.One[api.Re
 	return out, err
 }
 
-func (s *service) listCases(ctx context.Context, in *caseList) (out api.List[api.ReplayCase], err error) {
+func (s *service) listCases(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayCase], err error) {
 	p, err := ofCases.Page(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
