@@ -289,13 +289,9 @@ func rehearseRequest(st *step, in Values, redactor *redact.Redactor, most int) (
 		if len(h.Spans) > 0 && len(h.Spans) == len(st.headers[i].parts) {
 			shown = h.Masked()
 		}
-		headers = append(headers, named(name, show("/headers/"+escapePointer(name), h.Text, shown, most/100)))
+		headers = append(headers, named(name, show(jsondoc.PointerTo("headers", name).String(), h.Text, shown, most/100)))
 	}
 	members = append(members, named("headers", jsondoc.Members(headers...)), named("body", show("/body", q.body.Text, redactor.Body(q.body.Text), most)),
 		named("timeout_seconds", jsondoc.Int(int64(st.request.TimeoutSeconds))))
 	return jsondoc.Members(members...), q.url.Text, sensitive, nil
-}
-
-func escapePointer(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
