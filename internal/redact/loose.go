@@ -217,15 +217,13 @@ func attributeBeside(s string, at int) (v namedValue, found bool) {
 // that is not JSON as a whole.
 func CredentialsIn(s string) iter.Seq2[int, int] {
 	return func(yield func(from, upTo int) bool) {
-		for _, found := range []iter.Seq[namedValue]{namedValues(s), looseValues(s)} {
-			for v := range found {
-				from := v.start
-				if strings.HasPrefix(s[from:], v.mark) {
-					from += len(v.mark)
-				}
-				if strings.IndexByte("{[(", v.text[0]) < 0 && !yield(from, from+len(v.text)) {
-					return
-				}
+		for v := range allValues(s) {
+			from := v.start
+			if strings.HasPrefix(s[from:], v.mark) {
+				from += len(v.mark)
+			}
+			if strings.IndexByte("{[(", v.text[0]) < 0 && !yield(from, from+len(v.text)) {
+				return
 			}
 		}
 	}

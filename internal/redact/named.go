@@ -84,6 +84,19 @@ func namedValues(s string) iter.Seq[namedValue] {
 	}
 }
 
+// allValues yields what namedValues finds, then what looseValues does.
+func allValues(s string) iter.Seq[namedValue] {
+	return func(yield func(namedValue) bool) {
+		for _, found := range []iter.Seq[namedValue]{namedValues(s), looseValues(s)} {
+			for v := range found {
+				if !yield(v) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // namedTexts yields the values under sensitive names in a text that may be JSON or a form: as written, since the text
 // may be sent on unchanged, and decoded.
 func namedTexts(s string) iter.Seq[string] {
@@ -91,16 +104,7 @@ func namedTexts(s string) iter.Seq[string] {
 		both := func(written, meant string) bool {
 			return yield(written) && (meant == written || yield(meant))
 		}
-		values := func(yield func(namedValue) bool) {
-			for _, found := range []iter.Seq[namedValue]{namedValues(s), looseValues(s)} {
-				for v := range found {
-					if !yield(v) {
-						return
-					}
-				}
-			}
-		}
-		for v := range values {
+		for v := range allValues(s) {
 			var meant string
 			if json.Unmarshal([]byte(`"`+v.text+`"`), &meant) != nil {
 				meant = v.text
