@@ -47,7 +47,7 @@ func (h hasher) hash(ctx context.Context, password string) (string, error) {
 	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword {
 		return "", hookglass.Invalid("password", "must have %d characters to %d bytes", minPassword, maxPassword)
 	}
-	p := phc{memory: argonMemory, time: argonTime, threads: argonThreads, salt: make([]byte, argonSalt), key: make([]byte, argonKey)}
+	p := newPHC()
 	rand.Read(p.salt)
 	key, err := h.derive(ctx, p, password)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h hasher) hash(ctx context.Context, password string) (string, error) {
 func (h hasher) matches(ctx context.Context, stored, password string) (bool, error) {
 	p, ok := parsePHC(stored)
 	if !ok {
-		p = phc{memory: argonMemory, time: argonTime, threads: argonThreads, salt: make([]byte, argonSalt), key: make([]byte, argonKey)}
+		p = newPHC()
 	}
 	if len(password) > maxPassword {
 		return false, nil
@@ -94,6 +94,11 @@ type phc struct {
 func (p phc) String() string {
 	b64 := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.memory, p.time, p.threads, b64(p.salt), b64(p.key))
+}
+
+// newPHC returns one of the cost of new passwords, with a salt and a key to fill.
+func newPHC() phc {
+	return phc{memory: argonMemory, time: argonTime, threads: argonThreads, salt: make([]byte, argonSalt), key: make([]byte, argonKey)}
 }
 
 // parsePHC parses exactly what String writes.
