@@ -215,26 +215,17 @@ func (s *Service) SetPassword(ctx context.Context, user int64, password string) 
 
 // Empty reports whether there are no users yet: nobody has signed up, and "admin user create" was not run.
 func (s *Service) Empty(ctx context.Context) (bool, error) {
-	var has bool
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		has, err = v.HasUsers()
-		return err
-	})
+	has, err := store.Read(ctx, s.db, hookglass.System, (*store.View).HasUsers)
 	return !has, err
 }
 
 // UserByEmail returns the user with an address in any spelling. It is for administration.
 func (s *Service) UserByEmail(ctx context.Context, email string) (hookglass.User, error) {
-	var user hookglass.User
 	email, err := canonicalEmail(email)
 	if err != nil {
-		return user, err
+		return hookglass.User{}, err
 	}
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		user, err = v.UserByEmail(email)
-		return err
-	})
-	return user, err
+	return store.Read(ctx, s.db, hookglass.System, func(v *store.View) (hookglass.User, error) { return v.UserByEmail(email) })
 }
 
 // CreateWorkspace adds a workspace to an account. It is forbidden for a principal of a single workspace.

@@ -128,11 +128,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, peer string) (Ses
 }
 
 // HasPassword reports whether a user can sign in with a password.
-func (s *Service) HasPassword(ctx context.Context, who hookglass.Principal) (has bool, err error) {
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		hash, err := v.PasswordHash(who.User)
-		has = hash != ""
-		return err
-	})
-	return has, err
+func (s *Service) HasPassword(ctx context.Context, who hookglass.Principal) (bool, error) {
+	hash, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (string, error) { return v.PasswordHash(who.User) })
+	return hash != "", err
 }

@@ -97,12 +97,8 @@ func (s *service) sleep(ctx, until context.Context, w *waiter, tokens *store.Sub
 }
 
 // whole returns an endpoint as a waiter may see it.
-func (s *service) whole(ctx context.Context, ref string) (e hookglass.Endpoint, err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		e, err = v.Endpoint(ref)
-		return err
-	})
-	return e, err
+func (s *service) whole(ctx context.Context, ref string) (hookglass.Endpoint, error) {
+	return store.Read(ctx, s.DB, asker(ctx), func(v *store.View) (hookglass.Endpoint, error) { return v.Endpoint(ref) })
 }
 
 // waitEnd answers with what was found, if the token may still see it.

@@ -154,12 +154,8 @@ func (f *follower) onTheWay() error {
 var errStreamEnds = errors.New("rest: the stream ends")
 
 // existing returns the endpoint that a caller names. It answers not_found.
-func (s *service) existing(ctx context.Context, ref string) (e hookglass.Endpoint, err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		e, err = v.Endpoint(ref)
-		return err
-	})
-	return e, err
+func (s *service) existing(ctx context.Context, ref string) (hookglass.Endpoint, error) {
+	return store.Read(ctx, s.DB, asker(ctx), func(v *store.View) (hookglass.Endpoint, error) { return v.Endpoint(ref) })
 }
 
 // streamStart returns the Seq after which a stream begins, and the id of an event that stands for it.

@@ -224,11 +224,7 @@ type AccountListCmd struct{}
 // Run implements the command.
 func (c *AccountListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
-		var all []hookglass.Account
-		err := db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-			all, err = v.Accounts()
-			return err
-		})
+		all, err := store.Read(ctx, db, hookglass.System, (*store.View).Accounts)
 		if err != nil {
 			return err
 		}

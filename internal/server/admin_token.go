@@ -86,11 +86,7 @@ func (c *TokenListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error 
 		if err != nil {
 			return err
 		}
-		var all []hookglass.Token
-		err = db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-			all, err = v.Tokens(user.ID)
-			return err
-		})
+		all, err := store.Read(ctx, db, hookglass.System, func(v *store.View) ([]hookglass.Token, error) { return v.Tokens(user.ID) })
 		if err != nil {
 			return err
 		}

@@ -205,8 +205,8 @@ func (d *declaration) declare(ctx context.Context, dryRun bool) ([]hookglass.Dec
 
 // owner finds the account for the file: the one it names, or the only one.
 func (d *declaration) owner(ctx context.Context, file *endpointsfile.File) (who hookglass.Principal, err error) {
-	var all []hookglass.Account
-	if err := d.db.View(ctx, hookglass.System, func(v *store.View) (err error) { all, err = v.Accounts(); return err }); err != nil {
+	all, err := store.Read(ctx, d.db, hookglass.System, (*store.View).Accounts)
+	if err != nil {
 		return who, err
 	}
 	if len(all) == 0 {

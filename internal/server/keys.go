@@ -42,12 +42,8 @@ func (s Storage) openKeys(ctx context.Context, db *store.DB) (*seal.Keys, error)
 }
 
 // newestSealed returns the newest secrets, up to so many of each kind, to try a keyset on.
-func newestSealed(ctx context.Context, db *store.DB, most int) (sealed []store.SealedSecret, err error) {
-	err = db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.SealedSecrets(most)
-		return err
-	})
-	return sealed, err
+func newestSealed(ctx context.Context, db *store.DB, most int) ([]store.SealedSecret, error) {
+	return store.Read(ctx, db, hookglass.System, func(v *store.View) ([]store.SealedSecret, error) { return v.SealedSecrets(most) })
 }
 
 // opensNone reports whether a keyset opens none of the existing secrets, and so is a wrong one.

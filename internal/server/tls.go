@@ -203,11 +203,7 @@ func (c *certificates) Get(ctx context.Context, name string) ([]byte, error) {
 	if at == nil {
 		return nil, errCertificatesNotYet
 	}
-	var sealed []byte
-	err := at.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		sealed, err = v.ACME(name)
-		return err
-	})
+	sealed, err := store.Read(ctx, at.db, hookglass.System, func(v *store.View) ([]byte, error) { return v.ACME(name) })
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		return nil, autocert.ErrCacheMiss
 	}
