@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -255,7 +256,7 @@ func (c *carrier) take(key string) *link {
 	c.expire()
 	for i := len(c.idle) - 1; i >= 0; i-- {
 		if l := c.idle[i]; l.to == key {
-			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+			c.idle = slices.Delete(c.idle, i, i+1)
 			return l
 		}
 	}
@@ -280,16 +281,16 @@ func (c *carrier) expire() {
 	if len(c.idle) == 0 {
 		return
 	}
-	switch left := idleLimit - time.Since(c.idle[0].parked); c.sweep {
-	case nil:
-		c.sweep = time.AfterFunc(left, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.expire()
-		})
-	default:
+	left := idleLimit - time.Since(c.idle[0].parked)
+	if c.sweep != nil {
 		c.sweep.Reset(left)
+		return
 	}
+	c.sweep = time.AfterFunc(left, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.expire()
+	})
 }
 
 // close closes the idle connections.
