@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,9 +129,10 @@ type eventRange struct {
 func (in *eventRange) Resolve(hc huma.Context) []error { return bounded(hc) }
 
 func bounded(hc huma.Context) (faults []error) {
-	from := hc.URL()
-	for name, values := range from.Query() {
-		if len(values) > 1 || values[0] == "" {
+	url := hc.URL()
+	query := url.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if values := query[name]; len(values) > 1 || values[0] == "" {
 			faults = append(faults, &huma.ErrorDetail{Location: "query." + name, Message: "must be given once, with a time, or not at all"})
 		}
 	}

@@ -363,6 +363,14 @@ func TestDestroyAllKeepsWhatIsOutsideItsBounds(t *testing.T) {
 				t.Errorf("%s: %+v", query, refused)
 			}
 		}
+		// What is wrong comes in the order of the names.
+		for range 20 {
+			var refused api.Error
+			s.want(422, "DELETE", base+"/destroy_all?before=&after=", "", &refused)
+			if len(refused.Details) != 2 || refused.Details[0].Field != "after" {
+				t.Fatalf("%+v", refused)
+			}
+		}
 		// Nor is one in a body, where none is looked for.
 		for _, body := range []string{`{"before":"2020-01-01T00:00:00Z"}`, `before=2020-01-01`, `[]`} {
 			s.wantError(422, "validation_failed", "DELETE", base+"/destroy_all", body)
