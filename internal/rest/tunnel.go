@@ -155,14 +155,7 @@ func (s *service) connectTunnel(ctx context.Context, _ *struct{}, body *api.Conn
 }
 
 func (s *service) connectAnonymous(ctx context.Context, _ *struct{}, body *api.ConnectTunnelAnonymous) (out api.TunnelTicket, err error) {
-	if body.TunnelKey == "" {
-		return out, hookglass.Invalid("tunnel_key", "is required")
-	}
-	// The rate of this operation bounds what can be tried.
-	if !hookglass.IsTunnelKey(body.TunnelKey) {
-		return out, hookglass.Errorf(hookglass.CodeUnauthorized, "The tunnel_key is not that of a temporary endpoint.")
-	}
-	who, err := s.Accounts.Authenticate(ctx, body.TunnelKey)
+	who, err := s.byKey(ctx, body.TunnelKey)
 	if err != nil {
 		return out, err
 	}

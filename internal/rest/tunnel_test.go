@@ -125,7 +125,11 @@ func TestAnAnonymousConnectNeedsTheKey(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		for _, wrong := range []string{"tk_00000000000000000000000000", "x", s.token} {
-			s.wantAs("", 401, "POST", "/tunnel/connect_anonymous", `{"tunnel_key":"`+wrong+`"}`, nil)
+			var refused api.Error
+			s.wantAs("", 401, "POST", "/tunnel/connect_anonymous", `{"tunnel_key":"`+wrong+`"}`, &refused)
+			if refused.Message != "The tunnel_key is not that of a temporary endpoint." {
+				t.Errorf("%s: %+v", wrong, refused)
+			}
 		}
 		s.wantAs("", 422, "POST", "/tunnel/connect_anonymous", `{}`, nil)
 	})
