@@ -184,13 +184,15 @@ func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 }
 
 // valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as written. It parses only up
-// to that value, so the rest need not be JSON.
+// to that value, so the rest need not be JSON. A number at the end of the body may be a part of one that was cut, and
+// counts as missing.
 func valueAt(body []byte, pointer string) (string, bool) {
 	d, ok := enter(body, pointer)
 	if !ok {
 		return "", false
 	}
-	if d.PeekKind() == '"' {
+	kind := d.PeekKind()
+	if kind == '"' {
 		token, err := d.ReadToken()
 		if err != nil {
 			return "", false
@@ -198,7 +200,7 @@ func valueAt(body []byte, pointer string) (string, bool) {
 		return token.String(), true
 	}
 	value, err := d.ReadValue()
-	return string(value), err == nil
+	return string(value), err == nil && (kind != '0' || len(d.UnreadBuffer()) > 0)
 }
 
 // enter returns a decoder that stands before the value at a pointer.

@@ -562,6 +562,24 @@ func TestAConditionLooksAtTheFirstMiB(t *testing.T) {
 	}
 }
 
+// A number that the first MiB cuts is not taken for the smaller one that is left of it.
+func TestAConditionTakesNoPartOfANumberForAll(t *testing.T) {
+	e := invoice()
+	c, err := query.ParseCondition("body./n:12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seen, want := range map[string]bool{`"n":12`: false, `"n":12,`: true} { // the end of the first MiB
+		pad := query.MaxLooked - len(`{"pad":"",`+seen)
+		for _, rest := range []string{`34}`, `"x":1}`} {
+			e.Body = []byte(`{"pad":"` + strings.Repeat("a", pad) + `",` + seen + rest)
+			if c.Means(e) != want {
+				t.Errorf("%s|%s meets it: %t", seen, rest, !want)
+			}
+		}
+	}
+}
+
 func TestReadsNamesTheParts(t *testing.T) {
 	for q, want := range map[string][2]bool{
 		`provider:x query.a:b`: {false, false},
