@@ -158,7 +158,7 @@ func TestTheRestStaysByteForByte(t *testing.T) {
 }
 
 func TestSubstitutesAreStableAndKeepTheirForm(t *testing.T) {
-	text := `{"a":"ada@lovelace.example.org","b":"ADA@lovelace.example.org","c":"bob@lovelace.example.org","phone":"+1 (415) 867-5309","phone2":"+14158675309","card":"4242 4242 4242 4242","iban":"GB82 WEST 1234 5698 7654 32","iban2":"NO93 8601 1117 947","ip":"81.2.69.142","ip6":"2a02:2e0:3fe:1001:302::2","full_name":"Ada Lovelace","first_name":"Ada","dob":"1815-12-10"}`
+	text := `{"a":"ada@lovelace.example.org","b":"ADA@lovelace.example.org","c":"bob@lovelace.example.org","phone":"+1 (415) 867-5309","phone2":"+14158675309","card":"4242 4242 4242 4242","card_number":"X4929 1234 5678 9012","iban":"GB82 WEST 1234 5698 7654 32","iban2":"NO93 8601 1117 947","ip":"81.2.69.142","ip6":"2a02:2e0:3fe:1001:302::2","full_name":"Ada Lovelace","first_name":"Ada","dob":"1815-12-10"}`
 	read := func() map[string]string {
 		made := makeBundle(t, bundle.Options{}, webhook("unknown", "/", jsonHead, text))
 		var v map[string]string
@@ -175,7 +175,7 @@ func TestSubstitutesAreStableAndKeepTheirForm(t *testing.T) {
 		t.Errorf("one domain became two: %q, %q", v["a"], v["c"])
 	}
 	for name, form := range map[string]string{
-		"a": `^[a-z]{3}@[a-z]{8}\.example$`, "phone": `^\+1 \(4\d\d\) \d{3}-\d{4}$`, "card": `^4\d{3} \d{4} \d{4} \d{4}$`, "iban": `^GB\d\d [A-Z]{4} \d{4} \d{4} \d{4} \d\d$`,
+		"a": `^[a-z]{3}@[a-z]{8}\.example$`, "phone": `^\+1 \(4\d\d\) \d{3}-\d{4}$`, "card": `^4\d{3} \d{4} \d{4} \d{4}$`, "card_number": `^X4\d{3} \d{4} \d{4} \d{4}$`, "iban": `^GB\d\d [A-Z]{4} \d{4} \d{4} \d{4} \d\d$`,
 		"iban2": `^NO\d\d \d{4} \d{4} \d{3}$`, "ip6": `^2001:db8:`, "ip": `^198\.1[89]\.\d+\.\d+$`, "full_name": `^[A-Z][a-z]{2} [A-Z][a-z]{7}$`, "dob": `^(19|20)\d\d-[01]\d-[0-2]\d$`,
 	} {
 		if !regexp.MustCompile(form).MatchString(v[name]) {

@@ -243,12 +243,12 @@ func digits(s string, next func() byte) string {
 
 // card keeps the first digit, which identifies the network, and computes the check digit (ISO/IEC 7812-1).
 func card(s string, n *numbers) string {
-	plain := alphanumeric(s)
-	fake := []byte(plain)
-	for i := 1; i < len(fake); i++ {
+	fake := make([]byte, digitsIn(s))
+	for i := range fake {
 		fake[i] = n.digit()
 	}
 	if last := len(fake) - 1; last > 0 {
+		fake[0] = s[strings.IndexAny(s, "0123456789")]
 		for fake[last] = '0'; !luhn(fake); fake[last]++ { // one of the ten digits fits
 		}
 	}
