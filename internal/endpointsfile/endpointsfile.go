@@ -334,21 +334,15 @@ var (
 
 // secret writes the value of a secret in the place of its name.
 func (r *reader) secret(path string, n *yaml.Node) {
-	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[1].Kind != yaml.ScalarNode || n.Content[1].Value == "" {
+	var read func(string) (string, error)
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
+		read = map[string]func(string) (string, error){"env": r.secrets.Env, "file": r.secrets.File}[n.Content[0].Value]
+	}
+	if read == nil || n.Content[1].Kind != yaml.ScalarNode || n.Content[1].Value == "" {
 		r.fault(path, n, "is never written down: say {env: NAME} or {file: PATH}")
 		return
 	}
-	var value string
-	var err error
-	switch n.Content[0].Value {
-	case "env":
-		value, err = r.secrets.Env(n.Content[1].Value)
-	case "file":
-		value, err = r.secrets.File(n.Content[1].Value)
-	default:
-		r.fault(path, n, "is never written down: say {env: NAME} or {file: PATH}")
-		return
-	}
+	value, err := read(n.Content[1].Value)
 	if err == nil && !utf8.ValidString(value) { // in JSON it would be another secret, with which no signature is right
 		err = errors.New("names what is no text in UTF-8, which a secret must be")
 	}
