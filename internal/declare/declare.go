@@ -213,10 +213,15 @@ type run struct {
 // open finds the workspace and what was declared in it.
 func (r *run) open(who hookglass.Principal, name string) error {
 	return r.db.View(r.ctx, who, func(v *store.View) (err error) {
+		none := hookglass.Invalid("workspace", "is no workspace of yours")
 		var w hookglass.Workspace
 		if id, err := strconv.ParseInt(name, 10, 64); err == nil && id > 0 || name == "" {
-			if w, err = v.HomeWorkspace(id); err != nil {
-				return noWorkspace(err, name)
+			w, err = v.HomeWorkspace(id)
+			if name != "" && hookglass.Is(err, hookglass.CodeNotFound) {
+				return none
+			}
+			if err != nil {
+				return err
 			}
 		} else {
 			all, err := v.Workspaces(who.Account)
@@ -225,7 +230,7 @@ func (r *run) open(who hookglass.Principal, name string) error {
 			}
 			i := slices.IndexFunc(all, func(w hookglass.Workspace) bool { return w.Name == name })
 			if i < 0 {
-				return hookglass.Invalid("workspace", "is no workspace of yours")
+				return none
 			}
 			w = all[i]
 		}
@@ -238,13 +243,6 @@ func (r *run) open(who hookglass.Principal, name string) error {
 		}
 		return err
 	})
-}
-
-func noWorkspace(err error, name string) error {
-	if name != "" && hookglass.Is(err, hookglass.CodeNotFound) {
-		return hookglass.Invalid("workspace", "is no workspace of yours")
-	}
-	return err
 }
 
 // fail keeps what is wrong at a path, and returns errors that are about nothing in the declaration.
