@@ -211,11 +211,8 @@ func (t *Term) received(name string, v operand, now time.Time) *fault {
 	if err != nil {
 		return expected(v.at, timeForms)
 	}
-	t.Min, t.Max = math.MinInt64, math.MaxInt64
-	if name == "after" {
-		t.Min = at.UnixMicro() + 1
-	} else {
-		t.Max = at.Add(time.Microsecond-1).UnixMicro() - 1 // rounded up to whole microseconds first
+	if *t = between(time.Time{}, at); name == "after" {
+		*t = between(at, time.Time{})
 	}
 	return nil
 }

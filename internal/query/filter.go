@@ -82,13 +82,15 @@ func (f Filter) Parse(now time.Time) (Query, error) {
 }
 
 // Between matches the events received between two times, both excluded; a zero time is no bound.
-func Between(after, before time.Time) Query {
+func Between(after, before time.Time) Query { return Query{[]Term{between(after, before)}} }
+
+func between(after, before time.Time) Term {
 	t := Term{Field: Received, Min: math.MinInt64, Max: math.MaxInt64}
 	if !after.IsZero() {
 		t.Min = after.UnixMicro() + 1
 	}
 	if !before.IsZero() {
-		t.Max = before.Add(time.Microsecond-1).UnixMicro() - 1
+		t.Max = before.Add(time.Microsecond-1).UnixMicro() - 1 // rounded up to whole microseconds first
 	}
-	return Query{[]Term{t}}
+	return t
 }
