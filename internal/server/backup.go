@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -259,7 +260,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	if err := c.mayReplace(ctx, a); err != nil {
+	if err := c.mayReplace(ctx); err != nil {
 		return err
 	}
 	newKeys, err := c.chooseKeys(a)
@@ -306,7 +307,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 }
 
 // mayReplace refuses a data directory that is in use, and one that is not empty without --force.
-func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
+func (c *RestoreCmd) mayReplace(ctx context.Context) error {
 	if c.DatabaseURL != "" {
 		used, err := store.PostgresInUse(ctx, c.DatabaseURL)
 		if err != nil {
@@ -337,10 +338,10 @@ func (c *RestoreCmd) mayReplace(ctx context.Context, a *archive) error {
 	}
 	for _, e := range entries {
 		// Leftovers of an interrupted restore are fine, and so is the backup itself, since the service's user may be
-		// able to write nowhere else. A backup without the keyset requires the keyset to be there already.
+		// able to write nowhere else. The keyset may be one of them, or was put there; chooseKeys judges it.
 		info, err := e.Info()
-		own := e.Name() == lockFile || strings.HasPrefix(e.Name(), restoreFile) || err == nil && os.SameFile(info, backup) ||
-			a.keys == nil && filepath.Join(c.Data, e.Name()) == filepath.Clean(c.keyFile())
+		own := e.Name() == lockFile || err == nil && os.SameFile(info, backup) || filepath.Join(c.Data, e.Name()) == filepath.Clean(c.keyFile()) ||
+			slices.ContainsFunc([]string{restoreFile, freshPrefix, probePrefix}, func(left string) bool { return strings.HasPrefix(e.Name(), left) })
 		if !own && !c.Force {
 			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)
 		}
@@ -421,10 +422,12 @@ func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte,
 }
 
 func (c *RestoreCmd) intoPostgres(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
-	if err := fill(ctx, store.Config{URL: c.DatabaseURL}, a, c.Force, load); err != nil {
-		return err
-	}
-	return c.placeKeys(newKeys)
+	return fill(ctx, store.Config{URL: c.DatabaseURL}, a, c.Force, func(sink store.Sink) error {
+		if err := load(sink); err != nil {
+			return err
+		}
+		return c.placeKeys(newKeys) // before the rows are committed: once the database is filled, the next try is refused
+	})
 }
 
 // fill loads the backup into a database with the backup's schema, and then migrates it.

@@ -203,10 +203,13 @@ func writePrivate(path string, v any) error {
 	return replaceFile(path, append(data, '\n'), func() error { return nil })
 }
 
+// freshPrefix begins the name of a file that is about to replace another.
+const freshPrefix = ".fresh-"
+
 // replaceFile atomically replaces a file with one that only its owner may read; aside may keep the old one. A crash
 // leaves the old or the new file.
 func replaceFile(path string, content []byte, aside func() error) error {
-	fresh, err := os.CreateTemp(filepath.Dir(path), ".fresh-*") // mode 0600
+	fresh, err := os.CreateTemp(filepath.Dir(path), freshPrefix+"*") // mode 0600
 	if err != nil {
 		return err
 	}

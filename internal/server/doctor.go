@@ -238,9 +238,12 @@ func (c *DoctorCmd) examineReserve(f *findings) {
 // moreRoom is the advice for a disk that fills up.
 const moreRoom = "make room, give the disk more, or keep events for less long (--retention)"
 
+// probePrefix begins the name of a file by which it is found out whether a directory can be written to.
+const probePrefix = ".doctor-"
+
 // writable makes a file and removes it.
 func writable(dir string) error {
-	probe, err := os.CreateTemp(dir, ".doctor-*")
+	probe, err := os.CreateTemp(dir, probePrefix+"*")
 	if err != nil {
 		return err
 	}
