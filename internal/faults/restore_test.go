@@ -4,8 +4,10 @@ package faults_test
 
 import (
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hookglass/internal/store/storetest"
@@ -55,4 +57,27 @@ func TestARestoreThatWasKilledIsRunAgain(t *testing.T) {
 			s.serve().list(of.endpoint)
 		})
 	}
+}
+
+// What is left of an installation that is being replaced lacks what stood in its log.
+func TestARestoreThatWasKilledLeavesNoOldDatabaseWithoutItsLog(t *testing.T) {
+	backup, of, token := keyed(t)
+	n := sqliteSite(t, t.TempDir()).serve()
+	n.endpoint()
+	n.kill()
+	log := filepath.Join(n.data(0), "hookglass.db-wal")
+	if content, err := os.ReadFile(log); err != nil || len(content) == 0 {
+		t.Fatalf("nothing is in the log: %v", err)
+	}
+	n.killedAt(filepath.Join(n.data(0), "restore.db"), backup, "--force")
+	if err := n.tryStart(); err == nil {
+		t.Error("the server started")
+	} else if !strings.Contains(n.log(), "run it again") {
+		t.Errorf("it did not say what there is to do: %s", n.log())
+	}
+	n.command(nil, "", append([]string{"restore", backup, "--force", "--json"}, n.storage(0)...)...)
+	n.token = token
+	n.start()
+	n.ready(patience)
+	n.list(of.endpoint)
 }

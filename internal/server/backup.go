@@ -409,8 +409,9 @@ func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte,
 	if err := c.placeKeys(newKeys); err != nil {
 		return err
 	}
-	// Remove the old file's log first, or it would be applied to the new file.
-	for _, suffix := range []string{"-wal", "-shm"} {
+	// Remove the old file's log, or it would be applied to the new file. The old file goes first: without its log it
+	// lacks the latest changes, and a server would start with that if this was cut off.
+	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(c.databasePath() + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
