@@ -194,7 +194,7 @@ func TestABackupInTheDataDirectoryIsNotInItsOwnWay(t *testing.T) {
 	fails(t, 1, "not empty", target.args("restore", moved)...)
 }
 
-func TestAServerDoesNotBeginEmptyAfterARestoreThatWasCutOff(t *testing.T) {
+func TestNothingBeginsEmptyAfterARestoreThatWasCutOff(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(t.TempDir(), "before.backup")
 	object(t, "", i.args("backup", file)...)
@@ -206,7 +206,12 @@ func TestAServerDoesNotBeginEmptyAfterARestoreThatWasCutOff(t *testing.T) {
 	if err := os.WriteFile(left, []byte("half of it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, 1, "restore into", target.args("serve", "--listen", "127.0.0.1:0")...)
+	for _, begins := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"migrate"}, {"admin", "user", "create", "--email", "bob@example.com"}} {
+		fails(t, 1, "restore into", target.args(begins...)...)
+	}
+	if r := run(t, "", target.args("doctor")...); r.code != 1 || !strings.Contains(r.out, "run it again") || strings.Contains(r.out, "hookglass migrate") {
+		t.Errorf("doctor: %+v", r)
+	}
 	object(t, "", target.args("restore", file)...)
 	i.whole(t, target)
 	if err := os.WriteFile(left, []byte("of a restore with --force, whose database stayed"), 0o600); err != nil {

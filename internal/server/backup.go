@@ -381,8 +381,8 @@ func (c *RestoreCmd) chooseKeys(a *archive) ([]byte, error) {
 	return a.keys, nil
 }
 
-// restored answers an error when a restore into the data directory was cut off before there was a database: a server
-// would begin an empty one, and nobody would notice that the restored one is missing.
+// restored answers an error when a restore into the data directory was cut off before there was a database: who makes
+// what is missing would begin an empty one, and nobody would notice that the restored one is missing.
 func (s Storage) restored() error {
 	if _, err := os.Stat(filepath.Join(s.Data, restoreFile)); err != nil || s.exists() {
 		return nil

@@ -150,6 +150,9 @@ func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
 		if err := s.makeDirectory(); err != nil {
 			return nil, err
 		}
+		if err := s.restored(); err != nil {
+			return nil, err
+		}
 	}
 	db, err := s.open(ctx)
 	if err != nil {

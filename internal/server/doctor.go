@@ -104,7 +104,11 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 	c.examineService(ctx, f)
 	c.examineDirectory(f)
 	if !c.exists() {
-		f.wrong("database", "there is none at %s: start the service, or run hookglass migrate", c.databasePath())
+		if err := c.restored(); err != nil {
+			f.wrong("database", "%v", err)
+		} else {
+			f.wrong("database", "there is none at %s: start the service, or run hookglass migrate", c.databasePath())
+		}
 		c.examineKeys(nil, f)
 		return
 	}
