@@ -54,7 +54,7 @@ func (tx *Tx) EndSessions(user int64, id string, but []byte) error {
 	hashes, err := queryAll(&tx.View, func(scan func(...any) error) (hash []byte, err error) {
 		err = scan(&hash)
 		return hash, err
-	}, "SELECT hash FROM sessions WHERE user_id = $1 AND (kind = $2 OR $3 = '')", user, string(SessionBrowser), id)
+	}, "SELECT hash FROM sessions WHERE user_id = $1 AND (kind = $2 OR $3)", user, string(SessionBrowser), id == "")
 	if err != nil {
 		return err
 	}

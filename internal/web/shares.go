@@ -67,7 +67,7 @@ func (a *app) revokeShare(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Shares.Revoke(r.Context(), v.who, string(e.ID), id); err != nil {
 		return err
 	}
-	redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+r.PathValue("event")+"/share?done=unshared")
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/requests/"+escape(r.PathValue("event"))+"/share?done=unshared")
 	return nil
 }
 
