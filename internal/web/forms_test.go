@@ -325,6 +325,23 @@ func TestAFormOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
 	}
 }
 
+func TestARetryScriptOfWhatWasChangedMeanwhileIsNotSavedUnasked(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	const seen = `name="seen" value="([^"]+)"`
+	typed := func(script, seen string) url.Values {
+		return url.Values{"response_script": {script}, "seen": {seen}}
+	}
+	shown := b.want(200, "GET", s.page("/retries"), nil).found(t, seen)
+	b.want(303, "POST", s.page("/retries"), typed("500,200", shown))
+	refused := b.want(409, "POST", s.page("/retries"), typed("503,200", shown))
+	refused.holds(t, "changed while you were editing", `value="503,200"`)
+	b.want(200, "GET", s.page("/retries"), nil).holds(t, `value="500,200"`)
+	b.want(422, "POST", s.page("/retries"), typed("no script", refused.found(t, seen))).holds(t, refused.found(t, seen))
+	b.want(303, "POST", s.page("/retries"), typed("503,200", refused.found(t, seen)))
+	b.want(303, "POST", s.page("/retries"), typed("", ""))
+}
+
 // What cannot be taken back is asked about first.
 func TestTokensAndSessionsEndAfterAQuestion(t *testing.T) {
 	for _, width := range []int64{1280, 390} {

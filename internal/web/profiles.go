@@ -37,7 +37,7 @@ func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	m := retries.Model{Of: e, Script: e.ResponseScript}
+	m := retries.Model{Of: e, Script: e.ResponseScript, Seen: layout.Mark(e.ResponseScript)}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
 		return err
 	}
@@ -57,6 +57,9 @@ func (a *app) saveScript(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	script := strings.TrimSpace(r.PostFormValue("response_script"))
+	if stale(r.PostFormValue("seen"), layout.Mark(e.ResponseScript)) {
+		return a.renderRetries(w, r, http.StatusConflict, func(m *retries.Model) { m.Script, m.Stale = script, true })
+	}
 	_, err = a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{ResponseScript: &script})
 	if faults := faultsOf(err); faults != nil {
 		return a.renderRetries(w, r, http.StatusUnprocessableEntity, func(m *retries.Model) { m.Script, m.Fault = script, "The script: "+faults[0].Message+"." })

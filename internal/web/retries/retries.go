@@ -25,6 +25,8 @@ type Model struct {
 	layout.Frame
 	Of      hookglass.Endpoint
 	Script  string // as stored, or as typed
+	Seen    string // the mark of the stored script
+	Stale   bool   // it changed while it was edited
 	Fault   string // what is wrong with the typed script
 	Notice  string
 	Profile api.RetryProfile
