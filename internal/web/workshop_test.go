@@ -237,6 +237,16 @@ func TestACaseIsAimedWhereItsRequestWentLast(t *testing.T) {
 	b.want(200, "GET", w.page("/cases/new?event="+event), nil).holds(t, `name="target_url" value="`+target+`"`)
 }
 
+// The first line break in a textarea is not a part of its text (HTML, section 4.10.11).
+func TestADescriptionKeepsItsFirstLineBreak(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	form := caseForm(w.hook(json(`{}`)))
+	form.Set("description", "\nan order\n")
+	page, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), form).Header.Get("Location"), "?")
+	b.want(200, "GET", page, nil).holds(t, ">\n\nan order\n</textarea>")
+}
+
 func TestACaseIsRunAndJudgedLive(t *testing.T) {
 	w := newWorkshop(t)
 	event := w.hook(json(`{"id":7}`))
