@@ -298,6 +298,14 @@ func (a *app) renderAction(w http.ResponseWriter, r *http.Request, status int, v
 	if m.Recent, err = a.recent(r.Context(), v, e); err != nil {
 		return err
 	}
+	if chosen := func(ev *hookglass.Event) bool { return string(ev.ID) == m.Form.Event }; m.Form.Event != "" && !slices.ContainsFunc(m.Recent, chosen) {
+		ev, err := a.listed(r.Context(), v, e, m.Form.Event)
+		if err == nil {
+			m.Recent = append(m.Recent, ev)
+		} else if !hookglass.Is(err, hookglass.CodeNotFound) {
+			return err
+		}
+	}
 	if m.Action != nil {
 		m.Frame.Title = m.Action.Name + " · " + e.Name
 		if m.Runs, err = a.runsOfActions(r, v, e, m.Action.ID); err != nil {

@@ -247,6 +247,22 @@ func TestADescriptionKeepsItsFirstLineBreak(t *testing.T) {
 	b.want(200, "GET", page, nil).holds(t, ">\n\nan order\n</textarea>")
 }
 
+// However many requests have come since.
+func TestAPreviewKeepsTheRequestThatWasChosen(t *testing.T) {
+	w := newWorkshop(t)
+	b := w.signedIn()
+	event := string(w.hook(json(`{}`)))
+	for range 51 {
+		w.hook(json(`{}`))
+	}
+	chosen := `<option value="` + event + `" selected>`
+	page := w.below("/actions/new")
+	b.want(200, "GET", page+"?event="+event, nil).holds(t, chosen)
+	b.want(200, "POST", page, url.Values{"do": {"check"}, "name": {"a"}, "event": {event}}).holds(t, chosen)
+	gone := "req_00000000000000000000000000"
+	b.want(200, "GET", page+"?event="+gone, nil).lacks(t, gone)
+}
+
 func TestACaseIsRunAndJudgedLive(t *testing.T) {
 	w := newWorkshop(t)
 	event := w.hook(json(`{"id":7}`))
