@@ -192,3 +192,37 @@ func TestThePasswordIsKeptNowhere(t *testing.T) {
 		t.Errorf("the log: %s", s)
 	}
 }
+
+// Whatever comes with AUTH PLAIN, only a message of three fields (RFC 4616) that names an inbox signs in, and the
+// connection goes on.
+func FuzzAuthPlain(f *testing.F) {
+	for _, s := range []string{b64("\x00inbox\x00x"), b64("who\x00inbox@MAIL.TEST\x00p"), b64("\x00nobody\x00p"), b64("inbox\x00p"), "=", "*", "====", "AGluYm94AHg", b64("\x00\x00\x00")} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > 400 || strings.TrimSpace(s) != s || s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Skip()
+		}
+		_, addr := start(t, smtpd.Config{SignIn: true}, &ledger{})
+		c := greeted(t, addr)
+		want := 501
+		message, err := base64.StdEncoding.DecodeString(s)
+		if fields := strings.Split(string(message), "\x00"); err == nil && len(fields) == 3 {
+			local, domain, whole := strings.Cut(fields[1], "@")
+			local, _, _ = strings.Cut(local, "+")
+			if want = 535; slices.Contains([]string{"inbox", "second"}, strings.Map(lower, local)) && (!whole || strings.EqualFold(domain, "mail.test")) {
+				want = 235
+			}
+		}
+		c.says("AUTH PLAIN "+s, want)
+		c.says("NOOP", 250)
+	})
+}
+
+// lower folds ASCII alone, as addresses are.
+func lower(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return r + 'a' - 'A'
+	}
+	return r
+}

@@ -9,11 +9,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"math"
 	"math/big"
 	"net"
 	"net/netip"
 	"net/smtp"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -458,6 +461,28 @@ func FuzzData(f *testing.F) {
 		_, err := got.ReadFrom(smtpd.NewDataReader(bytes.NewReader(b)))
 		if (err == nil) != end || end && !bytes.Equal(got.Bytes(), want) {
 			t.Errorf("%q: %q, %v, want %q, %v", b, got.Bytes(), err, want, end)
+		}
+	})
+}
+
+// The size is what ABNF calls 1*DIGIT (RFC 3030, section 2), of as many digits as 64 bits need; LAST alone may follow.
+func FuzzChunk(f *testing.F) {
+	for _, s := range []string{"0", "86 LAST", "1 last ", "99999999999999999999 LAST", "000000000000000000001", "+1", "-1", " 1", "1  LAST", "1 FIRST", "1 LAST LAST", ""} {
+		f.Add(s)
+	}
+	form := regexp.MustCompile(`^([0-9]{1,20})(?: \s*((?i:LAST))\s*)?$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		size, last, ok := smtpd.ParseChunk(s)
+		m := form.FindStringSubmatch(s)
+		if !ok {
+			if m != nil {
+				t.Errorf("%q is refused", s)
+			}
+			return
+		}
+		n, _ := strconv.ParseUint(strings.TrimLeft(strings.Fields(s)[0], "0"), 10, 64)
+		if size < 0 || n <= math.MaxInt64 && uint64(size) != n || last != strings.Contains(strings.ToUpper(s), "LAST") {
+			t.Errorf("%q: %d, last %v", s, size, last)
 		}
 	})
 }
