@@ -394,6 +394,30 @@ func TestNullIsFilledIntoJSON(t *testing.T) {
 	})
 }
 
+// What has changed when an attempt is made again does not undo a step that was begun.
+func TestTheConditionsOfAStepAreJudgedOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+			if n > 1 {
+				return answer(200, "ok"), nil
+			}
+			return answer(503, "later"), b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				e, err := tx.Endpoint(string(b.ep.ID))
+				if err != nil {
+					return err
+				}
+				e.Name = "Another"
+				return tx.SaveEndpoint(&e)
+			})
+		}
+		a := b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":1}`, on("endpoint", "/name", "equals", `"Payments"`))))
+		wantOutcome(t, b.ran(a, body), "completed on=completed")
+		if n := len(b.net.requests()); n != 2 {
+			t.Errorf("%d requests, want 2", n)
+		}
+	})
+}
+
 func TestForwardsAreRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []int // 0: the connection is refused

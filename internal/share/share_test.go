@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,53 @@ func TestABundleIsMadeWhereThereIsRoom(t *testing.T) {
 			if !hookglass.Is(err, c.want) || room.asked != c.room {
 				t.Errorf("%d: %v, and room was asked for %d bytes", len(c.ids), err, room.asked)
 			}
+		}
+	})
+}
+
+// roomy has room for everything.
+type roomy struct{ db *store.DB }
+
+func (roomy) RoomFor(context.Context, hookglass.Principal, int64) error { return nil }
+
+func (r roomy) Hold(ctx context.Context, who hookglass.Principal, _ int64, read func(*store.View) (*hookglass.Event, error)) (*hookglass.Event, error) {
+	return store.Read(ctx, r.db, who, read)
+}
+
+// Nothing that a stranger must not see is left in any part of a shared request.
+func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		who, e := owned(t, db)
+		credential := hookglass.Headers{{Name: "Authorization", Value: "Bearer swordfish"}, {Name: "X-Sum", Value: "1"}}
+		event := &hookglass.Event{
+			ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: time.Now(), Method: "POST",
+			Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, EventRef: "evt_1",
+			Payload: &hookglass.Payload{Headers: credential, Trailers: credential, Reply: &hookglass.Reply{
+				Status: 200, Headers: credential, Source: hookglass.SourceCustom, Rule: &hookglass.ReplyRule{When: "header.x-key:swordfish"},
+			}},
+		}
+		if err := db.Capture(t.Context(), e.AccountID, event); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(t.Context(), who, func(tx *store.Tx) error { return tx.SetNote(string(e.ID), string(event.ID), "swordfish") }); err != nil {
+			t.Fatal(err)
+		}
+		shares := share.New(db, endpoint.New(db, nil), roomy{db})
+		secret, _, err := shares.Create(t.Context(), who, string(e.ID), string(event.ID), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, _, err := shares.Open(t.Context(), secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for place, h := range map[string]hookglass.Headers{"headers": shown.Headers, "trailers": shown.Trailers, "reply": shown.Reply.Headers} {
+			if h.Get("X-Sum") != "1" || h.Get("Authorization") == "" || strings.Contains(h.Get("Authorization"), "swordfish") {
+				t.Errorf("the %s are %v", place, h)
+			}
+		}
+		if shown.Note != "" || shown.Reply.Rule != nil || shown.EventRef != "evt_1" {
+			t.Errorf("shown is the note %q, the rule %+v, the id %q", shown.Note, shown.Reply.Rule, shown.EventRef)
 		}
 	})
 }
