@@ -187,6 +187,8 @@ func TestAChangeNeedsTheVersionItWasMadeFrom(t *testing.T) {
 		wantCode(t, err, hookglass.CodeValidationFailed)
 		_, err = change(replay.CaseDraft{Name: ptr("x"), LockVersion: ptr[int64](2)})
 		wantCode(t, err, hookglass.CodeStaleLockVersion)
+		_, err = change(replay.CaseDraft{Options: &replay.CaseOptions{Identity: "regenerate"}, LockVersion: ptr[int64](1)}) // the source has no JSON
+		wantCode(t, err, hookglass.CodeValidationFailed)
 		after, err := change(replay.CaseDraft{Description: ptr("d"), LockVersion: ptr[int64](1)})
 		must(t, err)
 		if after.LockVersion != 2 || after.Name != "Paid" || after.Description != "d" {
