@@ -372,6 +372,26 @@ func TestABatchIsLeftToOthersWhereTheNodeStops(t *testing.T) {
 	})
 }
 
+// What the target makes of a request that is cut off is not known, and it is not sent again.
+func TestAnEventOfABatchThatIsCutOffWhileTheTargetHoldsItIsUnknown(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.capture("POST", "", "x")
+		b.sink.block()
+		batch := b.newBatch(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		worked := make(chan error, 1)
+		go func() { _, err := b.replays.WorkBatch(ctx, batch.ID); worked <- err }()
+		<-b.sink.got
+		cancel()
+		<-worked
+		b.sink.release()
+		b.work(batch.ID)
+		if got, items := b.readBatch(batch.ID); got.State != hookglass.BatchCompleted || items[0].State != hookglass.ItemUnknown || b.sink.hits() != 1 {
+			t.Errorf("%s, %+v, %d hits", got.State, items[0], b.sink.hits())
+		}
+	})
+}
+
 func TestAResumedBatchHasOneSender(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		for range 6 {
