@@ -368,12 +368,14 @@ func TestSensitiveFieldsThatTargetsAnswerAreNotKept(t *testing.T) {
 // forward too.
 func TestPreviewsTellOfWhatTheyHide(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		a := b.create(draft("Show",
+		d := draft("Show",
 			step("forward", "On", `{"url":"https://app.example.com/","append_query":true}`),
 			step("transform", "Bare", `{"source":"request","operations":[{"op":"pick","fields":{"a":"/body/password","b":"/query/access_token","c":"/body/user"}}]}`),
-			step("http_request", "Send", `{"url":"https://{{request.body.password}}.example.com/","headers":{"X-Plain":"{{request.body.password}}"},"body":"p={{request.body.password}}"}`)))
+			step("http_request", "Send", `{"url":"https://{{request.body.password}}.example.com/","headers":{"X-Plain":"{{request.body.password}}"},"body":"p={{request.body.password}}"}`))
+		d.Conditions = &[]action.ConditionDraft{{Field: "request_path", Operator: "exists"}}
+		a := b.create(d)
 		e := b.capture(`{"user":"ada-lovelace","password":"hunter2-hunter2"}`, func(e *hookglass.Event) {
-			e.RawQuery = "access_token=token-in-query"
+			e.Path, e.RawQuery = "/reset/hunter2-hunter2", "access_token=token-in-query"
 			e.Headers = append(e.Headers, hookglass.Header{Name: "Authorization", Value: "Bearer of-the-sender"})
 		})
 		p, err := b.actions.Preview(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID))
@@ -382,7 +384,7 @@ func TestPreviewsTellOfWhatTheyHide(t *testing.T) {
 		if got := fmt.Sprint(p.Sensitive); got != want {
 			t.Errorf("blotted out: %s, want %s", got, want)
 		}
-		shown := ""
+		shown := p.Trigger.Conditions[0].Actual
 		for _, st := range p.Steps {
 			shown += string(st.Output) + string(st.Rendered)
 		}
