@@ -271,7 +271,14 @@ func TestASecretThatSendersShowIsNotShown(t *testing.T) {
 		b.sink.play(func(int) string {
 			return "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 14\r\n\r\n" + `"canary-7f3a9"`
 		})
-		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), replay.Request{TargetURL: b.sink.url, Overrides: delivery.Overrides{Headers: map[string]*string{"X-Gitlab-Token": &secret}}})
+		asked := replay.Request{TargetURL: b.sink.url, Overrides: delivery.Overrides{Headers: map[string]*string{"X-Gitlab-Token": &secret}}, DryRun: true}
+		r, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), asked)
+		must(t, err)
+		if v := r.Request.Headers.Get("X-Gitlab-Token"); v != "[redacted]" {
+			t.Errorf("shown of a dry run: %s", v)
+		}
+		asked.DryRun = false
+		r, err = b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), asked)
 		must(t, err)
 		if head, _ := b.sink.last(); !strings.Contains(head, secret) {
 			t.Fatal("the token was not sent")
