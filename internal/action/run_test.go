@@ -647,6 +647,25 @@ func TestARequestThatMayHaveBeenSentIsNotSentAgain(t *testing.T) {
 	})
 }
 
+// A node that stops withholds what it has not begun to send, and it is sent later.
+func TestARequestThatNeverLeftIsSentLater(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		a := b.create(draft("Stop", step("http_request", "Send", `{"url":"https://a.example.com/"}`)))
+		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+			if n == 1 {
+				return nil, &outbound.Failure{Code: outbound.CodeCanceled, Message: "The node stops.", Sent: outbound.NotSent}
+			}
+			return answer(200, "ok"), nil
+		}
+		e := b.capture(body)
+		if err := b.actions.Work(t.Context(), task(e, 1)); !hookglass.Is(err, hookglass.CodeRateLimited) {
+			t.Fatal(err)
+		}
+		must(t, b.node(b.net).Work(t.Context(), task(e, 2)))
+		wantOutcome(t, b.runs(a)[0], "completed send=completed")
+	})
+}
+
 // While a step waits for its turn to send nothing is sent or said to be, and its target has all of its time afterwards.
 func TestAStepWaitsForItsTurnToSend(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
