@@ -282,6 +282,10 @@ func TestTheStatesOfARun(t *testing.T) {
 		if r := b.run(tunnel, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "no_tunnel" || !r.StartedAt.IsZero() {
 			t.Errorf("blocked: %+v", r)
 		}
+		forbidden := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("http://private.test/") }) // its name tells when it is looked up
+		if r := b.run(forbidden, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "target_not_allowed" {
+			t.Errorf("blocked by where its name leads: %+v", r)
+		}
 		lapsed := b.newCase(e, func(d *replay.CaseDraft) { d.Options = &replay.CaseOptions{Identity: "regenerate"} })
 		b.setPayment(false)
 		if r := b.run(lapsed, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "payment_method_required" {
