@@ -60,6 +60,9 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", http.MethodGet)
 		httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
 		return
+	case r.ProtoMajor > 1: // without Upgrade, with which a client could not read the answer (RFC 9113, section 8.2.2)
+		httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeUpgradeRequired, "This address is for WebSocket, which is opened over HTTP/1.1."))
+		return
 	}
 	guarded := &guard{ResponseWriter: w}
 	ws, err := websocket.Accept(guarded, r, &websocket.AcceptOptions{

@@ -309,6 +309,24 @@ func TestWhatOpensNoWebSocketIsToldSo(t *testing.T) {
 	}
 }
 
+// HTTP/2 has no Upgrade, and clients do not read an answer that names it (RFC 9113, section 8.2.2).
+func TestOverHTTP2TheSocketIsRefusedReadably(t *testing.T) {
+	s := open(t)
+	log := slog.New(slog.DiscardHandler)
+	server := httptest.NewUnstartedServer(httpd.New(httpd.Config{Log: log}).Wrap(cable.New(cable.Deps{Tunnels: s.tunnels, Log: log})))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	res, err := server.Client().Get(server.URL + "/cable")
+	must(t, err)
+	defer res.Body.Close()
+	var body struct{ Error string }
+	must(t, json.NewDecoder(res.Body).Decode(&body))
+	if res.ProtoMajor != 2 || res.StatusCode != http.StatusUpgradeRequired || body.Error != "upgrade_required" || len(res.Header["Upgrade"])+len(res.Header["Connection"]) > 0 {
+		t.Errorf("%s %s %+v %v", res.Proto, res.Status, body, res.Header)
+	}
+}
+
 // endedBy writes a frame as it stands and returns the code with which the server ends the socket.
 func (s *site) endedBy(frame string) websocket.StatusCode {
 	s.t.Helper()
