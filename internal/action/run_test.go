@@ -830,6 +830,36 @@ func TestARerunIsTheChildOfAFirstRunThatIsStoredLater(t *testing.T) {
 	})
 }
 
+// What is changed while an earlier action runs holds for those after it: each runs as it is when its run starts.
+func TestAnActionRunsAsItIsWhenItsRunStarts(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		send := func(name, path string) action.Draft {
+			return draft(name, step("http_request", "Send", `{"url":"https://a.example.com/`+path+`"}`))
+		}
+		b.create(send("Slow", "slow"))
+		disabled, deleted, changed := b.create(send("Disabled", "disabled")), b.create(send("Deleted", "deleted")), b.create(send("Changed", "old"))
+		b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+			if n == 1 {
+				off, now := false, send("Changed", "new")
+				_, err := b.actions.Update(t.Context(), b.who, string(b.ep.ID), disabled.ID, action.Draft{Enabled: &off})
+				must(t, err)
+				must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), deleted.ID))
+				_, err = b.actions.Update(t.Context(), b.who, string(b.ep.ID), changed.ID, action.Draft{Steps: now.Steps})
+				must(t, err)
+			}
+			return answer(200, "{}"), nil
+		}
+		b.work(b.capture(body))
+		var sent []string
+		for _, r := range b.net.requests() {
+			sent = append(sent, r.URL)
+		}
+		if want := []string{"https://a.example.com/slow", "https://a.example.com/new"}; !slices.Equal(sent, want) {
+			t.Errorf("sent were %q, want %q", sent, want)
+		}
+	})
+}
+
 // Deleting an endpoint is done when it is answered: a run under way sends nothing more.
 func TestARunEndsWithItsEndpoint(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

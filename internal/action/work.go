@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -97,13 +98,21 @@ func (s *Service) play(ctx context.Context, sc *scene, held []store.HeldRun) err
 			return err
 		}
 	}
-	if sc.rights.MayUseActions() != nil {
-		return nil
-	}
 	for _, a := range sc.actions {
 		if begun[a.Num] || a.CreatedAt.After(sc.event.ReceivedAt) { // an action runs only on events captured after its creation
 			continue
 		}
+		// Those before may have taken minutes: an action runs as it is when its run starts.
+		p, err := s.plans.find(ctx, sc.endpoint.Num)
+		if err != nil {
+			return err
+		}
+		sc.rights = p.rights
+		i := slices.IndexFunc(p.actions, func(now *program) bool { return now.Num == a.Num })
+		if i < 0 || sc.rights.MayUseActions() != nil {
+			continue
+		}
+		a = p.actions[i]
 		doc := sc.base.Fresh()
 		trigger := a.trigger.Evaluate(doc)
 		if !trigger.Matched {
