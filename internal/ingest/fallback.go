@@ -52,7 +52,12 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 	defer l.Release()
 	reply, err := f.receiveFallback(w, r, kind, rest, &l)
 	if err != nil {
-		reply = refusalOf(err).reply()
+		refused := refusalOf(err)
+		if r.ProtoMajor > 1 && refused != errSlow {
+			l.Release()
+			f.discardRest(w, r)
+		}
+		reply = refused.reply()
 	} else if reply.Awaits != nil {
 		l.Release()
 		reply = f.await(reply)
@@ -84,6 +89,20 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 	w.WriteHeader(reply.Status)
 	if !neverBody(reply.Status) && r.Method != http.MethodHead {
 		w.Write(reply.Body)
+	}
+}
+
+// discardRest reads what a refused sender still sends, as linger does. In HTTP/2 the answer ends the stream, and some
+// senders that are still sending then lose it, although they should not (RFC 9113, section 8.1): curl 7.88 reports a
+// broken transfer, and httpx waits for its timeout. It comes before the answer, because a sender that waits to be told
+// to continue is told so by the first read.
+func (f *Front) discardRest(w http.ResponseWriter, r *http.Request) {
+	d := lingerTime
+	if f.draining.Load() {
+		d = lingerShort
+	}
+	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(d)) == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, lingerBytes)
 	}
 }
 

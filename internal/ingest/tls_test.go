@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,6 +158,45 @@ func TestHTTP2IsSpokenToWhoAsksForIt(t *testing.T) {
 	if err := <-sv.shutdown(); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
+}
+
+// Some senders lose an answer that ends a stream of HTTP/2 while they are still sending, so a refusal comes after the
+// body.
+func TestARefusalOverHTTP2ComesAfterTheBody(t *testing.T) {
+	server, client := authority(t)
+	sv := startOn(t, server, ingest.Config{MaxBodyBytes: 1000}, new(stub), nil)
+	transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	const size = 4 << 20 // more than fits into the window of a stream that is not read
+	for name, length := range map[string]int64{"a length that is too large": size, "a body that becomes too large": -1} {
+		body := &counted{r: strings.NewReader(strings.Repeat("a", size))}
+		req, err := http.NewRequest("POST", "https://"+sv.addr+hook(""), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = length
+		res, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.ProtoMajor != 2 || res.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(answer), "payload_too_large") || err != nil || body.n.Load() < size {
+			t.Errorf("%s: %s %d %s, %v; %d bytes were taken", name, res.Proto, res.StatusCode, answer, err, body.n.Load())
+		}
+	}
+}
+
+// counted counts what is read from it.
+type counted struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 func TestShutdownAnswersWhatHasBegunOverHTTP2(t *testing.T) {
