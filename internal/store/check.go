@@ -11,12 +11,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Verify reads an embedded database from end to end and returns an error if it is damaged. PostgreSQL checks its pages
-// itself if they carry checksums.
+// Verify reads an embedded database from end to end and returns an error if it is damaged.
 func (db *DB) Verify(ctx context.Context) error {
-	if db.dialect == postgres {
-		return nil
-	}
 	var found string
 	if err := db.read.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
 		return classify(err)
