@@ -201,7 +201,7 @@ func FuzzAuthPlain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if len(s) > 400 || strings.TrimSpace(s) != s || s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-			t.Skip()
+			return // no line of a client
 		}
 		_, addr := start(t, smtpd.Config{SignIn: true}, &ledger{})
 		c := greeted(t, addr)
