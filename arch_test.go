@@ -27,7 +27,7 @@ const module = "hookglass"
 // A package's layer. Imports point down only: from a layer to a lower one. The names are import paths without
 // "hookglass/internal/"; what lies below a named package (web/requests, store/migrations) belongs to it.
 var layers = map[string]int{
-	module: 1, "neterr": 1,
+	module: 1, "memory": 1, "neterr": 1,
 
 	"provider": 2, "email": 2, "inspect": 2, "seal": 2, "outbound": 2, "jsondoc": 2, "schema": 2, "query": 2, "intake": 2, "fair": 2, "endpointsfile": 2, "redact": 2, "bundle": 2, "timeshift": 2, "coding": 2, "paste": 2, module + "/api": 2,
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"hookglass/internal/memory"
 )
 
 // SmallBody is the size up to which a body is not counted.
@@ -30,9 +32,9 @@ type loan struct {
 	recall func() bool
 }
 
-// NewBodies returns room for total bytes.
+// NewBodies returns room for total bytes, or less where memory is short.
 func NewBodies(total int64) *Bodies {
-	return &Bodies{total: total, after: recallAfter, pace: recallPace, tenants: make(map[string]int64), freed: make(chan struct{}), lent: make(map[*loan]struct{})}
+	return &Bodies{total: memory.Room(total), after: recallAfter, pace: recallPace, tenants: make(map[string]int64), freed: make(chan struct{}), lent: make(map[*loan]struct{})}
 }
 
 // Pace sets how long recallable room is lent: after, plus a second per pace bytes.

@@ -56,6 +56,7 @@ import (
 	"hookglass"
 	"hookglass/internal/capture"
 	"hookglass/internal/intake"
+	"hookglass/internal/memory"
 )
 
 // Capturer captures what is received. All methods must return soon after their context ends. The context does not end
@@ -89,7 +90,7 @@ type Config struct {
 	MinBodyRate    int64         // bytes per second, 16 times that for a body that uses the budget; default 1 KiB
 	WriteTimeout   time.Duration // for the sender to accept an answer; default 30 s
 	MaxConns       int           // open connections of all kinds; more get 503; default 16,384
-	InFlightBytes  int64         // memory for bodies until they are answered, shared by all; default 128 MiB
+	InFlightBytes  int64         // memory for bodies until they are answered, shared by all; default 128 MiB, less where memory is short
 	BudgetWait     time.Duration // for a share of InFlightBytes, then 503; default 30 s
 	CaptureTimeout time.Duration // for Admit and Capture together, then 503; default 6 s
 	TrustedProxies []netip.Prefix
@@ -107,7 +108,7 @@ func (c Config) withDefaults() Config {
 	c.MinBodyRate = cmp.Or(c.MinBodyRate, 1<<10)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
 	c.MaxConns = cmp.Or(c.MaxConns, 1<<14)
-	c.InFlightBytes = cmp.Or(c.InFlightBytes, 128<<20)
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, memory.Room(128<<20))
 	c.BudgetWait = cmp.Or(c.BudgetWait, 30*time.Second)
 	c.CaptureTimeout = cmp.Or(c.CaptureTimeout, 6*time.Second)
 	return c

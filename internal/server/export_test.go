@@ -54,7 +54,7 @@ func WriteArchive(w io.Writer, t store.Table, rows [][]any) error {
 
 // ReadRows reads a backup into memory.
 func ReadRows(r io.Reader) (rows [][]any, err error) {
-	var m memory
+	var m rowsKept
 	_, err = readArchive(r, &m)
 	return m.rows, err
 }
@@ -62,12 +62,12 @@ func ReadRows(r io.Reader) (rows [][]any, err error) {
 // ParseRow reads one row.
 var ParseRow = parseRow
 
-type memory struct {
+type rowsKept struct {
 	check
 	rows [][]any
 }
 
-func (m *memory) Row(values []any) error { m.rows = append(m.rows, values); return nil }
+func (m *rowsKept) Row(values []any) error { m.rows = append(m.rows, values); return nil }
 
 // Certificate is what a TLS listener uses of two files at a time, and says of them in a log.
 func Certificate(certFile, keyFile string, log *slog.Logger) (at func(time.Time) *tls.Certificate, err error) {

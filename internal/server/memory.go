@@ -8,11 +8,13 @@ import (
 	runtimemetrics "runtime/metrics"
 	"sync"
 	"time"
+
+	"hookglass/internal/memory"
 )
 
 const (
-	// heapLimit is where the garbage collector starts to work harder. Bodies under way take up to 160 MiB (ingest);
-	// together with copies and the embedded database's own memory everything must stay below 512 MB.
+	// heapLimit is where the garbage collector starts to work harder: the rooms for large bodies that are usually taken
+	// (package memory), with copies. The embedded database's own memory is not of this heap.
 	heapLimit = 320 << 20
 
 	// garbage is how much garbage may accumulate before the next collection, regardless of the live heap: enough for
@@ -47,7 +49,7 @@ func tuneMemory() {
 		})
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(heapLimit)
+		debug.SetMemoryLimit(memory.Heap(heapLimit))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/httpd"
 	"hookglass/internal/intake"
+	"hookglass/internal/memory"
 )
 
 // Capturer stores the received mail. Its methods must return soon after their context ends.
@@ -56,7 +57,7 @@ type Config struct {
 	BodyGrace       time.Duration // how long a message may be slower than MinBodyRate; default 30 s
 	MinBodyRate     int64         // bytes a second, 16 times that once a message takes from the budget; default 1 KiB
 	WriteTimeout    time.Duration // for replies to be taken; default 30 s
-	InFlightBytes   int64         // memory for messages until they are stored; default 64 MiB
+	InFlightBytes   int64         // memory for messages until they are stored; default 64 MiB, less where memory is short
 	BudgetWait      time.Duration // for a share of InFlightBytes, then 451; default 30 s
 	CaptureTimeout  time.Duration // for each call of the capturer, then 451; more for large mail; default 10 s
 
@@ -73,7 +74,7 @@ func (c Config) withDefaults() Config {
 	c.BodyGrace = cmp.Or(c.BodyGrace, 30*time.Second)
 	c.MinBodyRate = cmp.Or(c.MinBodyRate, 1<<10)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
-	c.InFlightBytes = cmp.Or(c.InFlightBytes, 64<<20)
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, memory.Room(64<<20))
 	c.BudgetWait = cmp.Or(c.BudgetWait, 30*time.Second)
 	c.CaptureTimeout = cmp.Or(c.CaptureTimeout, 10*time.Second)
 	if c.Refused == nil {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"hookglass/internal/memory"
 )
 
 // sqliteEngine does all writing in one goroutine, which commits in groups: what queued up during one commit is the next
@@ -100,11 +102,11 @@ func (db *DB) openFile(ctx context.Context, path string, kept *reserve) (err err
 type sqlitePools struct{ write, read, ahead, copies *sql.DB }
 
 func openPools(ctx context.Context, path string) (p sqlitePools, err error) {
-	dsn := func(cacheKiB int, pragmas ...string) string {
-		v := url.Values{"_pragma": append(pragmas, fmt.Sprintf("cache_size(-%d)", cacheKiB), "busy_timeout(5000)", "foreign_keys(1)", "temp_store(memory)")}
+	dsn := func(cache int64, pragmas ...string) string {
+		v := url.Values{"_pragma": append(pragmas, fmt.Sprintf("cache_size(-%d)", memory.Room(cache)>>10), "busy_timeout(5000)", "foreign_keys(1)", "temp_store(memory)")}
 		return sqliteName(path) + "?" + v.Encode()
 	}
-	reads := dsn(16<<10, "query_only(1)")
+	reads := dsn(16<<20, "query_only(1)")
 	// The log is synced by seal and checkpointed by copier.
 	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
 	defer func() {
@@ -120,7 +122,7 @@ func openPools(ctx context.Context, path string) (p sqlitePools, err error) {
 		pool.SetMaxOpenConns(most)
 		return pool, nil
 	}
-	if p.write, err = open(dsn(32<<10, writes...), "begin immediate", 1); err != nil {
+	if p.write, err = open(dsn(32<<20, writes...), "begin immediate", 1); err != nil {
 		return p, err
 	}
 	if err := p.write.PingContext(ctx); err != nil {
@@ -136,7 +138,7 @@ func openPools(ctx context.Context, path string) (p sqlitePools, err error) {
 	if p.ahead, err = open(reads, "begin", aheadConns); err != nil {
 		return p, err
 	}
-	p.copies, err = open(dsn(256, writes...), "begin", 1) // checkpoints need no cache
+	p.copies, err = open(dsn(256<<10, writes...), "begin", 1) // checkpoints need no cache
 	return p, err
 }
 

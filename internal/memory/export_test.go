@@ -1,0 +1,7 @@
+package memory
+
+var (
+	RoomWithin = room
+	HeapWithin = heap
+	Limit      = limit
+)
