@@ -17,7 +17,7 @@ import (
 
 // Handler returns a handler that receives hooks as net/http presents them and passes all other requests to next. Header
 // lines are sorted by name and spelled as net/http does, or in lower case for HTTP/2; otherwise hooks are received as
-// by the front.
+// by the front. Over HTTP/2 what next answers comes after the body of the request.
 func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, _, _ := splitTarget(r.RequestURI)
@@ -25,6 +25,9 @@ func (f *Front) Handler(next http.Handler) http.Handler {
 		if kind == "" {
 			// /%68ooks/ is /hooks/, too.
 			if kind, rest = f.reception(r.URL.Path); kind == "" {
+				if r.ProtoMajor > 1 && r.ContentLength != 0 {
+					w = &afterBody{w, f, r}
+				}
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -91,6 +94,22 @@ func (f *Front) serveFallback(w http.ResponseWriter, r *http.Request, kind, rest
 		w.Write(reply.Body)
 	}
 }
+
+// afterBody has an answer come after the body, see discardRest. http.ResponseController finds all else through Unwrap.
+type afterBody struct {
+	http.ResponseWriter
+	f *Front
+	r *http.Request
+}
+
+func (w *afterBody) WriteHeader(status int) {
+	if status >= 200 {
+		w.f.discardRest(w.ResponseWriter, w.r)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *afterBody) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // discardRest reads what a refused sender still sends, as linger does. In HTTP/2 the answer ends the stream, and some
 // senders that are still sending then lose it, although they should not (RFC 9113, section 8.1): curl 7.88 reports a

@@ -164,17 +164,31 @@ func TestHTTP2IsSpokenToWhoAsksForIt(t *testing.T) {
 // body.
 func TestARefusalOverHTTP2ComesAfterTheBody(t *testing.T) {
 	server, client := authority(t)
-	sv := startOn(t, server, ingest.Config{MaxBodyBytes: 1000}, new(stub), nil)
+	sv := startOn(t, server, ingest.Config{MaxBodyBytes: 1000}, new(stub), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/read" {
+			_, _ = io.CopyN(io.Discard, r.Body, 1000)
+		}
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = io.WriteString(w, "payload_too_large")
+	}))
 	transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	const size = 4 << 20 // more than fits into the window of a stream that is not read
-	for name, length := range map[string]int64{"a length that is too large": size, "a body that becomes too large": -1} {
+	for name, sent := range map[string]struct {
+		path   string
+		length int64
+	}{
+		"a hook's length that is too large":    {hook(""), size},
+		"a hook's body that becomes too large": {hook(""), -1},
+		"what is refused unread":               {"/api/unread", size},
+		"what is refused while it is read":     {"/api/read", -1},
+	} {
 		body := &counted{r: strings.NewReader(strings.Repeat("a", size))}
-		req, err := http.NewRequest("POST", "https://"+sv.addr+hook(""), body)
+		req, err := http.NewRequest("POST", "https://"+sv.addr+sent.path, body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.ContentLength = length
+		req.ContentLength = sent.length
 		res, err := (&http.Client{Transport: transport}).Do(req)
 		if err != nil {
 			t.Fatal(err)
