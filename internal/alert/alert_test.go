@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -209,6 +210,35 @@ func TestAnAlertThatPanicsHoldsUpNoOther(t *testing.T) {
 		})
 		if !slices.Equal(came, []string{bad.ID, good.ID}) || err == nil || !strings.HasPrefix(err.Error(), "alert "+bad.ID+": panic: it does not work\n") {
 			t.Errorf("%v were evaluated, with the error %v", came, err)
+		}
+	})
+}
+
+// An alert would never get beyond an event over which the search panics: it passes over it, says so once, and goes on.
+func TestKeywordMatchPassesOverAnEventThatPanics(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("refund"), Field: ptr("body")})
+		bad, good := y.capture("refund"), y.capture("refund")
+		var log bytes.Buffer
+		svc := y.node()
+		svc.Log = slog.New(slog.NewTextHandler(&log, nil))
+		svc.PanicOver(bad.ID)
+		for range 2 {
+			must(t, svc.Evaluate(t.Context()))
+		}
+		must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+			now, err := v.Alert(string(y.ep.ID), a.ID)
+			if err != nil {
+				return err
+			}
+			history, err := v.Incidents(string(y.ep.ID), a.ID, 0, 100)
+			if now.State != hookglass.AlertTriggered || len(history) != 1 || history[0].EventID != good.ID {
+				t.Errorf("it is %s, with the incidents %+v", now.State, history)
+			}
+			return err
+		}))
+		if got := log.String(); strings.Count(got, "passed over") != 1 || !strings.Contains(got, a.ID) || !strings.Contains(got, string(bad.ID)) || strings.Contains(got, "refund") {
+			t.Errorf("the log says %s", got)
 		}
 	})
 }

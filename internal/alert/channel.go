@@ -79,6 +79,8 @@ type Service struct {
 
 	judging rounds // of the alerts on figures and schemas
 	reading rounds // of those that read events
+
+	search func(matcher, *hookglass.Event) string // matcher.in; tests replace it
 }
 
 // New returns the service. [Service.Run] sends notifications, and [Service.Evaluate] evaluates alerts.
@@ -94,6 +96,7 @@ func New(db *store.DB, cfg Config) *Service {
 	}
 	return &Service{
 		Config: cfg, db: db, places: fair.NewPlaces(sendersAtOnce, sendersAtOnce/2), busy: make(map[int64]bool), judging: rounds{time: roundFor}, reading: rounds{time: roundFor},
+		search: matcher.in,
 	}
 }
 

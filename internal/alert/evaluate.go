@@ -309,7 +309,7 @@ func (s *Service) read(ctx context.Context, a hookglass.Alert) error {
 		}
 		found, matched := verdict{}, a.MatchedAt
 		for _, e := range events {
-			where := m.in(e)
+			where := s.find(a, m, e)
 			if where == "" {
 				continue
 			}
@@ -343,6 +343,18 @@ func (s *Service) read(ctx context.Context, a hookglass.Alert) error {
 			a.State = hookglass.AlertTriggered
 		}
 	}
+}
+
+// find returns where an event has the keyword, or "". An event over which the search panics is passed over: the alert
+// would never get beyond it.
+func (s *Service) find(a hookglass.Alert, m matcher, e *hookglass.Event) (where string) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.Error("panic in an alert's search; the event is passed over", "alert", a.ID, "event", e.ID, "panic", p, "stack", string(debug.Stack()))
+			where = ""
+		}
+	}()
+	return s.search(m, e)
 }
 
 func named(field string) string {
