@@ -543,9 +543,16 @@ func TestABackupTakesNotThePlaceOfTheInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := []string{link}
-	for _, name := range []string{"hookglass.db", "hookglass.db-wal", "hookglass.db-shm", "keys.json", "lock", "dev.json"} {
+	for _, name := range []string{
+		"hookglass.db", "hookglass.db-wal", "hookglass.db-shm", "hookglass.db-reserve", "restore.db", "restore.db-wal", "restore.db-shm", "keys.json", "lock", "dev.json",
+	} {
 		files = append(files, filepath.Join(i.dir, name))
 	}
+	linked := filepath.Join(t.TempDir(), "data")
+	if err := os.Symlink(i.dir, linked); err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, filepath.Join(linked, "restore.db"))
 	for _, file := range files {
 		fails(t, 2, "is a file of the installation itself", i.args("backup", file)...)
 	}

@@ -114,14 +114,29 @@ func (c *BackupCmd) mayTake() error {
 	if err == nil && !there.Mode().IsRegular() {
 		return fmt.Errorf("%s is there and is no file", c.File)
 	}
-	database := c.databasePath()
-	for _, own := range []string{database, database + "-wal", database + "-shm", c.keyFile(), filepath.Join(c.Data, lockFile), filepath.Join(c.Data, devFile)} {
-		mine, missing := os.Stat(own)
-		if filepath.Clean(own) == filepath.Clean(c.File) || err == nil && missing == nil && os.SameFile(there, mine) {
+	owns := []string{c.keyFile(), filepath.Join(c.Data, lockFile), filepath.Join(c.Data, devFile)}
+	for _, database := range []string{databaseFile, restoreFile} {
+		for _, suffix := range []string{"", "-wal", "-shm", "-reserve"} {
+			owns = append(owns, filepath.Join(c.Data, database+suffix))
+		}
+	}
+	for _, own := range owns {
+		named := filepath.Base(own) == filepath.Base(c.File) && sameFile(filepath.Dir(own), filepath.Dir(c.File))
+		if named || sameFile(own, c.File) {
 			return UsageError{fmt.Errorf("%s is a file of the installation itself; name another, which the backup is written to", c.File)}
 		}
 	}
 	return nil
+}
+
+// sameFile reports whether two paths lead to the same file or directory, which exists.
+func sameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(other)
+	return err == nil && os.SameFile(a, b)
 }
 
 // unfinished returns the prefix of the name of a backup that is being written.
