@@ -52,7 +52,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if there, err := filepath.EvalSymlinks(c.File); err == nil { // replace the file that a link points to, not the link
 		place = there
 	}
-	sweep(place)
+	sweep(filepath.Dir(place), unfinished(place))
 	out, err := os.CreateTemp(filepath.Dir(place), unfinished(place)+"*") // mode 0600
 	if fault := (*fs.PathError)(nil); errors.As(err, &fault) {            // the user's name for the file, not the temporary one
 		return remedied(fmt.Errorf("%s cannot be written: %w", c.File, fault.Err))
@@ -142,16 +142,16 @@ func sameFile(one, other string) bool {
 // unfinished returns the prefix of the name of a backup that is being written.
 func unfinished(place string) string { return "." + filepath.Base(place) + ".unfinished-" }
 
-// sweep removes the temporary files of killed backups to this file: each is as large as a backup, and nobody looks for
-// them. A file that another process has locked is still being written. One that is not locked yet may be removed, and
-// its backup then fails with an error.
-func sweep(place string) {
-	entries, _ := os.ReadDir(filepath.Dir(place)) // an error shows again when the backup is written
+// sweep removes the temporary files of killed processes, whose names begin so: a backup's is as large as a backup, one
+// that was to replace a keyset or dev.json holds secrets, and nobody looks for them. A file that another process has
+// locked is still being written. One that is not locked yet may be removed, and its writer then fails with an error.
+func sweep(dir, prefix string) {
+	entries, _ := os.ReadDir(dir) // an error shows again when something is written
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), unfinished(place)) || !e.Type().IsRegular() {
+		if !strings.HasPrefix(e.Name(), prefix) || !e.Type().IsRegular() {
 			continue
 		}
-		path := filepath.Join(filepath.Dir(place), e.Name())
+		path := filepath.Join(dir, e.Name())
 		left, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			continue

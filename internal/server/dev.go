@@ -207,13 +207,14 @@ func writePrivate(path string, v any) error {
 const freshPrefix = ".fresh-"
 
 // replaceFile atomically replaces a file with one that only its owner may read; aside may keep the old one. A crash
-// leaves the old or the new file.
+// leaves the old or the new file, and perhaps a third, which the next start sweeps.
 func replaceFile(path string, content []byte, aside func() error) error {
 	fresh, err := os.CreateTemp(filepath.Dir(path), freshPrefix+"*") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(fresh.Name())
+	_ = holdFile(fresh) // so that nobody sweeps it
 	_, err = fresh.Write(content)
 	if err == nil {
 		err = fresh.Sync()

@@ -32,3 +32,21 @@ func TestWhatCanNotBeWrittenLeavesNothingBehind(t *testing.T) {
 		t.Errorf("there are %v, %v", all, err)
 	}
 }
+
+// What a process that was killed was about to put in the place of dev.json, or of the keyset, holds a secret.
+func TestWhatAKilledProcessLeftGoesWithTheNextStart(t *testing.T) {
+	dir := t.TempDir()
+	left, other := filepath.Join(dir, ".fresh-123"), filepath.Join(dir, ".freshly")
+	for _, path := range []string{left, other} {
+		if err := os.WriteFile(path, []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, config(dir))
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%s is there: %v", left, err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}

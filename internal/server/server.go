@@ -111,6 +111,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	if err := c.makeDirectory(); err != nil {
 		return nil, err
 	}
+	sweep(c.Data, freshPrefix)
 	if c.DatabaseURL == "" {
 		if s.release, err = lockData(c.Data); err != nil {
 			return nil, err
