@@ -213,6 +213,22 @@ func TestAVariableThatIsEmptyIsNotSet(t *testing.T) {
 	}
 }
 
+// A variable that a flag overrides is not looked at, and a file that is given as nothing is none.
+func TestAFlagOverridesItsVariable(t *testing.T) {
+	s := freshSQLite(t)
+	object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com")...)
+	given := map[string]string{"RETENTION": "30d", "MAX_BODY_BYTES": "1000", "SIGNUP": "open", "TRUSTED_PROXIES": "10.0.0.0/8", "TLS_CERT": "", "TLS_KEY": "", "SECRET_KEY_FILE": ""}
+	args := s.args("doctor")
+	for name, value := range given {
+		t.Setenv("HOOKGLASS_"+name, "wrong")
+		args = append(args, "--"+strings.ToLower(strings.ReplaceAll(name, "_", "-"))+"="+value)
+	}
+	if r := run(t, "", args...); r.code != 0 || !strings.Contains(r.out, "every value can be used") {
+		t.Errorf("%+v", r)
+	}
+	fails(t, 2, `--retention: "wrong" is not a duration`, s.args("doctor")...)
+}
+
 func TestAdminListsUsersByAccount(t *testing.T) {
 	each(t, func(t *testing.T, s storage) {
 		object(t, "", s.args("admin", "user", "create", "--email", "ada@example.com", "--account", "Engines")...)

@@ -138,6 +138,8 @@ func newParser(ctx context.Context, terminal *server.Terminal, commands any) (*k
 		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.NamedMapper("query", kong.MapperFunc(readQuery)),
+		kong.NamedMapper("path", kong.MapperFunc(readPath)),
+		kong.WithBeforeReset(overrule),
 		kong.Bind(terminal),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
@@ -151,6 +153,35 @@ func forgetEmpty() {
 			os.Unsetenv(name)
 		}
 	}
+}
+
+// overrule leaves the variable of a flag that is given unread: a wrong value there would be refused, although it does
+// not count.
+func overrule(given *kong.Path) error {
+	if given.Flag != nil {
+		given.Flag.Tag.Envs = nil
+	}
+	return nil
+}
+
+// readPath parses the path of a file or directory. A setting that is given empty is as one that is not given, as with
+// variables.
+func readPath(ctx *kong.DecodeContext, target reflect.Value) error {
+	var path string
+	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
+		return err
+	}
+	if f := ctx.Value.Flag; path == "" && f != nil && len(f.Envs) > 0 {
+		path = f.Default
+		if path == "" {
+			return nil
+		}
+	}
+	if path != "-" {
+		path = kong.ExpandPath(path)
+	}
+	target.SetString(path)
+	return nil
 }
 
 // readDuration parses the duration flags.
