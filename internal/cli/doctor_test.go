@@ -227,6 +227,39 @@ func TestDoctorSaysEachThingInOneLine(t *testing.T) {
 	}
 }
 
+// A backup of a database that lacks something is restored to one that has all.
+func TestDoctorFindsWhatWasRemovedFromTheSchema(t *testing.T) {
+	each(t, func(t *testing.T, s storage) {
+		i := install(t, s)
+		driver, name := "sqlite", s.config().Path
+		if s.config().URL != "" {
+			driver, name = "pgx", s.config().URL
+		}
+		db, err := sql.Open(driver, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, statement := range []string{"DROP TABLE flows", "DROP INDEX forwards_failed"} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := run(t, "", s.args("doctor")...)
+		if r.code != 1 || !strings.Contains(r.out, "index forwards_failed") || !strings.Contains(r.out, "table flows") {
+			t.Errorf("%+v", r)
+		}
+		file := filepath.Join(t.TempDir(), "all.backup")
+		object(t, "", s.args("backup", file)...)
+		other := freshSQLite(t)
+		object(t, "", other.args("restore", file)...)
+		i.whole(t, other)
+		if r := run(t, "", other.args("doctor")...); r.code != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 func TestDoctorShowsNoSecretAndMakesNothing(t *testing.T) {
 	s := freshSQLite(t)
 	if r := run(t, "", s.args("doctor")...); r.code != 1 {

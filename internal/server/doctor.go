@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,13 +259,16 @@ func writable(dir string) error {
 func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings) bool {
 	have, need, err := db.SchemaVersion(ctx)
 	foreign := db.Foreign(ctx)
+	missing, unlisted := db.Missing(ctx)
 	switch {
-	case err != nil:
-		f.wrong("schema", "%v", err)
+	case cmp.Or(err, unlisted) != nil:
+		f.wrong("schema", "%v", cmp.Or(err, unlisted))
 	case errors.Is(foreign, store.ErrForeign):
 		f.wrong("schema", "%v", remedied(foreign))
 	case have != need:
 		f.wrong("schema", "%v", remedied(&store.SchemaError{Have: have, Need: need}))
+	case len(missing) > 0:
+		f.wrong("schema", "version %d, but somebody has removed what belongs to it (%s): restore a backup, or back this database up and restore that, which makes what is missing again, without its rows", have, strings.Join(missing, ", "))
 	default:
 		f.ok("schema", "version %d", have)
 	}

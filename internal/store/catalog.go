@@ -119,24 +119,58 @@ func ofLibraries(table string) bool {
 // made returns the names of all tables that any migration creates.
 var made = sync.OnceValue(func() map[string]bool {
 	names := make(map[string]bool)
-	statement := regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 	for _, d := range []dialect{sqliteDialect, postgres} {
-		files, err := fs.Glob(migrations, "migrations/"+d.String()+"/*.sql")
-		if err != nil {
-			panic(err) // of a pattern that stands here
-		}
-		for _, file := range files {
-			text, err := migrations.ReadFile(file)
-			if err != nil {
-				panic(err) // of an embedded file
-			}
-			for _, found := range statement.FindAllSubmatch(text, -1) {
-				names[string(found[1])] = true
-			}
+		for _, one := range d.created() {
+			names[one.name] = names[one.name] || one.kind == "TABLE"
 		}
 	}
 	return names
 })
+
+// creation is a table or an index that a migration creates.
+type creation struct{ kind, name string }
+
+var creates = regexp.MustCompile(`(?m)^\s*CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)`)
+
+// created returns what the migrations create, which drop none of it.
+func (d dialect) created() (all []creation) {
+	files, err := fs.Glob(migrations, "migrations/"+d.String()+"/*.sql")
+	if err != nil {
+		panic(err) // of a pattern that stands here
+	}
+	for _, file := range files {
+		text, err := migrations.ReadFile(file)
+		if err != nil {
+			panic(err) // of an embedded file
+		}
+		up, _, _ := strings.Cut(string(text), "-- +goose Down")
+		for _, found := range creates.FindAllStringSubmatch(up, -1) {
+			all = append(all, creation{found[1], found[2]})
+		}
+	}
+	return all
+}
+
+// Missing returns the tables and indexes that a current schema has and this one lacks, as "table events". Those of the
+// queue's library are not looked for.
+func (db *DB) Missing(ctx context.Context) (missing []string, err error) {
+	query := "SELECT name, type FROM sqlite_master"
+	if db.dialect == postgres {
+		query = `SELECT relname, CASE WHEN relkind IN ('i', 'I') THEN 'index' ELSE 'table' END FROM pg_class
+			WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relkind IN ('r', 'p', 'i', 'I')`
+	}
+	there := make(map[string]bool)
+	err = eachTriple(ctx, db.read, query, func(name, kind, _ string) error {
+		there[kind+" "+name] = true
+		return nil
+	})
+	for _, one := range db.dialect.created() {
+		if name := strings.ToLower(one.kind) + " " + one.name; !there[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing, classify(err)
+}
 
 // tablesOf lists the tables and views in our database or schema, except those of extensions and partitions.
 func (d dialect) tablesOf(ctx context.Context, q querier) (names []string, err error) {

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 
 	"hookglass"
@@ -41,4 +43,46 @@ func TestASchemaOfPostgresMayHaveAnyName(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWhatASchemaLacksIsFound(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		wants := func(when string, want ...string) {
+			t.Helper()
+			if got, err := db.Missing(t.Context()); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %q is missing, %v; want %q", when, got, err, want)
+			}
+		}
+		wants("a current schema")
+		var all []string
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
+			// What the databases make by themselves for a key, and what belongs to libraries, is not looked for.
+			query := "SELECT name FROM sqlite_master WHERE type IN ('table', 'index') AND name NOT LIKE 'sqlite%'"
+			if db.Postgres() {
+				query = `SELECT c.relname FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE relnamespace = current_schema()::regnamespace
+					AND relkind IN ('r', 'p', 'i', 'I') AND NOT coalesce(i.indisprimary, FALSE) AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid) AND relname NOT LIKE 'payloads_%'`
+			}
+			if all, err = tx.Texts(query); err != nil {
+				return err
+			}
+			for _, statement := range []string{"DROP INDEX forwards_failed", "DROP TABLE flows"} {
+				if err := tx.Exec(statement); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lacking, err := db.Missing(t.Context())
+		if err != nil || !slices.Contains(lacking, "table flows") || !slices.Contains(lacking, "index forwards_failed") {
+			t.Errorf("%q is missing, %v", lacking, err)
+		}
+		for _, name := range all {
+			if !strings.HasPrefix(name, "river_") && name != "goose_db_version" && !slices.Contains(store.Created(db), name) {
+				t.Errorf("%s is not looked for", name)
+			}
+		}
+	})
 }

@@ -296,3 +296,11 @@ var Apart = apart
 
 // ClockShowed has the node read that the database's clock showed at, since it was asked.
 func (db *DB) ClockShowed(asked, at time.Time) { db.clock.set(asked, at) }
+
+// Created are the names of what the migrations of a database create.
+func Created(db *DB) (names []string) {
+	for _, one := range db.dialect.created() {
+		names = append(names, one.name)
+	}
+	return names
+}
