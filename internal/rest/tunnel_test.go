@@ -399,6 +399,29 @@ func TestUndeliveredIsPagedAndBounded(t *testing.T) {
 	})
 }
 
+// Without its brackets the list would be nothing that is known, and then everything would be meant.
+func TestAListInAQueryMayBeNamedWithoutBrackets(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		a, b, c := s.newEndpoint(""), s.newEndpoint(""), s.newEndpoint("")
+		want := []string{s.arrive(a.ID, nil), s.arrive(b.ID, nil)}
+		s.arrive(c.ID, nil)
+		for _, query := range []string{
+			"endpoint_ids=" + a.ID + "&endpoint_ids=" + b.ID, "endpoint_ids[]=" + a.ID + "&endpoint_ids=" + b.ID, "endpoint%5Fids=" + a.ID + "&endpoint_ids%5B%5D=" + b.ID,
+		} {
+			var got api.Undelivered
+			s.want(200, "GET", "/tunnel/undelivered?"+query, "", &got)
+			var ids []string
+			for _, r := range got.Data {
+				ids = append(ids, r.ID)
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("%s: %v, want %v", query, ids, want)
+			}
+		}
+		s.want(404, "GET", "/tunnel/gaps?endpoint_ids="+string(hookglass.NewEndpointID()), "", nil)
+	})
+}
+
 // What is retained becomes less while a list is read: only its beginning is asked to be in it.
 func TestAListThatWasBegunGoesOnBehindRetention(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
