@@ -386,6 +386,39 @@ func TestLapsedStepsCanNotBeReconfigured(t *testing.T) {
 	})
 }
 
+// An action that has more steps than the plan allows by now can be renamed; and what can be saved can be tried.
+func TestWhatIsStoredBeyondThePlanCanBeTried(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.plan(hookglass.PlanBusiness, hookglass.SubscriptionActive)
+		var many []action.StepDraft
+		for i := range 6 {
+			many = append(many, step("tag", fmt.Sprint("T", i), `{"tag":"t"}`))
+		}
+		a := b.create(draft("Many", many...))
+		event := b.capture(`{}`)
+		b.plan(hookglass.PlanPro, hookglass.SubscriptionActive)
+		name, ref := "Renamed", string(b.ep.ID)
+		for what, try := range map[string]func(action.Draft) error{
+			"saved": func(d action.Draft) error { _, err := b.actions.Update(t.Context(), b.who, ref, a.ID, d); return err },
+			"tried": func(d action.Draft) error {
+				_, err := b.actions.Try(t.Context(), b.who, ref, a.ID, string(event.ID), d)
+				return err
+			},
+			"backtested": func(d action.Draft) error {
+				_, err := b.actions.Backtest(t.Context(), b.who, ref, a.ID, action.BacktestOf{Draft: &d})
+				return err
+			},
+		} {
+			if err := try(action.Draft{Name: &name}); err != nil {
+				t.Errorf("%s without steps: %v", what, err)
+			}
+			if err := try(action.Draft{Steps: &many}); !hookglass.Is(err, hookglass.CodePlanRequired) {
+				t.Errorf("%s with too many steps: %v", what, err)
+			}
+		}
+	})
+}
+
 // Each field with each operator, through a definition that is stored.
 func TestTriggersThroughTheService(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
