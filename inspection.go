@@ -82,7 +82,9 @@ type Comparison struct {
 	Left, Right EventID
 	Fields      []Change // of the events themselves: method, path, provider, …
 	Headers     []Change
+	MoreHeaders bool // there are more than are listed
 	Query       []Change
+	MoreQuery   bool
 	Body        BodyChanges
 }
 

@@ -73,8 +73,10 @@ type Comparison struct {
 	OtherRequestID string         `json:"other_request_id" example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wy"`
 	Same           bool           `json:"same" doc:"Nothing differs but the ids and the times." example:"false"`
 	Fields         []Change       `json:"fields" doc:"What differs of the events' own fields."`
-	Headers        []Change       `json:"headers" doc:"By name, in lower case; repeated values are joined."`
-	Query          []Change       `json:"query" doc:"By parameter."`
+	Headers        []Change       `json:"headers" doc:"By name, in lower case; repeated values are joined; up to 100."`
+	MoreHeaders    bool           `json:"more_headers" doc:"More headers differ than are listed." example:"false"`
+	Query          []Change       `json:"query" doc:"By parameter, up to 100."`
+	MoreQuery      bool           `json:"more_query" doc:"More parameters differ than are listed." example:"false"`
 	Body           BodyComparison `json:"body"`
 }
 
@@ -102,7 +104,8 @@ type BodyComparison struct {
 // FromComparison converts a comparison.
 func FromComparison(c hookglass.Comparison) Comparison {
 	return Comparison{
-		RequestID: string(c.Left), OtherRequestID: string(c.Right), Same: c.Same(), Fields: fromChanges(c.Fields), Headers: fromChanges(c.Headers), Query: fromChanges(c.Query),
+		RequestID: string(c.Left), OtherRequestID: string(c.Right), Same: c.Same(), Fields: fromChanges(c.Fields),
+		Headers: fromChanges(c.Headers), MoreHeaders: c.MoreHeaders, Query: fromChanges(c.Query), MoreQuery: c.MoreQuery,
 		Body: BodyComparison{
 			ComparedAs: c.Body.Form, Identical: c.Body.Identical, Decoded: c.Body.Decoded, Changes: fromChanges(c.Body.Changes), Diff: nonzero(c.Body.Text), More: c.Body.More,
 			LeftSize: c.Body.Left, RightSize: c.Body.Right,

@@ -54,8 +54,8 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 		}
 	}
 	l, r := payload(left), payload(right)
-	c.Headers, _ = compareLists(headerValues(l.Headers), headerValues(r.Headers))
-	c.Query, _ = compareLists(parameterValues(left.RawQuery), parameterValues(right.RawQuery))
+	c.Headers, c.MoreHeaders = compareLists(headerValues(l.Headers), headerValues(r.Headers))
+	c.Query, c.MoreQuery = compareLists(parameterValues(left.RawQuery), parameterValues(right.RawQuery))
 	if c.Body = (hookglass.BodyChanges{Form: "bytes", Identical: bytes.Equal(l.Body, r.Body), Left: int64(len(l.Body)), Right: int64(len(r.Body))}); !c.Body.Identical {
 		plainLeft, decodedLeft := plain(l)
 		plainRight, decodedRight := plain(r)

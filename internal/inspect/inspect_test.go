@@ -291,6 +291,21 @@ func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
 			}
 		}
 	}
+	for changed, more := range map[int]bool{99: false, 100: false, 101: true} {
+		with := func(value string) *hookglass.Event {
+			return event(func(e *hookglass.Event) {
+				e.Headers, e.RawQuery = nil, ""
+				for i := range changed {
+					e.Headers = append(e.Headers, hookglass.Header{Name: fmt.Sprint("X-", i), Value: value})
+					e.RawQuery += fmt.Sprintf("a%d=%s&", i, value)
+				}
+			})
+		}
+		got := inspect.Compare(with("1"), with("2"))
+		if len(got.Headers) != min(changed, 100) || len(got.Query) != min(changed, 100) || got.MoreHeaders != more || got.MoreQuery != more {
+			t.Errorf("%d changes: %d headers, more %v, and %d parameters, more %v", changed, len(got.Headers), got.MoreHeaders, len(got.Query), got.MoreQuery)
+		}
+	}
 	long := event(func(e *hookglass.Event) { e.Body = []byte(strings.Repeat("left\n", 100_000)) })
 	other := event(func(e *hookglass.Event) { e.Body = []byte(strings.Repeat("right\n", 100_000)) })
 	if got := inspect.Compare(long, other).Body; !got.More || len(got.Text) > 16<<10 {

@@ -592,6 +592,12 @@ func TestAComparisonSpeaksAsThePageOfARequestDoes(t *testing.T) {
 	page.lacks(t, "detected_provider", "delivery_id", `<th scope="row"></th>`)
 	left, right = s.hook(sent{body: "one"}), s.hook(sent{body: "two"})
 	s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil).holds(t, "--- first\n", "+++ second\n")
+	var query strings.Builder
+	for i := range 101 {
+		query.WriteString("&a" + strings.Repeat("b", i) + "=1")
+	}
+	right = s.hook(sent{target: "/?x" + query.String(), body: "one"})
+	s.signedIn().want(200, "GET", s.page("/compare?left="+string(left)+"&right="+string(right)), nil).holds(t, "There are more differences.")
 }
 
 // A list that scrolls would be a stop of its own, which is gone as soon as it has the focus.
