@@ -248,7 +248,10 @@ func (r *reader) mapping(path string, n *yaml.Node, depth int) {
 		switch {
 		case r.without[at]:
 			continue
-		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
+		case key.ShortTag() == "!!merge":
+			r.note(path, key, "has a merge key (<<), which is not taken: write the keys themselves, or an alias as a whole value")
+			continue
+		case key.Kind != yaml.ScalarNode:
 			r.note(path, key, "has a key that is no text")
 			continue
 		case seen[name]: // written again, it would be no JSON
