@@ -285,11 +285,14 @@ func (m *mover) number(s, name string) (string, bool) {
 	case n >= firstSecond && n <= lastSecond:
 		nanos, _ := strconv.Atoi((fraction + "000000000")[:9])
 		at := time.Unix(n, int64(nanos)).Add(m.delta)
-		to := strconv.FormatInt(at.Unix(), 10)
-		if hasFraction {
-			to += "." + fractionOf(at, len(fraction))
+		if !hasFraction {
+			return moved(s, strconv.FormatInt(at.Unix(), 10))
 		}
-		return moved(s, to)
+		sign := ""
+		if epoch := time.Unix(0, 0); at.Before(epoch) { // the digits count away from zero, a time's nanoseconds always up
+			sign, at = "-", epoch.Add(epoch.Sub(at))
+		}
+		return moved(s, sign+strconv.FormatInt(at.Unix(), 10)+"."+fractionOf(at, len(fraction)))
 	case n >= firstSecond*1000 && n <= lastSecond*1000 && !hasFraction:
 		return moved(s, strconv.FormatInt(n+m.delta.Milliseconds(), 10))
 	}

@@ -143,6 +143,15 @@ func TestAFormOfTooManyTimesIsLeft(t *testing.T) {
 	}
 }
 
+func TestTimesBefore1970AreRight(t *testing.T) {
+	const back = -1_700_000_001 * time.Second
+	for from, want := range map[string]string{"1700000000.25": "-0.75", "1700000001.25": "0.25", "1700000000.0": "-1.0", "1700000000": "-1", "1700000000123": "-877"} {
+		if out, _ := shift(t, "", `{"at":`+from+`}`, back); string(out.Body) != `{"at":`+want+`}` {
+			t.Errorf("%s became %s, want %s", from, out.Body, want)
+		}
+	}
+}
+
 // What is JSON stays it; there and back again is where one came from.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte(`{"created":1700000000,"a":["2023-11-14T22:13:20.5+02:00","Tue, 14 Nov 2023 22:13:20 GMT"]}`), int64(3600_000))
