@@ -145,6 +145,9 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	if strings.HasPrefix(r.RequestURI, "/") {
 		a.Target = r.RequestURI
 	}
+	if len(a.Headers) > f.cfg.MaxHeaders {
+		return nil, errHeadersTooLarge
+	}
 	var ref string
 	ref, a.Path = splitHook(rest)
 	var p peer

@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -157,6 +158,36 @@ func TestHTTP2IsSpokenToWhoAsksForIt(t *testing.T) {
 	// One such connection is open and idle: it does not keep the service from stopping.
 	if err := <-sv.shutdown(); err != nil {
 		t.Errorf("shutdown: %v", err)
+	}
+}
+
+func TestHeaderLinesAreBoundedOverHTTP2(t *testing.T) {
+	server, client := authority(t)
+	s := new(stub)
+	const most = 10
+	sv := startOn(t, server, ingest.Config{MaxHeaders: most}, s, nil)
+	transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	for n := range most + 1 {
+		req, err := http.NewRequest("POST", "https://"+sv.addr+hook(""), strings.NewReader("abc"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["X-Line"] = slices.Repeat([]string{"1"}, n)
+		res, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		others := len(s.all()[0].Headers) // with none of ours
+		want := http.StatusOK
+		if others+n > most {
+			want = http.StatusRequestHeaderFieldsTooLarge
+		}
+		if res.StatusCode != want || res.ProtoMajor != 2 {
+			t.Errorf("%d lines: %s %d %s, want %d", others+n, res.Proto, res.StatusCode, text, want)
+		}
 	}
 }
 
