@@ -23,7 +23,7 @@ type AttemptGroup struct {
 	Provider     string         `json:"provider" example:"shopify"`
 	EventType    *string        `json:"event_type" example:"orders/create"`
 	DeliveryID   *string        `json:"delivery_id" doc:"Of the last attempt; null where the sender gives none." example:"b1a2c3"`
-	State        string         `json:"state" enum:"delivered,waiting,given_up" doc:"given_up: the sender was silent for three times as long as it ever was." example:"delivered"`
+	State        string         `json:"state" enum:"delivered,waiting,given_up" doc:"given_up: the sender was silent for three times as long as it ever was, or was told to wait." example:"delivered"`
 	AttemptCount int            `json:"attempt_count" doc:"More than are listed where these are too many." example:"4"`
 	AfterSuccess int            `json:"after_success" doc:"Attempts after one that was answered with 2xx." example:"0"`
 	Attempts     []RetryAttempt `json:"attempts"`

@@ -95,7 +95,8 @@ func stateOf(g *delivery, longest map[int]time.Duration, now time.Time) hookglas
 			wait = max(wait, a.Gap)
 		}
 	}
-	if now.Sub(g.last().At) > 3*wait+time.Minute {
+	wait = max(wait, g.last().RetryAfter)            // a sender that was told to wait so long has not given up before
+	if (now.Sub(g.last().At)-time.Minute)/3 > wait { // not multiplied: a date of Retry-After may be far away
 		return hookglass.GroupGivenUp
 	}
 	return hookglass.GroupWaiting

@@ -63,6 +63,11 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"given up, because others were tried again sooner",
 			[]*hookglass.Event{attempt(0, 500, id("d1", "")), attempt(time.Minute, 500, id("d1", "")), attempt(2*time.Minute, 410, id("d2", ""))}, 10 * time.Minute,
 			[]string{"delivery_id waiting 500@0s 500@1m0s", "delivery_id given_up 410@0s"}},
+		{"not given up while it waits as it was told, whatever others did",
+			[]*hookglass.Event{attempt(0, 500, id("d1", "")), attempt(time.Second, 200, id("d1", "")), attempt(2*time.Second, 429, func(e *hookglass.Event) {
+				e.DeliveryID, e.Reply.Headers = "d2", hookglass.Headers{{Name: "Retry-After", Value: "3600"}}
+			})}, time.Hour,
+			[]string{"delivery_id delivered 500@0s 200@1s", "delivery_id waiting 429@0s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			groups, _ := retries.Group(c.events, noon.Add(c.now))
