@@ -8,7 +8,7 @@ type Activity struct {
 	OccurredAt Time           `json:"occurred_at" example:"2026-11-20T10:15:30.123456Z"`
 	EndpointID string         `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	RequestID  *string        `json:"request_id" doc:"The event that it is about; null when there is none." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-	Data       map[string]any `json:"data" doc:"webhook.received: method, path, content_type, size. email.received: from, to, subject, size. forwarding.failed: target_id, url_host, status_code, error, attempts." example:"{\"method\":\"POST\",\"path\":\"/orders\",\"content_type\":\"application/json\",\"size\":512}"`
+	Data       map[string]any `json:"data" doc:"webhook.received: method, path, content_type, size. email.received: from, to, subject, size. forwarding.failed: target_id, or action_id, run_id and step of a forward step; url_host, status_code, error, attempts. alert.triggered: alert_id, name, kind, summary." example:"{\"method\":\"POST\",\"path\":\"/orders\",\"content_type\":\"application/json\",\"size\":512}"`
 }
 
 // ActivityList is the answer of GET /events.

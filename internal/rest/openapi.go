@@ -141,6 +141,15 @@ func failures() map[string]*huma.Response {
 	return all
 }
 
+// description returns the text of an operation. It says whether the key of a temporary endpoint will do, which no
+// security scheme can say beside the scope of a token.
+func (op operation) description() string {
+	if !op.access.key {
+		return op.text
+	}
+	return strings.TrimSpace(op.text + " The key of a temporary endpoint will do.")
+}
+
 // responses returns the responses of an operation besides those that follow from its types.
 func (op operation) responses(media []string) map[string]*huma.Response {
 	statuses := append([]int{http.StatusInternalServerError, http.StatusServiceUnavailable}, op.errors...)

@@ -402,6 +402,17 @@ func TestTheDescriptionNamesScopes(t *testing.T) {
 	})
 }
 
+// docs/api.md refers to the descriptions of the operations for it.
+func TestTheDescriptionSaysWhereTheKeyOfATemporaryEndpointWillDo(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	s.describe().each(func(method, path string, op described) {
+		known := accessFor[strings.TrimRight(op.OperationID, "-23456789")]
+		if says := strings.HasSuffix(op.Description, "The key of a temporary endpoint will do."); says != known.key {
+			t.Errorf("%s: its description says that the key will do: %t, and it does: %t", op.OperationID, says, known.key)
+		}
+	})
+}
+
 // A file is described as bytes, of every type that it may come as: that of an attachment is its sender's to choose.
 func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
 	s := open(t, storetest.SQLite(t))

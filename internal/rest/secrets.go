@@ -37,7 +37,7 @@ func (s *service) actionSecrets(t *table) {
 	}, s.listActionSecrets)
 	handleBody(t, operation{
 		id: "create-action-secret", method: http.MethodPost, path: base, tag: tag, summary: "Create an action secret", access: write, status: http.StatusCreated,
-		text: "Templates of http_request steps name it as {{ secrets.NAME }}. It needs the Business plan.",
+		text: "Templates of http_request and transform steps name it as {{ secrets.NAME }}. It needs the Business plan.",
 	}, s.createActionSecret)
 	handle(t, operation{
 		id: "get-action-secret", method: http.MethodGet, path: base + "/{secret_id}", tag: tag, summary: "Read an action secret", access: read,

@@ -248,7 +248,7 @@ func register[In, Out any](t *table, op operation, admit func(huma.Context, func
 	}
 	for i, path := range append([]string{op.path}, op.aliases...) {
 		hop := &huma.Operation{
-			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.text,
+			OperationID: op.id, Method: op.method, Path: path, Summary: op.summary, Description: op.description(),
 			Tags: []string{op.tag}, DefaultStatus: max(op.status, http.StatusOK), Responses: op.responses(media),
 			Security: op.security(), Middlewares: huma.Middlewares{addressed, admit, named[In], readable[In](t)}, RejectUnknownQueryParameters: op.strict,
 		}
