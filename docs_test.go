@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"hookglass/internal/provider"
 )
@@ -26,6 +27,11 @@ var (
 	statusPattern = regexp.MustCompile("\\b[45][0-9][0-9] `([a-z]+(?:_[a-z]+)*)`")
 	headPattern   = regexp.MustCompile(`^#{1,6} (.+)`)
 	markPattern   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	metricPattern = regexp.MustCompile(`\bhookglass_[a-z_]+`)
+	partPattern   = regexp.MustCompile(`_(?:bucket|sum|count)$`) // of a histogram
+	namePattern   = regexp.MustCompile(`Name:\s+"(hookglass_[a-z_]+)"`)
+	varPattern    = regexp.MustCompile(`\bHOOKGLASS_[A-Z_]*[A-Z]\b`)
+	quotePattern  = regexp.MustCompile("`([a-z]+(?:_[a-z]+)*)`")
 )
 
 func TestLinksBetweenDocumentsLeadSomewhere(t *testing.T) {
@@ -202,6 +208,124 @@ func TestEveryFlagOfTheServerStandsInADocument(t *testing.T) {
 	for name := range flags {
 		t.Errorf("no document says how %s is used", name)
 	}
+}
+
+// Who watches a server reads of its metrics in docs/operations.md, and has them in a dashboard and in alert rules.
+func TestMetricsAreThoseOfTheDocuments(t *testing.T) {
+	source, err := os.ReadFile("internal/server/metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, m := range namePattern.FindAllStringSubmatch(string(source), -1) {
+		there[m[1]] = true
+	}
+	if len(there) < 15 {
+		t.Fatalf("there are %d metrics", len(there))
+	}
+	for _, file := range []string{"docs/operations.md", "deploy/prometheus/alerts.yaml", "deploy/grafana/hookglass.json"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := map[string]bool{}
+		for _, name := range metricPattern.FindAllString(string(text), -1) {
+			name = partPattern.ReplaceAllString(name, "")
+			named[name] = true
+			if !there[name] {
+				t.Errorf("%s: there is no metric %s", file, name)
+			}
+		}
+		for name := range there {
+			if filepath.Ext(file) == ".md" && !named[name] {
+				t.Errorf("%s does not tell of %s", file, name)
+			}
+		}
+	}
+}
+
+// Whoever handles a request without an answer finds its code in docs/replay.md.
+func TestTheReplayPageNamesTheFailuresThatThereAre(t *testing.T) {
+	failures, err := os.ReadFile("internal/outbound/failure.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/replay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Why no answer came\n")
+	named := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| ") && len(cells) == 2 {
+			for _, m := range quotePattern.FindAllStringSubmatch(cells[0], -1) {
+				named[m[1]] = true
+			}
+		}
+	}
+	for _, m := range codePattern.FindAllStringSubmatch(string(failures), -1) {
+		if !named[m[1]] {
+			t.Errorf("docs/replay.md does not tell of %s", m[1])
+		}
+	}
+	if len(named) < 15 {
+		t.Fatalf("the page names %d codes", len(named))
+	}
+	source := sourceOf(t, "tunnel.go", "internal/outbound", "internal/delivery", "internal/replay", "internal/tunnel")
+	for code := range named {
+		if !strings.Contains(source, `"`+code+`"`) {
+			t.Errorf("docs/replay.md: there is no code %s", code)
+		}
+	}
+}
+
+func TestVariablesOfTheEnvironmentAreRead(t *testing.T) {
+	source := sourceOf(t, "Makefile", "cmd", "internal")
+	eachDocument(t, func(file, text string) {
+		for _, name := range varPattern.FindAllString(text, -1) {
+			if !strings.Contains(source, name) {
+				t.Errorf("%s: nothing reads %s", file, name)
+			}
+		}
+	})
+}
+
+// Documents are read in terminals and in diffs. Blocks, tables and what programs write have the width that they need.
+func TestLinesOfDocumentsFit(t *testing.T) {
+	eachDocument(t, func(file, text string) {
+		if name := filepath.ToSlash(file); name == "CHANGELOG.md" || name == "docs/performance.md" {
+			return
+		}
+		code := false
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				code = !code
+			}
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\r\n")); n > 120 && !code && !strings.HasPrefix(strings.TrimSpace(line), "|") {
+				t.Errorf("%s: a line has %d characters, 120 at most: %s", file, n, line)
+			}
+		}
+	})
+}
+
+// sourceOf returns the text of files, and of the Go files below folders.
+func sourceOf(t *testing.T, places ...string) string {
+	t.Helper()
+	var text strings.Builder
+	for _, place := range places {
+		err := filepath.WalkDir(place, func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || file != place && filepath.Ext(file) != ".go" {
+				return err
+			}
+			b, err := os.ReadFile(file)
+			text.Write(b)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
 }
 
 // docs/reliability.md says for each row which tests try it, or why none does: the tests must be there.
