@@ -2,10 +2,13 @@ package hookglass_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -183,6 +186,53 @@ func TestTheReceivingPageNamesEverySender(t *testing.T) {
 			t.Errorf("the page does not name %s where it belongs; it can be checked: %t", p.ID, p.Verifiable)
 		}
 	}
+}
+
+// How old a signature may be is looked up in docs/providers.md.
+func TestTheProvidersPageHasEveryTolerance(t *testing.T) {
+	file, err := os.ReadFile("internal/provider/table.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table map[string][]struct {
+		Name       string
+		Signatures []struct{ Tolerance int }
+	}
+	if err := json.Unmarshal(file, &table); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(page), "\n| provider | allows |\n")
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	found := 0
+	for _, p := range slices.Concat(table["ordered"], table["named"], table["generic"]) {
+		for _, s := range p.Signatures {
+			if s.Tolerance == 0 {
+				continue
+			}
+			found++
+			name, _, _ := strings.Cut(p.Name, " ")
+			seconds := regexp.MustCompile(`\b` + regexp.QuoteMeta(thousands(s.Tolerance)) + `\b`)
+			if !slices.ContainsFunc(strings.Split(rows, "\n"), func(row string) bool {
+				return strings.Contains(row, name) && seconds.MatchString(row)
+			}) {
+				t.Errorf("docs/providers.md does not say that signatures of %s may be %d s old", p.Name, s.Tolerance)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d signatures with a tolerance were found", found)
+	}
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
 // `hookglass serve --help` says of each flag what it is, in a line; how it is used belongs to a page.
