@@ -18,8 +18,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Here your service is made to send; what it sent in the last ten seconds counts, too.
-	for event, err := range hookglass.Since(ctx, "orders", client.Filter{EventType: "order.paid"}, 10*time.Second, nil) {
+	// Here your service is made to send; what it sent in the last ten seconds counts, too. Only senders that hookglass
+	// knows have an EventType, so this looks into the body.
+	for event, err := range hookglass.Since(ctx, "orders", client.Filter{Query: "body./type:order.paid"}, 10*time.Second, nil) {
 		if err != nil {
 			log.Fatal(err)
 		}
