@@ -48,7 +48,7 @@ type EndpointsCreateCmd struct {
 	Name           string `arg:"" help:"A label for people."`
 	Kind           string `enum:"webhook,email" default:"webhook" help:"What it catches: ${enum}."`
 	Provider       string `placeholder:"NAME" help:"The intended source, for example stripe."`
-	CustomID       string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, in its address too."`
+	CustomID       string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, also in its URL."`
 	Workspace      *int64 `placeholder:"ID" help:"Where to create it (default: the token's workspace, or the account's oldest)."`
 	EmailLocalPart string `placeholder:"NAME" help:"What stands before the @ of an email endpoint (default: at random)."`
 }

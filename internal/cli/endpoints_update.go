@@ -23,7 +23,7 @@ type EndpointsUpdateCmd struct {
 
 	Name     *string `placeholder:"NAME" help:"A label for people."`
 	Provider *string `placeholder:"NAME" help:"The intended source; none clears it."`
-	CustomID *string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, in its address too; none clears it."`
+	CustomID *string `name:"custom-id" placeholder:"NAME" help:"A name of yours that works as the id, also in its URL; none clears it."`
 	Enable   bool    `xor:"on" help:"Take what comes."`
 	Disable  bool    `xor:"on" help:"Answer 410 to what comes."`
 

@@ -39,7 +39,7 @@ func alertTools() []tool {
 		}, (*service).listAlerts),
 		define(tool{
 			name: "create_alert", title: "Create an alert", scope: hookglass.ScopeWrite, hints: creates,
-			text: "Use this to have someone told when webhooks stop coming, deliveries fail, a word appears, or far more arrives than usual. It watches from now on, and tells the notification channels named, when it is triggered and when that is over.",
+			text: "Use this to have someone told when webhooks stop coming, deliveries fail, a word appears, far more arrives than usual, or bodies change their form. It watches from now on, and tells the notification channels named, when it is triggered and when that is over.",
 		}, (*service).createAlert),
 	}
 }

@@ -44,7 +44,7 @@ type (
 		Response       *api.Response       `json:"response" doc:"A custom answer to senders of webhooks."`
 		ResponseScript *string             `json:"response_script" maxLength:"1000" doc:"What the attempts of each delivery are answered one after another, the last one all that follow: 500*3,timeout,200 for webhooks; 451*2,250 for mail, where rcpt:550 has recipients be refused."`
 		Enabled        *bool               `json:"enabled" doc:"Default true."`
-		WorkspaceID    *int64              `json:"workspace_id" doc:"Where to create it; default the token's workspace."`
+		WorkspaceID    *int64              `json:"workspace_id" doc:"Where to create it; default the token's workspace, or the account's oldest."`
 	}
 )
 

@@ -59,7 +59,7 @@ type Config struct {
 	MailDNS               string        `name:"mail-dns" env:"HOOKGLASS_MAIL_DNS" default:"system" placeholder:"ADDR|FILE" help:"Who is asked for SPF, DKIM and DMARC: system (the default), a DNS server, or a file of records."`
 	MetricsListen         string        `env:"HOOKGLASS_METRICS_LISTEN" placeholder:"ADDR" help:"Address for /metrics and pprof; without it /metrics answers on the main address, to loopback alone."`
 	PublicURL             string        `name:"public-url" env:"HOOKGLASS_PUBLIC_URL" placeholder:"URL" help:"What URLs in answers are built from (default: from --listen)."`
-	SMTPRelay             string        `name:"smtp-relay" env:"HOOKGLASS_SMTP_RELAY" placeholder:"HOST:PORT" help:"Mail server that takes over what notification channels send by email; 465 is spoken to under TLS."`
+	SMTPRelay             string        `name:"smtp-relay" env:"HOOKGLASS_SMTP_RELAY" placeholder:"HOST:PORT" help:"Mail server that takes over what notification channels send by email and what people release; 465 is spoken to under TLS."`
 	SMTPRelayUser         string        `name:"smtp-relay-user" env:"HOOKGLASS_SMTP_RELAY_USER" placeholder:"NAME" help:"User at the relay."`
 	SMTPRelayPasswordFile string        `name:"smtp-relay-password-file" env:"HOOKGLASS_SMTP_RELAY_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"Its password; or HOOKGLASS_SMTP_RELAY_PASSWORD."`
 	MailFrom              string        `env:"HOOKGLASS_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of that mail (default: hookglass@ and the mail domain)."`

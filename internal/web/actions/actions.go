@@ -117,7 +117,7 @@ func (r Runs) name(id string) string {
 var means = map[string]string{
 	"forward": "Sends the request on as it came in.", "http_request": "Sends a request of your own, built from templates.",
 	"transform": "Builds a value for later steps.", "notify": "Sends a message to a channel.", "tag": "Adds a tag to the request.",
-	"ignore": "Hides the request from the list and the metrics.",
+	"ignore": "Hides the request from lists, alerts and health figures.",
 }
 
 var fieldTitles = map[string]string{
