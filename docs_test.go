@@ -34,6 +34,7 @@ var (
 	partPattern   = regexp.MustCompile(`_(?:bucket|sum|count)$`) // of a histogram
 	namePattern   = regexp.MustCompile(`Name:\s+"(hookglass_[a-z_]+)"`)
 	varPattern    = regexp.MustCompile(`\bHOOKGLASS_[A-Z_]*[A-Z]\b`)
+	checkPattern  = regexp.MustCompile(`(?:\b(?:ok|warn|wrong)\(|const (?:name|way) = )"([a-z ]+)"`)
 	quotePattern  = regexp.MustCompile("`([a-z]+(?:_[a-z]+)*)`")
 )
 
@@ -291,6 +292,46 @@ func TestMetricsAreThoseOfTheDocuments(t *testing.T) {
 				t.Errorf("%s does not tell of %s", file, name)
 			}
 		}
+	}
+}
+
+// What `hookglass doctor` looks at is explained in docs/operations.md.
+func TestThePageForOperatorsNamesEveryCheckOfDoctor(t *testing.T) {
+	page, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| check | wrong, or a warning, when |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	explained := map[string]bool{}
+	for line := range strings.Lines(table) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for name := range strings.SplitSeq(names, ", ") {
+			explained[name] = true
+		}
+	}
+	files, err := filepath.Glob("internal/server/doctor*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range checkPattern.FindAllStringSubmatch(string(source), -1) {
+			checks++
+			if !explained[m[1]] {
+				t.Errorf("docs/operations.md does not explain what is found of %s", m[1])
+			}
+		}
+	}
+	if checks < 15 {
+		t.Errorf("%d checks were found", checks)
 	}
 }
 
