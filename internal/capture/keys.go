@@ -150,19 +150,14 @@ func (s *Service) verify(req *provider.Request, found provider.Detection, config
 // JudgeSignature does a task of kind store.TaskSignature: it fetches the key for an event's signature and checks the
 // event again, as of its reception. It answers rate_limited if that has to wait.
 func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
-	ev := t.Event
+	ev, give, err := s.load(ctx, t)
+	defer give()
+	if err != nil || ev == nil {
+		return err
+	}
 	var e hookglass.Endpoint
 	var configs []provider.Config
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		if ev.Payload == nil {
-			events, err := v.EventsBySeq([]int64{ev.Seq}, ev.Size)
-			if err != nil {
-				return err
-			}
-			if ev = events[t.EventSeq]; ev == nil {
-				return hookglass.NotFound("request")
-			}
-		}
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
 		if e, err = v.Endpoint(string(ev.EndpointID)); err != nil {
 			return err
 		}

@@ -236,8 +236,8 @@ func (d heldDNS) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	return d.Resolver.LookupTXT(ctx, name)
 }
 
-// Large mails are loaded a few at a time. Those that find no room are looked at later, and not forgotten.
-func TestLargeMailsAreAuthenticatedAFewAtATime(t *testing.T) {
+// Large events are loaded for tasks a few at a time. Those that find no room are looked at later, and not forgotten.
+func TestTasksLoadAFewLargeEventsAtATime(t *testing.T) {
 	db := storetest.SQLite(t)
 	b := newBench(t, db)
 	zone, err := email.ParseZone(nil)
@@ -258,6 +258,9 @@ func TestLargeMailsAreAuthenticatedAFewAtATime(t *testing.T) {
 	<-dns.asked
 	if err := o.captures.Authenticate(t.Context(), second); !hookglass.Is(err, hookglass.CodeRateLimited) {
 		t.Errorf("the second mail of 40 MB beside the first: %v, want rate_limited", err)
+	}
+	if err := o.captures.JudgeSignature(t.Context(), second); !hookglass.Is(err, hookglass.CodeRateLimited) {
+		t.Errorf("the signature of an event of 40 MB beside the first: %v, want rate_limited", err)
 	}
 	close(dns.goOn)
 	if err := <-ended; err != nil {

@@ -32,7 +32,7 @@ type Service struct {
 	record   chan chan<- struct{} // requests to store the counts of refusals; closed when done
 	outage   outage
 	verdicts verdicts
-	mails    *fair.Bodies // loaded for authentication
+	tasks    *fair.Bodies // large events loaded for tasks, see load
 	reads    *fair.Bodies // held for readers, see Hold
 	keys     *keyring
 
@@ -64,7 +64,7 @@ func New(db *store.DB, cfg Config, log *slog.Logger) *Service {
 		db: db, cfg: cfg, log: log,
 		targets: newTargets(db, cfg.Verifiers), keys: newKeyring(cfg.Keys, log),
 		refused: refusals{clock: db.Now}, record: make(chan chan<- struct{}), outage: outage{log: log},
-		mails: fair.NewBodies(largeMails), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor, expire: (*store.Tx).ExpireEndpoint,
+		tasks: fair.NewBodies(largeTasks), reads: fair.NewBodies(largeReads), readTime: readTime, purgeTime: purgeFor, expire: (*store.Tx).ExpireEndpoint,
 	}
 }
 

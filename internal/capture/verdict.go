@@ -18,27 +18,32 @@ import (
 // notSent is the reason for a mail that is not the message as it was sent, so that its signatures cannot be verified.
 const notSent = "composed"
 
-// largeMails bounds the bytes of large mails that are loaded for authentication.
-const largeMails = 64 << 20
+// largeTasks bounds the bytes of large events that are loaded for tasks.
+const largeTasks = 64 << 20
+
+// load returns the event of a task with its payload, or nil if it was deleted. A large one has room until give is
+// called. It answers rate_limited while there is none.
+func (s *Service) load(ctx context.Context, t store.Task) (ev *hookglass.Event, give func(), err error) {
+	if t.Event.Payload != nil {
+		return t.Event, func() {}, nil
+	}
+	give, ok := s.tasks.Take(strconv.FormatInt(t.EndpointNum, 10), t.Event.Size)
+	if !ok {
+		return nil, func() {}, &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many large events are looked at.", RetryAfter: time.Second}
+	}
+	events, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (map[int64]*hookglass.Event, error) {
+		return v.EventsBySeq([]int64{t.EventSeq}, math.MaxInt64)
+	})
+	return events[t.EventSeq], give, err
+}
 
 // Authenticate checks whether the mail of a task is from its claimed sender, and stores the result. It queries the DNS
-// for up to ten seconds.
+// for up to ten seconds. It answers rate_limited if a large mail has to wait for others.
 func (s *Service) Authenticate(ctx context.Context, t store.Task) error {
-	ev := t.Event
-	if ev.Payload == nil { // a large one
-		give, ok := s.mails.Take(strconv.FormatInt(t.EndpointNum, 10), ev.Size)
-		if !ok {
-			return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many large mails are looked at.", RetryAfter: time.Second}
-		}
-		defer give()
-		err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
-			events, err := v.EventsBySeq([]int64{t.EventSeq}, math.MaxInt64)
-			ev = events[t.EventSeq]
-			return err
-		})
-		if err != nil || ev == nil {
-			return err
-		}
+	ev, give, err := s.load(ctx, t)
+	defer give()
+	if err != nil || ev == nil {
+		return err
 	}
 	if ev.Envelope == nil {
 		return nil // not a mail
