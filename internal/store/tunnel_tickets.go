@@ -45,9 +45,10 @@ func (tx *Tx) RedeemTunnelTicket(hash []byte) (t hookglass.TunnelTicket, err err
 
 // TunnelCredential returns the SHA-256 of a client's credential, and the owner of the client: an account or, if that is
 // 0, an endpoint. It answers not_found.
-func (v *View) TunnelCredential(clientID string) (hash []byte, account, endpointNum int64, err error) {
-	err = v.queryRow("tunnel client", "SELECT hash, account_id, endpoint FROM tunnel_clients WHERE id = $1", []any{clientID}, &hash, &account, &endpointNum)
-	return hash, account, endpointNum, err
+func (v *View) TunnelCredential(clientID string) (hash []byte, account int64, endpoint hookglass.EndpointID, err error) {
+	err = v.queryRow("tunnel client", "SELECT hash, account_id, COALESCE((SELECT e.id FROM endpoints e WHERE e.num = endpoint), '') FROM tunnel_clients WHERE id = $1",
+		[]any{clientID}, &hash, &account, &endpoint)
+	return hash, account, endpoint, err
 }
 
 // UsableTokens returns which of the tokens are valid at a time: neither revoked nor expired, and of members of their
