@@ -146,14 +146,6 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// waited is called with the time that the body waited for its share of the budget.
-func (b *bodyReader) waited(d time.Duration) {
-	b.pace.Stood(d, largeRate*b.conn.front.cfg.MinBodyRate)
-}
-
-// largeRate is how many times faster a body must arrive for which others may have to wait.
-const largeRate = 16
-
 // trailers returns the trailer section of a chunked body.
 func (b *bodyReader) trailers() (hookglass.Headers, error) {
 	if !b.isChunks || len(b.chunks.trailer) <= len("\r\n") {

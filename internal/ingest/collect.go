@@ -9,8 +9,8 @@ import (
 )
 
 // collect reads a body to its end; see [intake.Collect]. size is -1 if it is not known in advance.
-func (f *Front) collect(r io.Reader, size int64, l *intake.Lease, waited func(time.Duration)) ([]byte, error) {
-	body, err := intake.Collect(r, size, f.cfg.MaxBodyBytes, l, f.cfg.BudgetWait, waited)
+func (f *Front) collect(r io.Reader, size int64, l *intake.Lease, pace *intake.Pace) ([]byte, error) {
+	body, err := intake.Collect(r, size, f.cfg.MaxBodyBytes, l, f.cfg.BudgetWait, pace)
 	if err == intake.ErrTooLarge {
 		err = errTooLarge
 	}

@@ -168,7 +168,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	}
 	if r.ContentLength != 0 {
 		body := &fallbackBody{r: r.Body, control: http.NewResponseController(w), pace: f.newPace(began)}
-		a.Body, err = f.collect(body, r.ContentLength, l, func(d time.Duration) { body.pace.Stood(d, largeRate*f.cfg.MinBodyRate) })
+		a.Body, err = f.collect(body, r.ContentLength, l, &body.pace)
 		store.resume()
 		if err != nil {
 			if errors.Is(err, errTooLarge) {

@@ -126,7 +126,7 @@ func (c *conn) readBody(h *head, a *capture.Arrival, began time.Time) (err error
 		size = -1
 	}
 	c.body.pace = c.front.newPace(began)
-	if a.Body, err = c.front.collect(&c.body, size, &c.lease, c.body.waited); err != nil {
+	if a.Body, err = c.front.collect(&c.body, size, &c.lease, &c.body.pace); err != nil {
 		return err
 	}
 	a.Trailers, err = c.body.trailers()

@@ -13,10 +13,10 @@ import (
 var ErrTooLarge = errors.New("the body is too large")
 
 // Collect reads a body to its end. Memory grows with what arrives, not with what was announced, and only as the lease
-// grants it, waiting up to wait each time; for a large body it reports the time waited to waited. size is -1 if it is
-// not known in advance. It returns ErrTooLarge beyond the limit, unavailable if there is no memory in time, and errors
-// of the reader.
-func Collect(r io.Reader, size, limit int64, l *Lease, wait time.Duration, waited func(time.Duration)) ([]byte, error) {
+// grants it, waiting up to wait each time; a large body must then keep up a faster pace. size is -1 if it is not known
+// in advance. It returns ErrTooLarge beyond the limit, unavailable if there is no memory in time, and errors of the
+// reader.
+func Collect(r io.Reader, size, limit int64, l *Lease, wait time.Duration, pace *Pace) ([]byte, error) {
 	first := int64(4 << 10)
 	if size >= 0 {
 		first = min(first, size)
@@ -37,7 +37,7 @@ func Collect(r io.Reader, size, limit int64, l *Lease, wait time.Duration, waite
 				return nil, err
 			}
 			if grown > FreeBytes {
-				waited(time.Since(start))
+				pace.Stood(time.Since(start))
 			}
 			body = append(make([]byte, 0, grown), body...)
 		}

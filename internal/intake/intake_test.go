@@ -15,7 +15,7 @@ import (
 func collect(b *intake.Budget, r io.Reader, size, limit int64) (string, error) {
 	l := b.Lease()
 	defer l.Release()
-	body, err := intake.Collect(r, size, limit, &l, time.Millisecond, func(time.Duration) {})
+	body, err := intake.Collect(r, size, limit, &l, time.Millisecond, &intake.Pace{})
 	return string(body), err
 }
 
@@ -80,15 +80,23 @@ func TestOneBodyGoesOverTheBudget(t *testing.T) {
 func TestAPaceForgivesAStallAndNoMore(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	p := intake.NewPace(now, 10*time.Second, 1000)
-	if due := p.Came(1_000_000, now); due != now.Add(10*time.Second) {
-		t.Errorf("an early burst pays for %v", due.Sub(now))
+	came := func(n int) time.Duration {
+		p.Came(n, now)
+		return p.Due().Sub(now)
+	}
+	if left := came(1_000_000); left != 10*time.Second {
+		t.Errorf("an early burst pays for %v", left)
 	}
 	now = now.Add(9 * time.Second)
-	if due := p.Came(2000, now); due != now.Add(3*time.Second) {
-		t.Errorf("2,000 bytes bought %v", due.Sub(now))
+	if left := came(2000); left != 3*time.Second {
+		t.Errorf("2,000 bytes bought %v", left)
 	}
-	p.Stood(time.Minute, 2000)
-	if due := p.Came(2000, now); due != now.Add(10*time.Second) || p.Due() != due {
-		t.Errorf("after standing still %v", due.Sub(now))
+	p.Stood(time.Minute)
+	if left := came(2000); left != 10*time.Second {
+		t.Errorf("after standing still %v", left)
+	}
+	now = now.Add(9 * time.Second)
+	if left := came(16_000); left != 2*time.Second {
+		t.Errorf("16,000 bytes of one for which others waited bought %v", left)
 	}
 }

@@ -353,11 +353,8 @@ func (c *conn) read(r io.Reader) ([]byte, error) {
 	cfg := &c.server.cfg
 	c.pace, c.paced = intake.NewPace(time.Now(), cfg.BodyGrace, cfg.MinBodyRate), true
 	defer func() { c.paced = false }()
-	return intake.Collect(r, -1, cfg.MaxMessageBytes, &c.lease, cfg.BudgetWait, func(d time.Duration) { c.pace.Stood(d, largeRate*cfg.MinBodyRate) })
+	return intake.Collect(r, -1, cfg.MaxMessageBytes, &c.lease, cfg.BudgetWait, &c.pace)
 }
-
-// largeRate is how many times MinBodyRate a message must keep up once it takes memory from others.
-const largeRate = 16
 
 // discardFactor bounds how much of a refused message is read and discarded, in multiples of the largest message.
 // Clients send all of a message before they read a reply, so most would miss an early one.
@@ -403,10 +400,11 @@ func (c *conn) refuseMessage(r io.Reader, err error) error {
 	return nil
 }
 
-// discard reads and discards a message, up to a bound.
+// discard reads and discards a message, up to a bound, at the pace of one for which others may have to wait.
 func (c *conn) discard(r io.Reader) error {
 	cfg := &c.server.cfg
-	c.pace, c.paced = intake.NewPace(time.Now(), cfg.BodyGrace, largeRate*cfg.MinBodyRate), true
+	c.pace, c.paced = intake.NewPace(time.Now(), cfg.BodyGrace, cfg.MinBodyRate), true
+	c.pace.Stood(0)
 	defer func() { c.paced = false }()
 	n, err := io.CopyN(io.Discard, r, discardFactor*cfg.MaxMessageBytes)
 	if err == io.EOF {
