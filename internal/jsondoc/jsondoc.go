@@ -61,15 +61,6 @@ func EndsInEscape(part string) bool {
 	return backslashes%2 == 1
 }
 
-// node is a JSON value. Its kind is that of jsontext: one of n f t " 0 { [.
-type node struct {
-	kind     jsontext.Kind
-	text     string // of a string, unescaped; of a number, as spelled
-	raw      []byte // as it was written
-	names    []string
-	children []node // of an object in the order of names, or of an array
-}
-
 // reader reads one value from a bounded text.
 type reader struct {
 	text []byte
@@ -133,38 +124,4 @@ func (r *reader) start() int {
 		at++
 	}
 	return at
-}
-
-// node reads the next value whole.
-func (r *reader) node() (n node, err error) {
-	start := r.start()
-	t, err := r.token()
-	if err != nil {
-		return n, err
-	}
-	n.kind = t.Kind()
-	switch n.kind {
-	case jsontext.KindString, jsontext.KindNumber:
-		n.text = t.String()
-	case jsontext.KindBeginObject, jsontext.KindBeginArray:
-		for r.more() {
-			if n.kind == jsontext.KindBeginObject {
-				name, err := r.token()
-				if err != nil {
-					return n, err
-				}
-				n.names = append(n.names, name.String())
-			}
-			child, err := r.node()
-			if err != nil {
-				return n, err
-			}
-			n.children = append(n.children, child)
-		}
-		if _, err := r.token(); err != nil {
-			return n, err
-		}
-	}
-	n.raw = r.text[start:r.dec.InputOffset()]
-	return n, nil
 }

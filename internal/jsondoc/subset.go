@@ -27,16 +27,17 @@ const (
 // Subset compares as spec: decisions, section 7, has it: objects by subset, arrays element by element and of equal
 // length, scalars by equality, numbers by value. It returns a result for each expected scalar and empty container,
 // mismatches first where there are more than a hundred. It answers ErrNotJSON when the expected text is none; an actual
-// text that is none matches nothing.
+// text that is none matches nothing. A byte order mark before either is passed over.
 //
 // The actual text is read once and not kept, so that a large answer costs no more memory than its text.
 func Subset(expected, actual []byte) (matched bool, results []Result, err error) {
-	want, err := parse(expected)
+	want, err := Parse(expected, Wide())
 	if err != nil {
 		return false, nil, err
 	}
+	actual = Unmarked(actual)
 	if Check(actual) != nil {
-		return false, []Result{{Expected: shown(want.raw)}}, nil
+		return false, []Result{{Expected: shown(want.Bytes())}}, nil
 	}
 	r, err := open(actual)
 	if err != nil {
@@ -47,18 +48,6 @@ func Subset(expected, actual []byte) (matched bool, results []Result, err error)
 		return false, nil, err
 	}
 	return m.matched, m.results, nil
-}
-
-func parse(text []byte) (node, error) {
-	r, err := open(text)
-	if err != nil {
-		return node{}, err
-	}
-	n, err := r.node()
-	if err != nil {
-		return n, err
-	}
-	return n, r.end()
 }
 
 type matcher struct {
@@ -84,85 +73,73 @@ func (m *matcher) add(r Result) {
 }
 
 // below matches the value at the next step of the path.
-func (m *matcher) below(step string, want node) error {
+func (m *matcher) below(step string, want Value) error {
 	m.path = append(m.path, step)
 	err := m.match(want)
 	m.path = m.path[:len(m.path)-1]
 	return err
 }
 
+// kinds are the kinds of values as the tokenizer has them.
+var kinds = [...]jsontext.Kind{
+	Null: jsontext.KindNull, False: jsontext.KindFalse, True: jsontext.KindTrue, Number: jsontext.KindNumber, String: jsontext.KindString,
+	Array: jsontext.KindBeginArray, Object: jsontext.KindBeginObject,
+}
+
 // match reads the next actual value and compares it.
-func (m *matcher) match(want node) error {
-	kind := m.dec.PeekKind()
-	if kind == want.kind && len(want.children) > 0 {
-		if kind == jsontext.KindBeginObject {
+func (m *matcher) match(want Value) error {
+	matched := m.dec.PeekKind() == kinds[want.kind]
+	if matched && want.Len() > 0 {
+		if want.kind == Object {
 			return m.object(want)
 		}
 		return m.array(want)
 	}
 	start := m.start()
-	var text string
-	matched := kind == want.kind
-	switch {
-	case !matched:
-	case kind == jsontext.KindString, kind == jsontext.KindNumber:
+	if matched && (want.kind == String || want.kind == Number) {
 		t, err := m.token()
 		if err != nil {
 			return err
 		}
-		text = t.String()
-		if kind == jsontext.KindNumber {
-			matched = sameNumber(text, want.text)
-		} else {
-			matched = text == want.text
-		}
-		m.add(Result{Expected: shown(want.raw), Actual: shown(m.text[start:m.dec.InputOffset()]), Matched: matched})
-		return nil
-	case kind == jsontext.KindBeginArray: // an empty one is expected
-		if err := m.skip(); err != nil {
-			return err
-		}
-		got := m.text[start:m.dec.InputOffset()]
-		m.add(Result{Expected: want.raw, Actual: shown(got), Matched: len(bytes.TrimSpace(got[1:len(got)-1])) == 0})
-		return nil
-	}
-	if err := m.skip(); err != nil {
+		matched = want.kind == String && t.String() == want.text || want.kind == Number && sameNumber(t.String(), want.text)
+	} else if err := m.skip(); err != nil {
 		return err
 	}
-	m.add(Result{Expected: shown(want.raw), Actual: shown(m.text[start:m.dec.InputOffset()]), Matched: matched})
+	got := m.text[start:m.dec.InputOffset()]
+	if matched && want.kind == Array { // an empty one is expected
+		matched = len(bytes.TrimSpace(got[1:len(got)-1])) == 0
+	}
+	m.add(Result{Expected: shown(want.Bytes()), Actual: shown(got), Matched: matched})
 	return nil
 }
 
-func (m *matcher) object(want node) error {
+func (m *matcher) object(want Value) error {
 	if _, err := m.token(); err != nil {
 		return err
 	}
-	index := make(map[string]int, len(want.names))
-	for i, name := range want.names {
-		index[name] = i
-	}
+	expected := want.places()
 	for m.more() {
 		name, err := m.token()
 		if err != nil {
 			return err
 		}
 		text := name.String()
-		i, ok := index[text]
+		i, ok := expected[text]
 		if !ok {
 			if err := m.skip(); err != nil {
 				return err
 			}
 			continue
 		}
-		delete(index, text)
-		if err := m.below(text, want.children[i]); err != nil {
+		delete(expected, text)
+		if err := m.below(text, want.in.values[i]); err != nil {
 			return err
 		}
 	}
-	for i, name := range want.names {
-		if _, missing := index[name]; missing {
+	for name, value := range want.All() {
+		if _, missing := expected[name]; missing {
 			m.path = append(m.path, name)
-			m.add(Result{Expected: shown(want.children[i].raw)})
+			m.add(Result{Expected: shown(value.Bytes())})
 			m.path = m.path[:len(m.path)-1]
 		}
 	}
@@ -170,24 +147,24 @@ func (m *matcher) object(want node) error {
 	return err
 }
 
-func (m *matcher) array(want node) error {
+func (m *matcher) array(want Value) error {
 	if _, err := m.token(); err != nil {
 		return err
 	}
 	n := 0
 	for ; m.more(); n++ {
-		if n >= len(want.children) {
+		if n >= want.Len() {
 			if err := m.skip(); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := m.below(strconv.Itoa(n), want.children[n]); err != nil {
+		if err := m.below(strconv.Itoa(n), want.in.values[n]); err != nil {
 			return err
 		}
 	}
-	if n != len(want.children) {
-		m.add(Result{Expected: elements(len(want.children)), Actual: elements(n)})
+	if n != want.Len() {
+		m.add(Result{Expected: elements(want.Len()), Actual: elements(n)})
 	}
 	_, err := m.token()
 	return err

@@ -271,8 +271,7 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 	if len(a.JSONSubset) == 0 {
 		return results, passed
 	}
-	doc := jsondoc.Unmarked(coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes))
-	matched, parts, err := jsondoc.Subset(a.JSONSubset, doc)
+	matched, parts, err := jsondoc.Subset(a.JSONSubset, coding.Plain(res.Body, res.Headers, jsondoc.MaxBytes))
 	if err != nil {
 		return results, false // not expected: it was validated when it was saved
 	}
