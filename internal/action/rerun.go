@@ -38,6 +38,7 @@ func (s *Service) Rerun(ctx context.Context, who hookglass.Principal, ref, actio
 		return r, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
+		eventID, parentID := eventID, parentID              // the update may run twice
 		_, present, i, err := lockAction(tx, ref, actionID) // so that a concurrent deletion of the action sees this rerun
 		if err != nil {
 			return err
