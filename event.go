@@ -83,6 +83,17 @@ func Readable(s string) string {
 	return b.String()
 }
 
+// Beginning is as much of a text as fits into n bytes, without a part of a character at its end.
+func Beginning(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
 // Event is one captured webhook or mail. Text fields hold the bytes as received and may be invalid UTF-8; [Readable]
 // converts them to text.
 type Event struct {

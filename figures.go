@@ -3,7 +3,6 @@ package hookglass
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -189,9 +188,7 @@ func bump(m *map[string]int64, name string, by int64) {
 	if *m == nil {
 		*m = map[string]int64{}
 	}
-	if len(name) > maxFigureLength {
-		name = strings.ToValidUTF8(name[:maxFigureLength], "")
-	}
+	name = Beginning(name, maxFigureLength)
 	if _, known := (*m)[name]; !known && len(*m) >= maxFigureNames {
 		name = OtherName
 	}

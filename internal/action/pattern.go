@@ -3,9 +3,10 @@ package action
 import (
 	"errors"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
+
+	"hookglass"
 )
 
 // Bounds of regular expressions (spec, "Limits"). The engine's clock ticks every 100 ms, so it is stopped ahead of the
@@ -58,11 +59,6 @@ func (b *budget) match(p pattern, text string) (bool, error) {
 // cut shortens a text to n bytes at most, at the end of a character, and reports whether it did. Redact before: half of
 // a secret is not found.
 func cut(s string, n int) (string, bool) {
-	if len(s) <= n {
-		return s, false
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n], true
+	short := hookglass.Beginning(s, n)
+	return short, len(short) < len(s)
 }

@@ -183,10 +183,4 @@ func envelopeOf(ev *hookglass.Event) email.Envelope {
 	return email.Envelope{RemoteIP: client, HELO: ev.Envelope.Helo, MailFrom: ev.Envelope.From}
 }
 
-// listed cuts a text to maxListed bytes, at a character boundary.
-func listed(s string) string {
-	if len(s) <= maxListed {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxListed], "")
-}
+func listed(s string) string { return hookglass.Beginning(s, maxListed) }

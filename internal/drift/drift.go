@@ -182,7 +182,7 @@ func summary(found []schema.Drift) string {
 	var told []string
 	for _, d := range found[:min(len(found), maxSummary)] {
 		if len(d.Pointer) > maxPlace {
-			d.Pointer = strings.ToValidUTF8(d.Pointer[:maxPlace], "") + "…"
+			d.Pointer = hookglass.Beginning(d.Pointer, maxPlace) + "…"
 		}
 		told = append(told, d.String())
 	}

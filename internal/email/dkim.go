@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/emersion/go-msgauth/dkim"
+
+	"hookglass"
 )
 
 // Bounds of a DKIM check. A message that passed many servers carries three or four signatures of some thirty fields
@@ -136,7 +138,4 @@ func dkimResult(err error) (Result, string) {
 }
 
 // tagText returns a tag's value for display.
-func tagText(s string) string {
-	s = printable(guessUTF8(s))
-	return strings.ToValidUTF8(s[:min(len(s), 255)], "")
-}
+func tagText(s string) string { return hookglass.Beginning(printable(guessUTF8(s)), 255) }

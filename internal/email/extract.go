@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"hookglass"
 )
 
 // Bounds of what is extracted.
@@ -45,16 +47,7 @@ func (m *Message) Shown() string {
 }
 
 // searched returns the beginning of a body, up to maxSearched.
-func searched(s string) string {
-	if len(s) <= maxSearched {
-		return s
-	}
-	n := maxSearched
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
+func searched(s string) string { return hookglass.Beginning(s, maxSearched) }
 
 // readHTML returns the links of a document and its displayed text, with a line for each block.
 func readHTML(document string) (links []string, shown string) {

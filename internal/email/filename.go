@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"hookglass"
 )
 
 // cleanFilename returns a name that is safe to offer for a download: the last element of a path of any system, without
@@ -31,7 +33,7 @@ func cleanFilename(name string) string {
 		if len(ext) > 20 {
 			ext = ""
 		}
-		name = strings.ToValidUTF8(name[:200-len(ext)], "") + ext
+		name = hookglass.Beginning(name, 200-len(ext)) + ext
 	}
 	return name
 }

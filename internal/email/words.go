@@ -10,6 +10,8 @@ import (
 
 	"github.com/emersion/go-message/charset"
 	"golang.org/x/text/encoding/charmap"
+
+	"hookglass"
 )
 
 // decodeText returns a header value as people read it: RFC 2047 words decoded, valid UTF-8, no control characters, at
@@ -221,13 +223,7 @@ func decodeUTF7(text []byte) string {
 // printable turns a decoded value into one safe line, without anything that a terminal, a header or a database would
 // interpret.
 func printable(s string) string {
-	s = strings.Trim(s, " \t\r\n")
-	if len(s) > maxValue {
-		s = strings.ToValidUTF8(s[:maxValue], "")
-	}
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
+	s = strings.ToValidUTF8(hookglass.Beginning(strings.Trim(s, " \t\r\n"), maxValue), "\uFFFD")
 	if !strings.ContainsFunc(s, isControl) {
 		return s
 	}

@@ -372,7 +372,7 @@ func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer)
 	}
 	report := api.DeliveryReport{
 		EndpointID: r.EndpointID, WebhookRequestID: r.ID, TargetURL: target, StatusCode: api.Some(int64(got.status)),
-		ResponseMessage: cut(api.Text(message), hookglass.MessageLimit), ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
+		ResponseMessage: hookglass.Beginning(api.Text(message), hookglass.MessageLimit), ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
 		DeliveryAttemptID: newAttempt(), TunnelEvidence: evidence(resolved, got),
 	}
 	if report.EndpointID == "" {
@@ -390,7 +390,7 @@ func evidence(resolved string, got answer) api.TunnelEvidence {
 		return e
 	}
 	retained := int64(len(got.body))
-	e.ContentType = cut(api.Text(got.header.Get("Content-Type")), hookglass.EvidenceWordLimit)
+	e.ContentType = hookglass.Beginning(api.Text(got.header.Get("Content-Type")), hookglass.EvidenceWordLimit)
 	e.SetResponseHeaders(object(got.header))
 	e.DecodedBytesObserved, e.RetainedBytes, e.CaptureComplete, e.TruncationReason = &got.observed, &retained, &got.whole, got.cut
 	if got.declared >= 0 {
@@ -424,12 +424,4 @@ func object(h http.Header) map[string]string {
 		names = names[1:]
 	}
 	return out
-}
-
-// cut shortens a text for people.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "")
 }

@@ -120,7 +120,7 @@ func resultOf(c api.TunnelReplayCommand, resolved string, got answer) api.Tunnel
 	took, maySent := got.took.Milliseconds(), got.status != 0 || got.maySent
 	return api.TunnelReplayResult{
 		ResultToken: c.ResultToken, CommandID: c.CommandID, StatusCode: api.Some(int64(got.status)), ResponseTimeMS: &took,
-		ResponseMessage: cut(api.Text(got.reason), hookglass.MessageLimit), Error: cut(got.problem, hookglass.MessageLimit), FailureCategory: got.failure,
+		ResponseMessage: hookglass.Beginning(api.Text(got.reason), hookglass.MessageLimit), Error: hookglass.Beginning(got.problem, hookglass.MessageLimit), FailureCategory: got.failure,
 		RequestMayHaveBeenSent: &maySent, TunnelEvidence: evidence(resolved, got),
 	}
 }

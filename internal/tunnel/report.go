@@ -134,12 +134,7 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 
 // beginning shortens a message for people. A report is not refused for what follows: its event would count as not
 // delivered, and a sender would wait for its answer in vain.
-func beginning(s string) string {
-	if len(s) <= hookglass.MessageLimit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:hookglass.MessageLimit], "")
-}
+func beginning(s string) string { return hookglass.Beginning(s, hookglass.MessageLimit) }
 
 func absolute(s string) bool {
 	u, err := url.Parse(s)
