@@ -239,7 +239,7 @@ func (o Order) sign(out provider.Outgoing, r *Request) (provider.Outgoing, error
 			r.Warnings = append(r.Warnings, "Times were moved and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		} else if r.signedChanged && signed {
 			r.Warnings = append(r.Warnings, "What is signed was changed and the captured signature was kept; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
-		} else if stale(d, out.Headers, o.Configs, o.At) {
+		} else if stale(out.Headers, kept, o.At) {
 			r.Warnings = append(r.Warnings, "The captured signature carries a timestamp more than 5 minutes old; a receiver that checks it will refuse it. Use signature_mode resign or strip.")
 		}
 	}
@@ -293,9 +293,9 @@ const tolerance = 5 * time.Minute
 // signedTimes are the headers with a signature's time that remain when the signature is stripped. Lower case.
 var signedTimes = map[string]bool{"twitch-eventsub-message-timestamp": true, "linear-timestamp": true}
 
-// stale reports whether the time of a captured signature is outside the usual tolerance.
-func stale(d provider.Detection, h hookglass.Headers, configs []provider.Config, now time.Time) bool {
-	kept := provider.Strip(d, h, configs...)
+// stale reports whether the time of a captured signature is outside the usual tolerance, given what is kept of the
+// headers where it is stripped.
+func stale(h, kept hookglass.Headers, now time.Time) bool {
 	if len(kept) == len(h) {
 		return false // not signed
 	}
