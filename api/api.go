@@ -6,6 +6,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -15,6 +16,15 @@ import (
 
 	"hookglass"
 )
+
+// JSON writes v with <, > and & as they are. That is safe: what is declared as JSON must not be sniffed.
+func JSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
 
 // One is the envelope of a single object.
 type One[T any] struct {

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/csv"
@@ -147,7 +146,7 @@ type harExport struct {
 func (*harExport) MediaType() string { return "application/json" }
 
 func (x *harExport) Add(e *hookglass.Event) error {
-	entry, err := compact(harEntryOf(e))
+	entry, err := api.JSON(harEntryOf(e))
 	if err != nil {
 		return err
 	}
@@ -175,7 +174,7 @@ func (x *harExport) Close() error {
 
 func (x *harExport) begin() error {
 	x.begun = true
-	creator, err := compact(map[string]string{"name": "hookglass", "version": hookglass.Version})
+	creator, err := api.JSON(map[string]string{"name": "hookglass", "version": hookglass.Version})
 	if err != nil {
 		return err
 	}
@@ -304,15 +303,6 @@ func harQuery(raw string) []harPair {
 		pairs = append(pairs, harPair{api.Text(name), api.Text(value)})
 	}
 	return pairs
-}
-
-// compact encodes v as JSON without HTML escapes.
-func compact(v any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // bodyText returns a body as text, or in base64 if it is not UTF-8.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 )
@@ -145,7 +146,7 @@ func quotedSize(text string) int {
 
 // quote encodes a JSON string.
 func quote(text string) string {
-	quoted, _ := compact(text) // of a string it never fails
+	quoted, _ := api.JSON(text) // of a string it never fails
 	return string(quoted)
 }
 

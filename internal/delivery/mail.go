@@ -1,11 +1,10 @@
 package delivery
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/email"
 )
 
@@ -56,9 +55,6 @@ func MailJSON(e *hookglass.Event) []byte {
 		content, _ := parsed.Content(i) // it is there
 		m.Attachments[i] = mailAttachment{f.Filename, f.ContentType, f.Size, f.ContentID, content}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(m) // strings and maps of them can always be written
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	text, _ := api.JSON(m) // strings and maps of them can always be written
+	return text
 }

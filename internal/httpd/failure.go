@@ -1,9 +1,7 @@
 package httpd
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
@@ -130,30 +128,21 @@ func (f *Failure) ContentType(string) string { return "application/json" }
 
 // MarshalJSON writes the common members of an error, and then those of its kind.
 func (f *Failure) MarshalJSON() ([]byte, error) {
-	body, err := plainJSON(f.Body)
+	body, err := api.JSON(f.Body)
 	if err != nil || len(f.extra) == 0 {
 		return body, err
 	}
-	extra, err := plainJSON(f.extra)
+	extra, err := api.JSON(f.extra)
 	if err != nil {
 		return nil, err
 	}
 	return append(append(body[:len(body)-1], ','), extra[1:]...), nil
 }
 
-// plainJSON does not escape <, > and &. That is safe: answers are declared as JSON and must not be sniffed.
-func plainJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
 // WriteError answers a request with an error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	f := Fail(r.Context(), err)
-	body, err := plainJSON(f)
+	body, err := api.JSON(f)
 	if err != nil {
 		From(r.Context()).log.Error("an error could not be written", "error", err)
 		body, f.Status = []byte(`{"error":"internal"}`), http.StatusInternalServerError

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -106,13 +105,11 @@ func (s *service) handler(t *tool) sdk.ToolHandler {
 
 // answer returns a result: the same JSON as structured content and as text.
 func (t *tool) answer(out any) (*sdk.CallToolResult, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(out); err != nil {
+	plain, err := api.JSON(out)
+	if err != nil {
 		return nil, fmt.Errorf("the answer of %s: %w", t.name, err)
 	}
-	text, hidden := visible(bytes.TrimSpace(b.Bytes()))
+	text, hidden := visible(plain)
 	if !t.captured {
 		return &sdk.CallToolResult{StructuredContent: json.RawMessage(text), Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hookglass/api"
 	"hookglass/internal/web/show"
 )
 
@@ -119,11 +120,8 @@ func (p *treeParser) children(n *Node, depth int) error {
 // quote returns a string as JSON. Characters that would mislead a reader are escaped.
 func quote(s string) string {
 	s, cut := show.Cut(s, maxString)
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // encoding a string cannot fail
-	text := show.Line(string(bytes.TrimRight(b.Bytes(), "\n")))
+	quoted, _ := api.JSON(s) // encoding a string cannot fail
+	text := show.Line(string(quoted))
 	if cut {
 		text = text[:len(text)-1] + `…"`
 	}
