@@ -221,6 +221,9 @@ func (f *caseFile) run(ctx context.Context, network delivery.Client, target, sec
 	if err != nil {
 		return hookglass.RunBlocked, explain(err), 0
 	}
+	if ctx.Err() != nil {
+		return hookglass.RunBlocked, "stopped before it was sent", 0
+	}
 	got := delivery.Send(ctx, network, "cases", replay.Timeout, r)
 	switch {
 	case got.Forbidden != nil:

@@ -86,8 +86,9 @@ func (r *CasesRunCmd) Help() string {
   0  all passed
   1  an assertion failed
   2  the target could not be reached, or the file of --junit not written
-  3  a case was blocked (its file cannot be run, and nothing was sent),
-     or it is unknown whether the target received it
+  3  a case was blocked (its file cannot be run, or the run was stopped
+     before it; nothing was sent), or it is unknown whether the target
+     received it
 
 Examples:
 

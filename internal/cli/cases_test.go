@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -574,6 +575,33 @@ func TestNoCaseFileIsPassedOver(t *testing.T) {
 		says(t, d.local("b"), 3, "the method of the request must be one of GET, POST")
 		if d.got != nil {
 			t.Errorf("%s was sent", method)
+		}
+	}
+}
+
+// Who stops a run stops it: what was not sent was not tried, and is told so.
+func TestARunThatIsStoppedSendsNoMoreCases(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		text := "name: " + name + "\nsource_id: req_x\ntarget_url: tunnel\nstatus: 2xx\nrequest: {method: POST}\n"
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	target := handler(t, func(http.ResponseWriter, string) { stop() })
+	var out, told bytes.Buffer
+	code := cli.Main(ctx, []string{"cases", "run", "--dir", dir, "--target", target, "--json"}, strings.NewReader(""), &out, &told)
+	var states []string
+	for _, one := range member(t, decode(t, out.String()), "data").([]any) {
+		states = append(states, fmt.Sprint(one.(map[string]any)["state"], ": ", one.(map[string]any)["message"]))
+	}
+	if code != 3 || len(states) != 3 || !strings.HasPrefix(states[0], "unknown") && !strings.HasPrefix(states[0], "passed") {
+		t.Errorf("%d %q %s", code, states, &told)
+	}
+	for _, state := range states[1:] {
+		if state != "blocked: stopped before it was sent" {
+			t.Errorf("%q", states)
 		}
 	}
 }
