@@ -127,6 +127,36 @@ func TestAFormBesideAListIsNotReplacedWithoutAQuestion(t *testing.T) {
 	c.silent()
 }
 
+// A place of the page, such as the one that the keyboard skips to, is no other page in the browser's history.
+func TestSkippingToTheContentOpensNothing(t *testing.T) {
+	s := newWorkshop(t)
+	event := s.hook(json(`{"n":1}`))
+	s.hook(json(`{"n":2}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page(""))
+	c.until(isLive)
+	const skip = `document.querySelector(".skip").click()`
+	eval[any](c, `document.activeElement.blur() ?? `+skip)
+	eval[any](c, `new Promise((resolve) => setTimeout(resolve))`) // the browser tells of a place in a task of its own
+	if at := eval[string](c, `document.activeElement.id`); at != "main" {
+		t.Errorf("the focus is on %q", at)
+	}
+	c.open(s.page("/requests/" + string(event)))
+	eval[any](c, answers)
+	eval[any](c, `(() => {
+		const field = document.querySelector("form[data-part=replays] [name=target_url]");
+		field.value = "http://app.example.com/";
+		field.dispatchEvent(new Event("input", { bubbles: true }));
+	})()`)
+	eval[any](c, skip)
+	eval[any](c, `new Promise((resolve) => setTimeout(resolve))`)
+	c.asks(0, "the content")
+	if typed := eval[string](c, `document.querySelector("form[data-part=replays] [name=target_url]").value`); typed != "http://app.example.com/" {
+		t.Errorf("%q is left of what was typed", typed)
+	}
+}
+
 // A phone has the palette too, and its tables have no column out of sight.
 func TestAPhoneHasThePaletteAndWholeTables(t *testing.T) {
 	s := newWorkshop(t)

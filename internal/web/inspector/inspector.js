@@ -140,6 +140,7 @@ root.addEventListener("click", (event) => {
 
 let shown = location.href;
 addEventListener("popstate", () => {
+  if (location.href.split("#")[0] === shown.split("#")[0]) return; // only a place of the page, as of the link to the content
   if (!leaves()) return history.pushState({}, "", shown);
   shown = location.href;
   const id = requestOf(location.pathname);
