@@ -41,7 +41,7 @@ func (a *app) listActions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderActions(w, r, http.StatusOK, v, e, actions.ListModel{Notice: notices[r.URL.Query().Get("done")]})
+	return a.renderActions(w, r, http.StatusOK, v, e, actions.ListModel{Notice: notice(r)})
 }
 
 func (a *app) renderActions(w http.ResponseWriter, r *http.Request, status int, v visitor, e hookglass.Endpoint, m actions.ListModel) (err error) {
@@ -155,7 +155,7 @@ func (a *app) showAction(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m.Form, m.Notice = actions.FormOf(*m.Action), notices[r.URL.Query().Get("done")]
+	m.Form, m.Notice = actions.FormOf(*m.Action), notice(r)
 	m.Form.Event = r.FormValue("event")
 	return a.renderAction(w, r, http.StatusOK, v, e, m)
 }

@@ -29,7 +29,7 @@ func (a *app) showAlerts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderAlerts(w, r, http.StatusOK, v, e, alerts.Model{Notice: notices[r.URL.Query().Get("done")], Form: alerts.Blank()})
+	return a.renderAlerts(w, r, http.StatusOK, v, e, alerts.Model{Notice: notice(r), Form: alerts.Blank()})
 }
 
 func (a *app) renderAlerts(w http.ResponseWriter, r *http.Request, status int, v visitor, e hookglass.Endpoint, m alerts.Model) (err error) {
@@ -117,7 +117,7 @@ func (a *app) showAlert(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderAlert(w, r, http.StatusOK, v, e, alerts.EditModel{Alert: found, Notice: notices[r.URL.Query().Get("done")], Form: alerts.NewForm(found)})
+	return a.renderAlert(w, r, http.StatusOK, v, e, alerts.EditModel{Alert: found, Notice: notice(r), Form: alerts.NewForm(found)})
 }
 
 func (a *app) renderAlert(w http.ResponseWriter, r *http.Request, status int, v visitor, e hookglass.Endpoint, m alerts.EditModel) (err error) {

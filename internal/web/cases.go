@@ -56,7 +56,7 @@ func (a *app) listCases(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := cases.ListModel{Notice: notices[r.URL.Query().Get("done")]}
+	m := cases.ListModel{Notice: notice(r)}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.ReplayCases, fresh.Script); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (a *app) showCase(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderCase(w, r, http.StatusOK, v, e, cases.Model{Case: &c, Form: cases.FormOf(c), Notice: notices[r.URL.Query().Get("done")]})
+	return a.renderCase(w, r, http.StatusOK, v, e, cases.Model{Case: &c, Form: cases.FormOf(c), Notice: notice(r)})
 }
 
 func (a *app) saveCase(w http.ResponseWriter, r *http.Request) error {

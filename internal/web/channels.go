@@ -28,7 +28,7 @@ func (a *app) showChannels(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := channels.Model{Notice: notices[r.URL.Query().Get("done")], Form: channels.Form{Kind: hookglass.ChannelSlack}}
+	m := channels.Model{Notice: notice(r), Form: channels.Form{Kind: hookglass.ChannelSlack}}
 	return a.renderChannels(w, r, http.StatusOK, v, m)
 }
 
@@ -165,7 +165,7 @@ func (a *app) showChannel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderChannel(w, r, http.StatusOK, v, channels.EditModel{Channel: c, Notice: notices[r.URL.Query().Get("done")], Form: channels.NewForm(c)})
+	return a.renderChannel(w, r, http.StatusOK, v, channels.EditModel{Channel: c, Notice: notice(r), Form: channels.NewForm(c)})
 }
 
 func (a *app) renderChannel(w http.ResponseWriter, r *http.Request, status int, v visitor, m channels.EditModel) (err error) {

@@ -128,7 +128,7 @@ func (a *app) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := inspector.Model{Endpoint: e, Address: a.address(e), Mailbox: a.mailbox(e), Claims: v.claims, Notice: notices[r.URL.Query().Get("done")]}
+	m := inspector.Model{Endpoint: e, Address: a.address(e), Mailbox: a.mailbox(e), Claims: v.claims, Notice: notice(r)}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests, "inspector.js", "tree.js", "search.js", "jwt.js", "times.js", "notify.js", fresh.Script); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (a *app) listFlows(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := flows.ListModel{Notice: notices[r.URL.Query().Get("done")]}
+	m := flows.ListModel{Notice: notice(r)}
 	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Flows, "Flows", fresh.Script); err != nil {
 		return err
 	}

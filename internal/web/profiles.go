@@ -18,11 +18,7 @@ import (
 
 func (a *app) registerProfiles() {
 	a.page("GET /endpoints/{endpoint}/retries", func(w http.ResponseWriter, r *http.Request) error {
-		return a.renderRetries(w, r, http.StatusOK, func(m *retries.Model) {
-			if r.URL.Query().Get("done") != "" {
-				m.Notice = "Saved."
-			}
-		})
+		return a.renderRetries(w, r, http.StatusOK, func(*retries.Model) {})
 	})
 	a.page("POST /endpoints/{endpoint}/retries", a.saveScript)
 	a.page("GET /endpoints/{endpoint}/schemas", a.showSchemas)
@@ -37,7 +33,7 @@ func (a *app) renderRetries(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	m := retries.Model{Of: e, Script: e.ResponseScript, Seen: layout.Mark(e.ResponseScript)}
+	m := retries.Model{Of: e, Script: e.ResponseScript, Seen: layout.Mark(e.ResponseScript), Notice: notice(r)}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
 		return err
 	}
@@ -114,10 +110,7 @@ func (a *app) renderSchema(w http.ResponseWriter, r *http.Request, status int, f
 	if err != nil {
 		return err
 	}
-	m := schemas.OneModel{Of: e, Schema: t.Whole(all.Source()), Drift: t.Drift(), Code: t.Code("ts"), Fault: fault}
-	if r.URL.Query().Get("done") != "" {
-		m.Notice = "Accepted."
-	}
+	m := schemas.OneModel{Of: e, Schema: t.Whole(all.Source()), Drift: t.Drift(), Code: t.Code("ts"), Notice: notice(r), Fault: fault}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
 		return err
 	}

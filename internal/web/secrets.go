@@ -28,7 +28,7 @@ func (a *app) showSecrets(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderSecrets(w, r, http.StatusOK, v, secrets.Model{Notice: notices[r.URL.Query().Get("done")]})
+	return a.renderSecrets(w, r, http.StatusOK, v, secrets.Model{Notice: notice(r)})
 }
 
 func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, v visitor, m secrets.Model) (err error) {

@@ -37,7 +37,7 @@ const shownDeliveries = 10
 
 func (a *app) showSettings(w http.ResponseWriter, r *http.Request) error {
 	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) {
-		m.Notice, m.NoticeAt = notices[r.URL.Query().Get("done")], settings.Parts[0]
+		m.Notice, m.NoticeAt = notice(r), settings.Parts[0]
 		if at := r.URL.Query().Get("at"); slices.Contains(settings.Parts, at) {
 			m.NoticeAt = at
 		}

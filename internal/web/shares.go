@@ -25,7 +25,7 @@ func (a *app) renderShares(w http.ResponseWriter, r *http.Request, status int, l
 		return err
 	}
 	path := "/endpoints/" + string(e.ID) + "/requests/" + string(event.ID)
-	m := share.Model{Path: path, Title: event.Method + " " + inspector.Title(event), Link: link, Fault: fault, Notice: notices[r.URL.Query().Get("done")], Now: time.Now()}
+	m := share.Model{Path: path, Title: event.Method + " " + inspector.Title(event), Link: link, Fault: fault, Notice: notice(r), Now: time.Now()}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Requests); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (a *app) showTags(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.renderTags(w, r, http.StatusOK, v, tags.Model{Notice: notices[r.URL.Query().Get("done")]})
+	return a.renderTags(w, r, http.StatusOK, v, tags.Model{Notice: notice(r)})
 }
 
 func (a *app) renderTags(w http.ResponseWriter, r *http.Request, status int, v visitor, m tags.Model) (err error) {

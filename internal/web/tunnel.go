@@ -29,10 +29,7 @@ func (a *app) showTunnel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := page.Model{Server: a.Addresses.PublicURL}
-	if r.URL.Query().Has("checked") {
-		m.Notice = "The delivery reports were counted again."
-	}
+	m := page.Model{Server: a.Addresses.PublicURL, Notice: notice(r)}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Tunnel, fresh.Script); err != nil {
 		return err
 	}
@@ -89,6 +86,6 @@ func (a *app) recountGap(w http.ResponseWriter, r *http.Request) error {
 	if _, err := a.Tunnels.Recount(r.Context(), v.who, r.PathValue("gap")); err != nil {
 		return err
 	}
-	redirect(w, r, "/endpoints/"+string(e.ID)+"/tunnel?checked")
+	redirect(w, r, "/endpoints/"+string(e.ID)+"/tunnel?done=recounted")
 	return nil
 }
