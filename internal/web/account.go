@@ -108,14 +108,14 @@ func (a *app) createToken(w http.ResponseWriter, r *http.Request) error {
 	if days, err := strconv.Atoi(m.Expires); err == nil && days > 0 && days <= 3650 {
 		ask.ExpiresIn = time.Duration(days) * 24 * time.Hour
 	}
-	text, token, err := a.Accounts.CreateToken(r.Context(), v.who, ask)
+	text, _, err := a.Accounts.CreateToken(r.Context(), v.who, ask)
 	if m.Faults = faultsOf(err); m.Faults != nil {
 		return a.renderTokens(w, r, http.StatusUnprocessableEntity, v, m)
 	}
 	if err != nil {
 		return err
 	}
-	return a.renderTokens(w, r, http.StatusCreated, v, account.TokensModel{Made: text, MadeName: token.Name, Level: hookglass.LevelAccount, Scopes: v.who.Scopes})
+	return a.renderTokens(w, r, http.StatusCreated, v, account.TokensModel{Made: text, Level: hookglass.LevelAccount, Scopes: v.who.Scopes})
 }
 
 func (a *app) revokeToken(w http.ResponseWriter, r *http.Request) error {

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -54,7 +53,7 @@ func (a *app) batchLive(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) batchState(r *http.Request, v visitor, e hookglass.Endpoint) (s batches.State, err error) {
-	s = batches.State{Endpoint: e.ID, Now: time.Now()}
+	s.Endpoint = e.ID
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
 		if s.Batch, err = view.ReplayBatch(string(e.ID), r.PathValue("batch")); err != nil {
 			return err

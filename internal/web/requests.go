@@ -177,7 +177,7 @@ func (a *app) fill(ctx context.Context, v visitor, e hookglass.Endpoint, d *insp
 		if err != nil {
 			return err
 		}
-		d.Signature = &inspector.Signature{Status: s.Now.Status, Reason: s.Now.Reason, Message: s.Now.Message, Code: s.Finding.Code, Finding: s.Finding.Message}
+		d.Signature = &inspector.Signature{Status: s.Now.Status, Message: s.Now.Message, Code: s.Finding.Code, Finding: s.Finding.Message}
 	}
 	return a.DB.View(ctx, v.who, func(view *store.View) (err error) {
 		targets, err := outcomes(view, v, ref, d)

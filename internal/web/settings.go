@@ -51,7 +51,7 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 		return err
 	}
 	m := settings.Model{
-		Endpoint: e, Address: a.address(e), General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Script: settings.ScriptOf(e), Rules: settings.RulesOf(e.ResponseRules), Now: time.Now(),
+		Endpoint: e, General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Script: settings.ScriptOf(e), Rules: settings.RulesOf(e.ResponseRules), Now: time.Now(),
 	}
 	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Settings); err != nil {
 		return err

@@ -68,7 +68,6 @@ type TokensModel struct {
 	Tokens     []hookglass.Token
 	Workspaces []hookglass.Workspace
 	Made       string // the text of a token that was made just now
-	MadeName   string
 	// What was typed before.
 	Name      string
 	Level     hookglass.TokenLevel

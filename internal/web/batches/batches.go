@@ -6,7 +6,6 @@ import (
 	"embed"
 	"fmt"
 	"strconv"
-	"time"
 
 	"hookglass"
 	"hookglass/internal/web/cases"
@@ -24,7 +23,6 @@ type State struct {
 	Batch    hookglass.ReplayBatch
 	Items    []hookglass.BatchItem      // in the order in which they are sent, the first ones
 	Events   map[int64]*hookglass.Event // of the items, by seq; those that were deleted are missing
-	Now      time.Time
 }
 
 // Model is what the page shows.

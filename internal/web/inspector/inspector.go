@@ -212,9 +212,9 @@ const (
 
 // Signature is the current judgement of a signature.
 type Signature struct {
-	Status          hookglass.SignatureStatus
-	Reason, Message string
-	Code, Finding   string // of the finding
+	Status        hookglass.SignatureStatus
+	Message       string
+	Code, Finding string // of the finding
 }
 
 // Forward is the delivery to one forwarding target.

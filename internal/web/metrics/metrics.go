@@ -92,10 +92,10 @@ func total(all []Count) (n int64) {
 
 // bar is one step of a chart, in the units of the chart: 10 wide, up to chartHeight high.
 type bar struct {
-	X, Top, Height     string // of the whole
-	PartTop, PartHigh  string // of the part at the bottom, which is marked by a pattern
-	Label              string
-	Whole, Part, Bytes int64
+	X, Top, Height    string // of the whole
+	PartTop, PartHigh string // of the part at the bottom, which is marked by a pattern
+	Label             string
+	Whole, Part       int64
 }
 
 const (
@@ -130,7 +130,7 @@ func draw(series []api.MetricsPoint, step string, whole, part func(api.MetricsPo
 		}
 		c.Bars = append(c.Bars, bar{
 			X: strconv.Itoa(i*stepWidth + 1), Top: decimal(chartHeight - high), Height: decimal(high), PartTop: decimal(chartHeight - low), PartHigh: decimal(low),
-			Label: moment(p.Time.Time, step), Whole: whole(p), Part: part(p), Bytes: p.Bytes,
+			Label: moment(p.Time.Time, step), Whole: whole(p), Part: part(p),
 		})
 	}
 	if len(series) > 0 {

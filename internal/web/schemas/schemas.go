@@ -24,9 +24,8 @@ var Files embed.FS
 // Model is the content of the list page.
 type Model struct {
 	layout.Frame
-	Of     hookglass.Endpoint
-	List   api.SchemaList
-	Notice string
+	Of   hookglass.Endpoint
+	List api.SchemaList
 }
 
 // OneModel is the content of the page of an event type.

@@ -24,7 +24,6 @@ var Files embed.FS
 type Model struct {
 	layout.Frame
 	Endpoint hookglass.Endpoint
-	Address  string
 	Notice   string // what was done
 	NoticeAt string // in which part of the page
 	General  General
