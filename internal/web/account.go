@@ -31,7 +31,7 @@ func (a *app) registerAccount() {
 // notices are the messages after a form was processed, by the word in the URL.
 var notices = map[string]string{
 	"revoked": "The token was revoked.", "unshared": "The link was revoked.", "ended": "The session was signed out.", "created": "Created.", "saved": "Saved.", "password": "The password was saved.",
-	"deleted": "Deleted.", "delete": "The requests were deleted.", "verifies": "Created. Requests are verified from now on. For those that arrived before, click Check captured requests again.", "rejudged": "The newest requests were checked again.", "tag": "Tagged.", "ignore": "The requests are now ignored.", "replaced": "The secret was replaced.", "accepted": "Accepted.", "recounted": "The delivery reports were counted again.", "resumed": "Resumed.", "resent": "Queued to be sent again.", "claimed": "This endpoint is yours now and no longer expires.",
+	"deleted": "Deleted.", "delete": "The requests were deleted.", "verifies": "Created. Requests are verified from now on. For those that arrived before, click Check captured requests again.", "rejudged": "The newest requests were checked again.", "tag": "Tagged.", "ignore": "The requests are now ignored.", "replaced": "The secret was replaced.", "accepted": "Accepted.", "recounted": "The delivery reports were counted again.", "resent": "Queued to be sent again.", "claimed": "This endpoint is yours now and no longer expires.",
 }
 
 // notice returns the message that a redirect asks for after a form was processed, or "".

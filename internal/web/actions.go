@@ -21,15 +21,18 @@ import (
 
 func (a *app) registerActions() {
 	const base, one = "/endpoints/{endpoint}/actions", "/endpoints/{endpoint}/actions/{action}"
+	runs := ofEndpoint(a, func(r *http.Request, v visitor, e hookglass.Endpoint) (actions.Runs, error) {
+		return a.runsOfActions(r, v, e, r.PathValue("action"))
+	}, actions.History)
 	a.page("GET "+base, a.listActions)
-	a.part("GET "+base+"/runs", a.actionRuns)
+	a.part("GET "+base+"/runs", runs)
 	a.page("GET "+base+"/new", a.newAction)
 	a.page("POST "+base+"/new", a.saveAction)
 	a.page("POST "+base+"/new/check", a.checkAction)
 	a.page("GET "+one, a.showAction)
 	a.page("POST "+one, a.saveAction)
 	a.page("POST "+one+"/check", a.checkAction)
-	a.part("GET "+one+"/runs", a.actionRuns)
+	a.part("GET "+one+"/runs", runs)
 	a.page("POST "+one+"/enable", a.enableAction)
 	a.page("POST "+one+"/move", a.moveAction)
 	a.page("POST "+one+"/rerun", a.rerunAction)
@@ -121,19 +124,6 @@ func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id
 		h.Open = &h.Runs[0]
 	}
 	return h, err
-}
-
-// actionRuns is the runs alone.
-func (a *app) actionRuns(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
-	if err != nil {
-		return err
-	}
-	h, err := a.runsOfActions(r, v, e, r.PathValue("action"))
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, actions.History(h))
 }
 
 func (a *app) newAction(w http.ResponseWriter, r *http.Request) error {

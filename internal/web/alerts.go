@@ -15,7 +15,7 @@ import (
 
 func (a *app) registerAlerts() {
 	a.page("GET /endpoints/{endpoint}/alerts", a.showAlerts)
-	a.part("GET /endpoints/{endpoint}/alerts/rows", a.alertRows)
+	a.part("GET /endpoints/{endpoint}/alerts/rows", ofEndpoint(a, a.alertsOf, alerts.Rows))
 	a.page("POST /endpoints/{endpoint}/alerts", a.createAlert)
 	a.page("GET /endpoints/{endpoint}/alerts/{alert}", a.showAlert)
 	a.part("GET /endpoints/{endpoint}/alerts/{alert}/incidents", a.alertIncidents)
@@ -53,19 +53,6 @@ func (a *app) alertsOf(r *http.Request, v visitor, e hookglass.Endpoint) (l aler
 	})
 	slices.SortStableFunc(l.Alerts, func(a, b hookglass.Alert) int { return alerts.Rank(a) - alerts.Rank(b) })
 	return l, err
-}
-
-// alertRows is the list alone.
-func (a *app) alertRows(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
-	if err != nil {
-		return err
-	}
-	l, err := a.alertsOf(r, v, e)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, alerts.Rows(l))
 }
 
 func (a *app) createAlert(w http.ResponseWriter, r *http.Request) error {

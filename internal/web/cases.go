@@ -20,7 +20,7 @@ const (
 
 func (a *app) registerCases() {
 	a.page("GET /endpoints/{endpoint}/cases", a.listCases)
-	a.part("GET /endpoints/{endpoint}/cases/rows", a.caseRows)
+	a.part("GET /endpoints/{endpoint}/cases/rows", ofEndpoint(a, a.casesOf, cases.Cases))
 	a.page("GET /endpoints/{endpoint}/cases/new", a.newCase)
 	a.page("POST /endpoints/{endpoint}/cases", a.createCase)
 	a.page("POST /endpoints/{endpoint}/cases/check", a.checkCase)
@@ -93,19 +93,6 @@ func (a *app) casesOf(r *http.Request, v visitor, e hookglass.Endpoint) (l cases
 		l.Older = cursor(l.Cases[pageSize-1].Num)
 	}
 	return l, nil
-}
-
-// caseRows is the list alone.
-func (a *app) caseRows(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
-	if err != nil {
-		return err
-	}
-	l, err := a.casesOf(r, v, e)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, cases.Cases(l))
 }
 
 func (a *app) newCase(w http.ResponseWriter, r *http.Request) error {

@@ -20,7 +20,7 @@ const maxRail = 200
 
 func (a *app) registerEndpoints() {
 	a.page("GET /endpoints", a.listEndpoints)
-	a.part("GET /endpoint-list", a.endpointRows) // not below /endpoints/, where every word may be a custom id
+	a.part("GET /endpoint-list", ofUser(a, a.endpointList, endpoints.Rows)) // not below /endpoints/, where every word may be a custom id
 	a.part("GET /endpoint-names", a.endpointNames)
 	a.page("POST /endpoints", a.createEndpoint)
 	a.page("POST /endpoints/{endpoint}/delete", a.deleteEndpoint)
@@ -73,19 +73,6 @@ func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int
 		m.Temporary = holder.who.Endpoint
 	}
 	return render(w, r, status, endpoints.Page(m))
-}
-
-// endpointRows is the list of the page alone.
-func (a *app) endpointRows(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
-	if err != nil {
-		return err
-	}
-	l, err := a.endpointList(r, v)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, endpoints.Rows(l))
 }
 
 // Bounds of a search for endpoints: of its text, of its words, and of what it lists.

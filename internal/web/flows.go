@@ -15,11 +15,11 @@ import (
 
 func (a *app) registerFlows() {
 	a.page("GET /flows", a.listFlows)
-	a.part("GET /flows/rows", a.flowRows)
+	a.part("GET /flows/rows", ofUser(a, a.flowsOf, flows.Rows))
 	a.page("GET /flows/new", a.newFlow)
 	a.page("POST /flows/new", a.createFlow)
 	a.page("GET /flows/{flow}", a.showFlow)
-	a.part("GET /flows/{flow}/state", a.flowState)
+	a.part("GET /flows/{flow}/state", ofUser(a, a.flowOf, flows.Live))
 	a.page("POST /flows/{flow}/delete", a.deleteFlow)
 }
 
@@ -36,19 +36,6 @@ func (a *app) listFlows(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return render(w, r, http.StatusOK, flows.ListPage(m))
-}
-
-// flowRows is the list alone.
-func (a *app) flowRows(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
-	if err != nil {
-		return err
-	}
-	l, err := a.flowsOf(r, v)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, flows.Rows(l))
 }
 
 func (a *app) flowsOf(r *http.Request, v visitor) (l flows.List, err error) {
@@ -86,19 +73,6 @@ func (a *app) showFlow(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return render(w, r, http.StatusOK, flows.Page(m))
-}
-
-// flowState is how far a flow is, alone.
-func (a *app) flowState(w http.ResponseWriter, r *http.Request) error {
-	v, err := a.user(r)
-	if err != nil {
-		return err
-	}
-	one, err := a.flowOf(r, v)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, flows.Live(one))
 }
 
 func (a *app) flowOf(r *http.Request, v visitor) (one flows.One, err error) {

@@ -13,7 +13,7 @@ import (
 
 func (a *app) registerMetrics() {
 	a.page("GET /endpoints/{endpoint}/metrics", a.showMetrics)
-	a.part("GET /endpoints/{endpoint}/metrics/figures", a.metricsFigures)
+	a.part("GET /endpoints/{endpoint}/metrics/figures", ofEndpoint(a, a.figuresOf, metrics.Figures))
 }
 
 func (a *app) showMetrics(w http.ResponseWriter, r *http.Request) error {
@@ -41,19 +41,6 @@ func window(r *http.Request) string {
 		return asked
 	}
 	return metrics.DefaultWindow
-}
-
-// metricsFigures is the figures alone.
-func (a *app) metricsFigures(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
-	if err != nil {
-		return err
-	}
-	p, err := a.figuresOf(r, v, e)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, metrics.Figures(p))
 }
 
 func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p metrics.Part, err error) {

@@ -17,7 +17,7 @@ const shownItems = 200
 func (a *app) registerBatches() {
 	const one = "/endpoints/{endpoint}/replay_batches/{batch}"
 	a.page("GET "+one, a.showBatch)
-	a.part("GET "+one+"/state", a.batchLive)
+	a.part("GET "+one+"/state", ofEndpoint(a, a.batchState, batches.Live))
 	a.page("POST "+one+"/pause", a.moveBatch(a.Replays.Pause))
 	a.page("POST "+one+"/resume", a.moveBatch(a.Replays.Resume))
 	a.page("POST "+one+"/cancel", a.moveBatch(a.Replays.Cancel))
@@ -37,19 +37,6 @@ func (a *app) showBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return render(w, r, http.StatusOK, batches.Page(m))
-}
-
-// batchLive is how far a bulk replay is, alone.
-func (a *app) batchLive(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
-	if err != nil {
-		return err
-	}
-	s, err := a.batchState(r, v, e)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, batches.Live(s))
 }
 
 func (a *app) batchState(r *http.Request, v visitor, e hookglass.Endpoint) (s batches.State, err error) {

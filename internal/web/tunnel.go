@@ -20,7 +20,7 @@ const (
 func (a *app) registerTunnel() {
 	const base = "/endpoints/{endpoint}/tunnel"
 	a.page("GET "+base, a.showTunnel)
-	a.part("GET "+base+"/state", a.tunnelLive)
+	a.part("GET "+base+"/state", ofEndpoint(a, a.tunnelState, page.Live))
 	a.page("POST "+base+"/gaps/{gap}/recovery", a.recountGap)
 }
 
@@ -62,19 +62,6 @@ func (a *app) tunnelState(r *http.Request, v visitor, e hookglass.Endpoint) (s p
 		s.Chosen, s.Missing, s.More = gap, missing.Events, missing.Next > 0
 	}
 	return s, nil
-}
-
-// tunnelLive is who is connected and the outages, alone.
-func (a *app) tunnelLive(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
-	if err != nil {
-		return err
-	}
-	s, err := a.tunnelState(r, v, e)
-	if err != nil {
-		return err
-	}
-	return render(w, r, http.StatusOK, page.Live(s))
 }
 
 // recountGap recomputes the state of an outage from the stored reports.

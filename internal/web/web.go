@@ -148,6 +148,32 @@ func (a *app) part(pattern string, handle func(http.ResponseWriter, *http.Reques
 	})
 }
 
+// ofUser returns the handler of a part of a user's page: what read reads, as view renders it.
+func ofUser[T any](a *app, read func(*http.Request, visitor) (T, error), view func(T) templ.Component) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		v, err := a.user(r)
+		if err != nil {
+			return err
+		}
+		model, err := read(r, v)
+		if err != nil {
+			return err
+		}
+		return render(w, r, http.StatusOK, view(model))
+	}
+}
+
+// ofEndpoint is ofUser for a page of an endpoint of theirs.
+func ofEndpoint[T any](a *app, read func(*http.Request, visitor, hookglass.Endpoint) (T, error), view func(T) templ.Component) func(http.ResponseWriter, *http.Request) error {
+	return ofUser(a, func(r *http.Request, v visitor) (model T, err error) {
+		e, err := a.endpointFor(r, v)
+		if err != nil {
+			return model, err
+		}
+		return read(r, v, e)
+	}, view)
+}
+
 // opens reports whether a browser requests something for its window, as opposed to a script that requests a part.
 func opens(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
