@@ -35,7 +35,7 @@ func (a *app) endpointsOf(ctx context.Context, v visitor) (all []hookglass.Endpo
 	return all, err
 }
 
-// user answers forbidden unless the visitor is signed in.
+// user answers unauthorized unless the visitor is signed in.
 func (a *app) user(r *http.Request) (visitor, error) {
 	v, err := a.visit(r)
 	if err == nil && !v.signedIn() {

@@ -470,9 +470,9 @@ async function renew(reach = "new") {
 async function read(far) {
   const before = new Set([...rows.children].map((item) => item.id));
   const now = new Map();
-  let more = { dataset: { more: `${base}/rows${location.search}` } };
-  for (let left = maxRows; more && left > 0 && !meets(now, far);) {
-    const answer = await fetch((more.querySelector?.("a") ?? more).dataset.more);
+  let more;
+  for (let from = `${base}/rows${location.search}`, left = maxRows; from && left > 0 && !meets(now, far); from = more?.querySelector("a").dataset.more) {
+    const answer = await fetch(from);
     if (!answer.ok || answer.redirected) return;
     const part = document.createElement("template");
     part.innerHTML = await answer.text(); // rendered by this server, which escapes everything

@@ -49,8 +49,8 @@ let last; // the newest of them
 let timer = 0;
 
 function notify() {
-  const many = waiting > 1;
   const { id, title, what } = last;
+  const body = waiting > 1 ? `${waiting} new requests` : [title, what].filter(Boolean).join("\n");
   waiting = 0;
   timer = setTimeout(() => {
     timer = 0;
@@ -59,7 +59,7 @@ function notify() {
   let n;
   try {
     // The tag makes the next notification replace this one.
-    n = new Notification(name, { body: many ? `${last.count} new requests` : [title, what].filter(Boolean).join("\n"), tag: memory, icon: document.querySelector('link[rel="icon"]')?.href });
+    n = new Notification(name, { body, tag: memory, icon: document.querySelector('link[rel="icon"]')?.href });
   } catch {
     button.hidden = true; // phones have the constructor, but it throws
     return;
@@ -74,7 +74,7 @@ function notify() {
 document.addEventListener("hookglass:arrived", ({ detail: items }) => {
   if (!on || !document.hidden || Notification.permission !== "granted") return;
   waiting += items.length;
-  last = { ...items.at(0), count: waiting };
+  last = items[0];
   if (!timer) notify();
 });
 
