@@ -41,9 +41,7 @@ func (a *app) renderSecrets(w http.ResponseWriter, r *http.Request, status int, 
 		if err != nil {
 			return err
 		}
-		if err := account.Entitlements().MayUseSecrets(); err != nil {
-			m.Forbidden = messageOf(err)
-		}
+		m.Forbidden = messageOf(account.Entitlements().MayUseSecrets())
 		return eachWorkspace(view, v, func(ws hookglass.Workspace) error {
 			in := secrets.Workspace{Workspace: ws}
 			found, err := view.ActionSecrets(ws.ID, 0, 0)
