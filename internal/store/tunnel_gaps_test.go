@@ -15,28 +15,29 @@ import (
 // the first was there until its node died; what it had by then is what it reported, if it is one that reports.
 func TestAnOutageThatTheNodeTookAlongIsAGap(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		for _, c := range []struct {
+		for i, c := range []struct {
 			hostname string
+			port     int
 			reports  bool
 			gaps     int
-		}{{"laptop", true, 2}, {"laptop", false, 2}, {"another", true, 2}, {"another", false, 1}} {
+		}{{"laptop", 3000, true, 2}, {"laptop", 3000, false, 2}, {"another", 3000, true, 2}, {"another", 3000, false, 1}, {"laptop", 4000, false, 1}} {
 			hostname, gaps := c.hostname, c.gaps
 			e := newEndpoint(t, db)
-			node := store.LostTunnelNode{ID: fmt.Sprintf("node_%s_%t", hostname, c.reports)}
-			subscribe := func(id, hostname string) {
+			node := store.LostTunnelNode{ID: fmt.Sprintf("node_%d", i)}
+			subscribe := func(id, hostname string, port int) {
 				t.Helper()
 				writing(t, db, func(tx *store.Tx) error {
 					s := hookglass.TunnelSession{ID: id, Node: node.ID, Client: hookglass.TunnelClient{ID: "tcl_" + id}}
 					if err := tx.CreateTunnelSession(&s); err != nil {
 						return err
 					}
-					_, err := tx.SubscribeTunnel(string(e.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: "http://localhost:3000", Hostname: hostname, Reports: c.reports})
+					_, err := tx.SubscribeTunnel(string(e.ID), &hookglass.TunnelSubscription{SessionNum: s.Num, TargetURL: fmt.Sprintf("http://localhost:%d", port), Hostname: hostname, Reports: c.reports})
 					return err
 				})
 			}
-			subscribe("tsess_1_"+node.ID, "laptop")
+			subscribe("tsess_1_"+node.ID, "laptop", 3000)
 			several(t, db, e, 3)
-			subscribe("tsess_2_"+node.ID, hostname)
+			subscribe("tsess_2_"+node.ID, hostname, c.port)
 			several(t, db, e, 1)
 			writing(t, db, func(tx *store.Tx) error {
 				if _, err := tx.RenewTunnelNode(node.ID, tx.Now.Add(time.Minute)); err != nil {
@@ -56,7 +57,7 @@ func TestAnOutageThatTheNodeTookAlongIsAGap(t *testing.T) {
 				total += g.Counts.Pending
 			}
 			if len(found) != gaps || gaps == 2 && total != 4 || gaps == 1 && total != 1 {
-				t.Errorf("back as %s, which reports: %t: %d gaps with %d events: %+v", hostname, c.reports, len(found), total, found)
+				t.Errorf("back as %s:%d, which reports: %t: %d gaps with %d events: %+v", hostname, c.port, c.reports, len(found), total, found)
 			}
 		}
 	})
@@ -122,5 +123,99 @@ func TestManyTunnelsEndAtOnce(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// missed reads the gaps of an endpoint, newest first.
+func missed(t *testing.T, db *store.DB, e hookglass.Endpoint) (gaps []hookglass.Gap) {
+	t.Helper()
+	reading(t, db, func(v *store.View) (err error) {
+		gaps, err = v.GapHistory(string(e.ID), 10)
+		return err
+	})
+	return gaps
+}
+
+// A client that is back may find another one there. What came before that one is a gap, which began when the client
+// was last heard of, unless reports show that it was delivered.
+func TestAnOutageThatEndedBeforeItWasKnownIsAGap(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for _, reported := range []int{0, 2, 3} {
+			e := newEndpoint(t, db)
+			lost := subscribed(t, db, hookglass.NewSortableID("tsess", time.Now()), "node", e)
+			heard := time.Now().UTC().Truncate(time.Microsecond)
+			events := several(t, db, e, 3)
+			subscribed(t, db, hookglass.NewSortableID("tsess", time.Now()), "other", e)
+			several(t, db, e, 1)
+			writing(t, db, func(tx *store.Tx) error {
+				for _, event := range events[:reported] {
+					if _, err := tx.RecordReport(string(e.ID), string(event.ID), &hookglass.DeliveryReport{Version: 1, StatusCode: 200}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.EndTunnels([]store.TunnelEnd{{Session: lost, Lost: true, Since: heard, NodeGone: true}})
+			})
+			gaps := missed(t, db, e)
+			if reported == len(events) {
+				if len(gaps) != 0 {
+					t.Errorf("nothing was missed: %+v", gaps)
+				}
+				continue
+			}
+			if len(gaps) != 1 || gaps[0].State != hookglass.GapReconnected || !gaps[0].StartedAt.Equal(heard) || gaps[0].Counts.Total != int64(len(events)-reported) {
+				t.Errorf("%d of %d were reported: %+v", reported, len(events), gaps)
+			}
+		}
+		var left []hookglass.Gap
+		reading(t, db, func(v *store.View) (err error) {
+			endpoints, err := v.Endpoints(0, 0)
+			for _, e := range endpoints {
+				gaps, err := v.GapHistory(string(e.ID), 10)
+				if left = append(left, gaps...); err != nil {
+					return err
+				}
+			}
+			return err
+		})
+		if len(left) != 2 { // a gap without events took none along
+			t.Errorf("%d gaps are left", len(left))
+		}
+	})
+}
+
+// The gap of one endpoint says nothing of the events of another, nor does it go when that of another turns out empty.
+func TestAGapIsOfItsEndpointAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		first, e := newEndpoint(t, db), newEndpoint(t, db)
+		lose := func(session int64, since time.Time) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.EndTunnels([]store.TunnelEnd{{Session: session, Lost: true, Since: since}})
+			})
+		}
+		lose(subscribed(t, db, "tsess_1", "node", e), time.Now().Add(time.Hour)) // heard of by a clock that is ahead
+		several(t, db, e, 2)
+		several(t, db, first, 2)
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.DeleteAllEvents(string(first.ID))
+			return err
+		})
+		lose(subscribed(t, db, "tsess_2", "node", first), time.Now())
+		subscribed(t, db, "tsess_3", "node", first) // nothing was missed there
+		if gaps := missed(t, db, first); len(gaps) != 0 {
+			t.Errorf("a gap without events: %+v", gaps)
+		}
+		gaps := missed(t, db, e)
+		if len(gaps) != 1 || gaps[0].State != hookglass.GapOpen || gaps[0].Counts != (hookglass.GapCounts{Total: 2, Pending: 2, Retained: 2}) || !gaps[0].StartedAt.Equal(gaps[0].DetectedAt) {
+			t.Fatalf("%+v", gaps)
+		}
+		again := subscribed(t, db, "tsess_4", "node", e)
+		lose(again, time.Now())
+		if gaps := missed(t, db, e); len(gaps) != 2 || gaps[0].State != hookglass.GapOpen || gaps[1].State != hookglass.GapReconnected {
+			t.Errorf("the newest first: %+v", gaps)
+		}
 	})
 }
