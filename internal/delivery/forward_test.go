@@ -498,6 +498,36 @@ func TestWhoHasLostItsLeaseWritesNothing(t *testing.T) {
 	})
 }
 
+// Whoever takes over tells the outcome: nobody else counts a failure, writes a line of activity or pauses the target.
+func TestAnOutcomeThatComesTooLateTellsNothing(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		over := make(chan struct{})
+		s := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			<-over
+			w.WriteHeader(404)
+		})
+		target := y.target(y.ep, s.URL, 0)
+		stop := y.start(y.db)
+		y.capture(y.ep, "", "x")
+		until(t, "the request", func() bool { return len(s.got()) == 1 })
+		must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			taken, err := tx.ClaimForwards(target.ID, y.clock.now().Add(time.Hour), 1, time.Hour) // by another node
+			if len(taken) != 1 {
+				t.Errorf("%d were taken over", len(taken))
+			}
+			return err
+		}))
+		close(over)
+		stop()
+		if d := y.deliveries(target)[0]; d.State != hookglass.ForwardSending || len(d.Attempts) != 0 {
+			t.Errorf("the delivery of the other node: %s", text(d))
+		}
+		if n := y.read(target).Failures; n != 0 || len(y.failures()) != 0 {
+			t.Errorf("%d failures are counted, and %d told", n, len(y.failures()))
+		}
+	})
+}
+
 // nodesDie has so many nodes die, one after another, with the next delivery to a target in hand.
 func (y *yard) nodesDie(target hookglass.ForwardingTarget, n int) {
 	y.t.Helper()
@@ -889,6 +919,35 @@ func TestADeliveryHasItsTurnBeforeItsTime(t *testing.T) {
 		if r := <-c.sent; r.Turn == nil || r.Timeout != target.Timeout || len(c.sent) != 0 {
 			t.Errorf("sent with the turn %v and the timeout %v, and %d more", r.Turn, r.Timeout, len(c.sent))
 		}
+	})
+}
+
+// panicking is a way out that fails as no way out should, once.
+type panicking struct {
+	delivery.Client
+	done atomic.Bool
+}
+
+func (c *panicking) Do(ctx context.Context, r outbound.Request) (*outbound.Response, error) {
+	if !c.done.Swap(true) {
+		panic("in the way out")
+	}
+	return c.Client.Do(ctx, r)
+}
+
+// A fault of the service in one delivery ends that one, and is on record as such.
+func TestAPanicEndsOneDelivery(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		y.client = &panicking{Client: y.client}
+		target := y.target(y.ep, newSink(t, always(200)).URL, 5)
+		y.start(y.db)
+		y.capture(y.ep, "", "x")
+		until(t, "the end of the delivery", y.settledAll(target, 1, hookglass.ForwardFailed))
+		if d := y.deliveries(target)[0]; len(d.Attempts) != 1 || d.Attempts[0].Failure.Code != "internal" {
+			t.Errorf("%s", text(d))
+		}
+		y.capture(y.ep, "", "y")
+		until(t, "the next delivery", y.settledAll(target, 1, hookglass.ForwardDelivered))
 	})
 }
 

@@ -180,8 +180,10 @@ func TestWhatWaitsForItsTurnGoesInOrderAndLosesNothing(t *testing.T) {
 // What is not sent when its turn comes gives the turn back: a mail that waits for its verdict does not cost a minute.
 func TestATurnThatNothingIsSentInIsReturned(t *testing.T) {
 	eachYard(t, func(t *testing.T, y *yard) {
-		turns, to := &refusingTurns{Client: y.client}, newSink(t, always(200))
-		y.client = turns
+		way, to := &refusing{Client: y.client}, newSink(t, always(200))
+		way.turns.Store(1)
+		way.requests.Store(1)
+		y.client = way
 		target := y.bounded(y.ep, to.URL, 1, hookglass.PeriodMinute)
 		y.start(y.db)
 		y.capture(y.ep, "", "a")
@@ -189,6 +191,60 @@ func TestATurnThatNothingIsSentInIsReturned(t *testing.T) {
 		if f := y.deliveries(target)[0]; len(f.Attempts) != 1 {
 			t.Errorf("%d attempts", len(f.Attempts))
 		}
+	})
+}
+
+// heldTurn keeps the first request from its turn on the way out.
+type heldTurn struct {
+	delivery.Client
+	asks        atomic.Int64
+	asked, free chan struct{}
+}
+
+func (c *heldTurn) Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error) {
+	if c.asks.Add(1) == 1 {
+		close(c.asked)
+		<-c.free
+	}
+	return c.Client.Turn(ctx, key, line)
+}
+
+// Until a request goes, its target has no other turn; and one that goes late goes a whole turn before the next.
+func TestARequestThatIsLateForItsTurnDelaysTheNext(t *testing.T) {
+	eachYard(t, func(t *testing.T, y *yard) {
+		held := &heldTurn{Client: y.client, asked: make(chan struct{}), free: make(chan struct{})}
+		y.client = held
+		to := newSink(t, always(200))
+		target := y.bounded(y.ep, to.URL, 1, hookglass.PeriodMinute)
+		y.start(y.db)
+		y.capture(y.ep, "", "a")
+		<-held.asked
+		y.capture(y.ep, "", "b")
+		y.clock.advance(90 * time.Second)
+		free := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n < 4 {
+				w.WriteHeader(500) // a round finds what is tried again, and looks at all targets
+			}
+		})
+		_, other := y.tenant("bob@example.com")
+		beside := y.target(other, free.URL, 5)
+		y.capture(other, "", "x")
+		until(t, "sending to the other", y.settledAll(beside, 1, hookglass.ForwardDelivered))
+		if n := len(to.got()); n > 0 || !y.settledAll(target, 1, hookglass.ForwardPending)() {
+			t.Errorf("%d were sent before the first: %s", n, text(y.deliveries(target)))
+		}
+		close(held.free)
+		until(t, "the first", y.settledAll(target, 1, hookglass.ForwardDelivered))
+		var queues []store.ForwardQueue
+		must(t, y.db.View(t.Context(), hookglass.System, func(v *store.View) (err error) {
+			queues, err = v.ForwardQueues()
+			return err
+		}))
+		if next := queues[0].NextTurn; len(queues) != 1 || next.Before(y.clock.now().Add(50*time.Second)) {
+			t.Errorf("the next turn is %v ahead", next.Sub(y.clock.now()))
+		}
+		y.clock.advance(time.Minute)
+		until(t, "the second", y.settledAll(target, 2, hookglass.ForwardDelivered))
 	})
 }
 
@@ -227,15 +283,22 @@ func TestWhatWaitsForTurnsHoldsNothing(t *testing.T) {
 	})
 }
 
-// refusingTurns gives no turn on the way out for some requests.
-type refusingTurns struct {
+// refusing is a way out that has no turn for some requests, and none any more for some that had one.
+type refusing struct {
 	delivery.Client
-	refused atomic.Int64
+	turns, requests atomic.Int64
 }
 
-func (c *refusingTurns) Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error) {
-	if c.refused.Add(-1) >= 0 {
+func (c *refusing) Turn(ctx context.Context, key string, line int64) (*outbound.Turn, error) {
+	if c.turns.Add(-1) >= 0 {
 		return nil, &outbound.Failure{Code: outbound.CodeBusy}
 	}
 	return c.Client.Turn(ctx, key, line)
+}
+
+func (c *refusing) Do(ctx context.Context, r outbound.Request) (*outbound.Response, error) {
+	if c.requests.Add(-1) >= 0 {
+		return nil, &outbound.Failure{Code: outbound.CodeBusy}
+	}
+	return c.Client.Do(ctx, r)
 }
