@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -156,5 +157,119 @@ func TestSkippedDeliveriesLoseTheirKeys(t *testing.T) {
 			}
 			return cmp.Or(err, err2)
 		})
+	})
+}
+
+// Several targets may get a webhook only once, by the same id of it. Each is asked by itself, for as long as its own
+// window, and what was deleted is the first of nothing.
+func TestADuplicateIsOneOfItsTarget(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		newEndpoint(t, db)
+		e := newEndpoint(t, db)
+		target := func(window time.Duration) (target hookglass.ForwardingTarget) {
+			target = hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: time.Second, Dedupe: hookglass.Dedupe{By: hookglass.DedupeID, Window: window}}
+			writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+			return target
+		}
+		brief, long := target(time.Minute), target(time.Hour)
+		key := hookglass.DedupeID.Key([]byte("msg_1"))
+		now := time.Now()
+		arrive := func(at time.Duration, to ...hookglass.ForwardingTarget) *hookglass.Event {
+			t.Helper()
+			ev, work := newEvent(e, "x"), store.Work{Forward: true}
+			ev.ReceivedAt = now.Add(at)
+			for _, target := range []hookglass.ForwardingTarget{brief, long} {
+				if slices.ContainsFunc(to, func(t hookglass.ForwardingTarget) bool { return t.ID == target.ID }) {
+					work.Keys = append(work.Keys, store.TargetKey{TargetID: target.ID, Key: key})
+				} else {
+					work.But = append(work.But, target.ID)
+				}
+			}
+			if err := db.CaptureWith(t.Context(), 0, ev, work); err != nil {
+				t.Fatal(err)
+			}
+			return ev
+		}
+		delivery := func(ev *hookglass.Event, to hookglass.ForwardingTarget) (num int64) {
+			t.Helper()
+			reading(t, db, func(v *store.View) error {
+				f, _, err := v.Forward(string(e.ID), to.ID, ev.ID)
+				num = f.Num
+				return err
+			})
+			return num
+		}
+		is := func(what string, ev *hookglass.Event, to hookglass.ForwardingTarget, first hookglass.EventID) {
+			t.Helper()
+			num := delivery(ev, to)
+			reading(t, db, func(v *store.View) error {
+				found, err := v.Duplicates([]int64{num})
+				if found[num].Of != first {
+					t.Errorf("%s is the same as %q, want %q", what, found[num].Of, first)
+				}
+				return err
+			})
+		}
+		one := arrive(-10*time.Minute, brief)
+		two := arrive(-10*time.Minute+10*time.Second, brief, long)
+		three := arrive(0, brief, long)
+		four := arrive(time.Second, long)
+		is("the second", two, brief, one.ID)
+		is("what another target got", two, long, "")
+		is("what came after the window", three, brief, "")
+		is("what came within the other's", three, long, two.ID)
+		is("what the first target never got", four, long, two.ID)
+
+		// The duplicates wait for the first, which arrives.
+		settle := func(to hookglass.ForwardingTarget, delivered ...*hookglass.Event) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				claimed, err := tx.ClaimForwards(to.ID, now.Add(time.Hour), 10, time.Hour)
+				if err != nil {
+					return err
+				}
+				for i := range claimed {
+					c := &claimed[i]
+					if c.State, c.NextAt = hookglass.ForwardPending, now.Add(2*time.Hour); slices.ContainsFunc(delivered, func(ev *hookglass.Event) bool { return ev.Seq == c.EventSeq }) {
+						c.State, c.NextAt, c.FinishedAt = hookglass.ForwardDelivered, time.Time{}, now
+					} else {
+						c.Duplicate = &hookglass.Duplicate{Of: two.ID, State: hookglass.ForwardSending}
+					}
+				}
+				if _, err := tx.SettleForwards(claimed); err != nil {
+					return err
+				}
+				return tx.MarkDuplicates(claimed)
+			})
+		}
+		settle(brief, one, two, three)
+		settle(long, two)
+		reading(t, db, func(v *store.View) error {
+			first, waits := delivery(two, long), delivery(three, long)
+			underway, err := v.Underway([]int64{first, waits})
+			if !slices.Equal(underway, []int64{waits}) {
+				t.Errorf("%v are under way of %d, which has arrived, and %d", underway, first, waits)
+			}
+			return err
+		})
+		woken := func(what string, by int64, want ...int64) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				n, err := tx.WakeDuplicates([]int64{by}, tx.Now)
+				due, err2 := tx.Ints("SELECT num FROM forwards WHERE state = 'pending' AND due_at = " + fmt.Sprint(tx.Now.UnixMicro()))
+				if n != int64(len(want)) || !slices.Equal(due, want) {
+					t.Errorf("%s wakes %d: %v, want %v", what, n, due, want)
+				}
+				return cmp.Or(err, err2)
+			})
+		}
+		woken("the end at another target", delivery(three, brief))
+		woken("the end of the first", delivery(two, long), delivery(three, long))
+
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.DeleteAllEvents(string(e.ID))
+			return err
+		})
+		is("what came after the others were deleted", arrive(2*time.Second, long), long, "")
 	})
 }
