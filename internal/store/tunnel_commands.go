@@ -31,7 +31,7 @@ func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand, sign time.Time) er
 // since sign, sessions at a node other than that of the last one, which may be gone, and newer sessions. It returns 0
 // if a client may have received the command by now, and answers not_found if there is no other session.
 func (tx *Tx) OfferTunnelCommand(num int64, offered []int64, sign time.Time) (session int64, err error) {
-	open, err := queryAll(&tx.View, scanNum, "SELECT endpoint FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL AND answered_at IS NULL"+tx.dialect.forUpdate(), num)
+	open, err := queryAll(&tx.View, scanNum, "SELECT endpoint FROM tunnel_commands WHERE num = $1 AND sent_at IS NULL"+tx.dialect.forUpdate(), num)
 	if err != nil || len(open) == 0 {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error)
 // reports false if the command was sent before, is withdrawn, is offered to another session by now, or expires before
 // until.
 func (tx *Tx) SendTunnelCommand(num, sessionNum int64, hash []byte, until time.Time) (bool, error) {
-	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND session = $4 AND sent_at IS NULL AND answered_at IS NULL AND expires_at > $5",
+	n, err := tx.exec("UPDATE tunnel_commands SET sent_at = $2, hash = $3 WHERE num = $1 AND session = $4 AND sent_at IS NULL AND expires_at > $5",
 		num, tx.Now.UnixMicro(), hash, sessionNum, until.UnixMicro())
 	return n > 0, err
 }
