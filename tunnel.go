@@ -128,6 +128,8 @@ type TunnelCommand struct {
 	EndpointNum int64
 	SessionNum  int64
 	RunID       string // of a replay case; empty: none
+	Provider    string // of the event, with EventType: by them a client chooses among its targets
+	EventType   string
 	Request     SentRequest
 	Timeout     time.Duration
 	ResultToken string

@@ -99,19 +99,21 @@ type TunnelRequest struct {
 
 // TunnelReplayCommand asks a connected machine to send a request and to report the answer.
 type TunnelReplayCommand struct {
-	Type              string            `json:"type" enum:"tunnel_replay_command" example:"tunnel_replay_command"`
-	CommandID         string            `json:"command_id"`
-	ReplayCaseRunID   *string           `json:"replay_case_run_id" doc:"null for a replay that is no case's run."`
-	Method            string            `json:"method" example:"POST"`
-	URL               string            `json:"url" doc:"Path and query below the machine's target, or the whole address there." example:"/orders?page=2"`
-	Headers           map[string]string `json:"headers"`
-	HeaderList        [][2]string       `json:"header_list,omitempty" doc:"The same in order; it goes before headers."`
-	BodyBase64        string            `json:"body_base64"`
-	TimeoutMS         int64             `json:"timeout_ms" example:"30000"`
-	EvidenceBodyLimit int               `json:"evidence_body_limit" example:"65536"`
-	ExpiresAt         Time              `json:"expires_at" example:"2026-11-20T10:15:30.123456Z"`
-	ResultToken       string            `json:"result_token" doc:"Given back with the result."`
-	Latin1            []string          `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list each of whose characters is one byte." example:"[\"/header_list/2/1\"]"`
+	Type              string             `json:"type" enum:"tunnel_replay_command" example:"tunnel_replay_command"`
+	CommandID         string             `json:"command_id"`
+	ReplayCaseRunID   *string            `json:"replay_case_run_id" doc:"null for a replay that is no case's run."`
+	Method            string             `json:"method" example:"POST"`
+	URL               string             `json:"url" doc:"Path and query below the machine's target, or the whole address there." example:"/orders?page=2"`
+	Headers           map[string]string  `json:"headers"`
+	HeaderList        [][2]string        `json:"header_list,omitempty" doc:"The same in order; it goes before headers."`
+	BodyBase64        string             `json:"body_base64"`
+	TimeoutMS         int64              `json:"timeout_ms" example:"30000"`
+	EvidenceBodyLimit int                `json:"evidence_body_limit" example:"65536"`
+	ExpiresAt         Time               `json:"expires_at" example:"2026-11-20T10:15:30.123456Z"`
+	ResultToken       string             `json:"result_token" doc:"Given back with the result."`
+	DetectedProvider  string             `json:"detected_provider,omitempty" doc:"Of the event, as with events: by it and the event type a machine chooses among its targets." example:"stripe"`
+	ProviderEventData *ProviderEventData `json:"provider_event_data,omitempty"`
+	Latin1            []string           `json:"latin1,omitempty" doc:"JSON Pointers to strings of url and header_list each of whose characters is one byte." example:"[\"/header_list/2/1\"]"`
 }
 
 // TunnelEvidence is what a machine observed of an answer (version 2 of reports). All fields are optional.

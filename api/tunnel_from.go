@@ -39,7 +39,7 @@ func FromTunnelCommand(c hookglass.TunnelCommand, url, token string) TunnelRepla
 	out := TunnelReplayCommand{
 		Type: TunnelReplay, CommandID: c.ID, ReplayCaseRunID: nonzero(c.RunID), Method: c.Request.Method, URL: Text(url),
 		BodyBase64: base64.StdEncoding.EncodeToString(c.Request.Body), TimeoutMS: c.Timeout.Milliseconds(), EvidenceBodyLimit: hookglass.EvidenceLimit,
-		ExpiresAt: Time{c.ExpiresAt}, ResultToken: token,
+		ExpiresAt: Time{c.ExpiresAt}, ResultToken: token, DetectedProvider: c.Provider, ProviderEventData: &ProviderEventData{EventType: textOrNil(c.EventType)},
 	}
 	out.Headers, out.HeaderList = headersOf(c.Request.Headers)
 	out.Latin1 = latin1Of(c.Request.Headers, "url", url)

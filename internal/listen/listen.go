@@ -285,10 +285,7 @@ func (l *Listener) forsake(id string) {
 
 // route finds the target of an event; ok is false when the endpoint's filters leave it out.
 func (e *Endpoint) route(r *api.TunnelRequest) (to *Target, ok bool) {
-	event := ""
-	if d := r.ProviderEventData; d != nil && d.EventType != nil {
-		event = *d.EventType
-	}
+	event := eventType(r.ProviderEventData)
 	if e.Provider != "" && e.Provider != r.DetectedProvider {
 		return nil, false
 	}
@@ -299,10 +296,30 @@ func (e *Endpoint) route(r *api.TunnelRequest) (to *Target, ok bool) {
 	if e.When != nil && !e.When(told(r)) {
 		return nil, false
 	}
+	return e.leads(r.DetectedProvider, event), true
+}
+
+// leads returns the target of the events of a provider and type; nil: they are shown only.
+func (e *Endpoint) leads(provider, event string) *Target {
 	for _, way := range e.Routes {
-		if means(way.Events) {
-			return &way.Target, true
+		if Matches(way.Events, provider, event) {
+			return &way.Target
 		}
 	}
-	return e.Target, true
+	return e.Target
+}
+
+// announced returns the target that the server is told of; nil: there is none.
+func (e *Endpoint) announced() *Target {
+	if e.Target == nil && len(e.Routes) > 0 {
+		return &e.Routes[0].Target
+	}
+	return e.Target
+}
+
+func eventType(d *api.ProviderEventData) string {
+	if d == nil || d.EventType == nil {
+		return ""
+	}
+	return *d.EventType
 }

@@ -1059,6 +1059,62 @@ func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 	h.mu.Unlock()
 }
 
+// A replay goes where its event went, below the route's target instead of the announced one.
+func TestReplaysGoWhereTheirRouteLeads(t *testing.T) {
+	s := newServer(t)
+	invoices, others := newTarget(t, nil), newTarget(t, nil)
+	start(t, s, others.URL+"/base/?k=v", func(c *listen.Config) {
+		r, err := listen.ParseRoute("invoice.* = " + invoices.URL + "/invoices")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Endpoints[0].Routes = []listen.Route{r}
+	})
+	n := 0
+	for _, c := range []struct{ provider, event, url, want string }{
+		{"stripe", "invoice.paid", others.URL + "/base/x?k=v&to=http://a.test", invoices.URL + "/invoices/x?to=http://a.test"},
+		{"stripe", "invoice.paid", others.URL + "/base/?k=v", invoices.URL + "/invoices"},
+		{"stripe", "charge.refunded", others.URL + "/base/x?k=v", others.URL + "/base/x?k=v"},
+		{"", "", others.URL + "/base/x?k=v", others.URL + "/base/x?k=v"}, // of a server that does not name the event
+	} {
+		n++
+		s.set(func() {
+			s.push("ep_a", api.TunnelReplayCommand{
+				Type: api.TunnelReplay, CommandID: fmt.Sprint("tcmd_", n), Method: "POST", URL: c.url, ResultToken: "token", TimeoutMS: patience.Milliseconds(),
+				DetectedProvider: c.provider, ProviderEventData: &api.ProviderEventData{EventType: &c.event},
+			})
+		})
+		eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) == n }) })
+		if r := get(s, func() api.TunnelReplayResult { return s.results[n-1] }); r.StatusCode.Value != 200 || r.ResolvedURL != c.want {
+			t.Errorf("%s %s: %+v, want %s", c.event, c.url, r, c.want)
+		}
+	}
+}
+
+// What does not match a route is only shown when there is no other target, so a replay of it is sent nowhere.
+func TestAReplayWithoutATargetIsNotSent(t *testing.T) {
+	s := newServer(t)
+	invoices := newTarget(t, nil)
+	start(t, s, "", func(c *listen.Config) {
+		r, err := listen.ParseRoute("invoice.* = " + invoices.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Endpoints[0].Routes = []listen.Route{r}
+	})
+	event := "charge.refunded"
+	s.set(func() {
+		s.push("ep_a", api.TunnelReplayCommand{
+			Type: api.TunnelReplay, CommandID: "tcmd_1", Method: "POST", URL: invoices.URL + "/x", ResultToken: "token", TimeoutMS: patience.Milliseconds(),
+			DetectedProvider: "stripe", ProviderEventData: &api.ProviderEventData{EventType: &event},
+		})
+	})
+	eventually(t, "a result", func() bool { return get(s, func() bool { return len(s.results) == 1 }) })
+	if r := get(s, func() api.TunnelReplayResult { return s.results[0] }); r.StatusCode.Value != 0 || *r.RequestMayHaveBeenSent || r.Error == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // What a replay came to is told by REST, so it needs no socket.
 func TestAReplayOutlastsItsConnection(t *testing.T) {
 	s := newServer(t)

@@ -131,20 +131,21 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 	if err != nil {
 		return outgoing{}, fmt.Errorf("the body of the command is no base64")
 	}
-	to := a.endpoint.Target
-	for _, way := range a.endpoint.Routes {
-		if to == nil || way.Target.Command == "" && strings.HasPrefix(c.URL, way.Target.Scheme+"://"+way.Target.Host+"/") {
-			to = &way.Target
-		}
-	}
+	to := a.endpoint.announced()
 	if to == nil {
 		return outgoing{}, fmt.Errorf("this listener shows events and has no target to send them to")
 	}
 	target, list := c.Wanted()
+	if requested, ok := to.below(target); ok && c.DetectedProvider != "" { // older servers name none
+		if to = a.endpoint.leads(c.DetectedProvider, eventType(c.ProviderEventData)); to == nil {
+			return outgoing{}, fmt.Errorf("this listener has no target for events of this type")
+		}
+		target = requested
+	}
 	fields := fieldsOf(list, c.Headers)
 	if to.Command != "" {
 		path, query, _ := strings.Cut(strings.TrimPrefix(target, commandAddress), "?")
-		f := facts{replay: c.CommandID, endpoint: a.endpoint.ID, method: c.Method, path: cmp.Or(path, "/"), query: query}
+		f := facts{replay: c.CommandID, endpoint: a.endpoint.ID, method: c.Method, path: cmp.Or(path, "/"), query: query, provider: c.DetectedProvider, event: eventType(c.ProviderEventData)}
 		return errand(*to, f, fields, a.endpoint.Headers, body), nil
 	}
 	if rest, whole := strings.CutPrefix(target, to.Scheme+"://"+to.Host); whole && (rest == "" || rest[0] == '/' || rest[0] == '?') {
@@ -152,7 +153,7 @@ func (a *lane) command(c api.TunnelReplayCommand) (outgoing, error) {
 			target = "/" + target
 		}
 		target = fit(target)
-	} else if strings.Contains(target, "://") {
+	} else if !strings.HasPrefix(target, "/") && strings.Contains(target, "://") {
 		return outgoing{}, fmt.Errorf("the command names an address that is no target of this listener")
 	} else {
 		path, query, _ := strings.Cut(target, "?")

@@ -53,10 +53,7 @@ func compose(r *api.TunnelRequest, to Target, set hookglass.Headers) (outgoing, 
 	path, query, list := r.Received()
 	fields := fieldsOf(list, r.Headers)
 	if to.Command != "" {
-		f := facts{request: r.ID, endpoint: r.EndpointID, method: r.Method, path: path, query: query, provider: r.DetectedProvider}
-		if d := r.ProviderEventData; d != nil && d.EventType != nil {
-			f.event = *d.EventType
-		}
+		f := facts{request: r.ID, endpoint: r.EndpointID, method: r.Method, path: path, query: query, provider: r.DetectedProvider, event: eventType(r.ProviderEventData)}
 		if r.IPAddress != nil {
 			f.ip = *r.IPAddress
 		}

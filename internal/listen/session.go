@@ -253,10 +253,8 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 		}
 		for _, e := range l.wanted() {
 			sub := api.TunnelSubscription{Channel: api.TunnelChannel, EndpointID: e.ID, ClientID: s.ticket.TunnelClientID, ClientMetadata: &l.cfg.Machine}
-			if e.Target != nil {
-				sub.TargetURL = e.Target.String()
-			} else if len(e.Routes) > 0 {
-				sub.TargetURL = e.Routes[0].Target.String()
+			if to := e.announced(); to != nil {
+				sub.TargetURL = to.String()
 			}
 			identifier, err := s.socket.Subscribe(sub)
 			if err != nil {

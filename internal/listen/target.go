@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -116,6 +117,23 @@ func (t Target) requestTarget(path, query string) string {
 		base += "?" + query
 	}
 	return fit(base)
+}
+
+// below returns the path and query that a server appended to the target's address; ok is false when the address is
+// another.
+func (t Target) below(address string) (requested string, ok bool) {
+	base, own, _ := strings.Cut(t.String(), "?")
+	path, query, _ := strings.Cut(address, "?")
+	if path, ok = strings.CutPrefix(path, strings.TrimSuffix(base, "/")); !ok || path != "" && path[0] != '/' {
+		return "", false
+	}
+	if own != "" {
+		query = strings.TrimPrefix(strings.TrimPrefix(query, own), "&")
+	}
+	if requested = cmp.Or(path, "/"); query != "" {
+		requested += "?" + query
+	}
+	return requested, true
 }
 
 // fit encodes the characters that would break a request line and so cannot have come in one. Everything else stays as

@@ -10,8 +10,8 @@ import (
 
 // Tunnel reaches the local machines that are connected to endpoints.
 type Tunnel interface {
-	// Send has one connected client of the endpoint make a request, at most once, and waits for the outcome.
-	Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome
+	// Send has one connected client of the event's endpoint make a request, at most once, and waits for the outcome.
+	Send(ctx context.Context, of *hookglass.Event, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome
 }
 
 // send delivers a request to its target, on the network or on a connected local machine. blocked means that no machine
@@ -31,7 +31,7 @@ func (s *Service) send(ctx context.Context, src source, target, runID string, ou
 func (s *Service) sendLocally(ctx context.Context, src source, runID string, out delivery.Request) (got delivery.Outcome, blocked bool) {
 	o := hookglass.TunnelOutcome{Failure: &hookglass.NoTunnel, Blocked: true}
 	if s.Tunnel != nil {
-		o = s.Tunnel.Send(ctx, src.endpoint.Num, runID, out.SentRequest, Timeout)
+		o = s.Tunnel.Send(ctx, src.event, runID, out.SentRequest, Timeout)
 	}
 	return delivery.Outcome{Headers: out.Headers, Response: o.Response, Failure: o.Failure, MaySent: o.MaySent, Duration: o.Duration}, o.Blocked
 }

@@ -20,7 +20,7 @@ type local struct {
 	request hookglass.SentRequest
 }
 
-func (l *local) Send(_ context.Context, _ int64, runID string, request hookglass.SentRequest, _ time.Duration) hookglass.TunnelOutcome {
+func (l *local) Send(_ context.Context, _ *hookglass.Event, runID string, request hookglass.SentRequest, _ time.Duration) hookglass.TunnelOutcome {
 	l.runID, l.request = runID, request
 	return l.outcome
 }

@@ -29,16 +29,17 @@ var (
 	notTaken = hookglass.Failure{Code: hookglass.NoTunnel.Code, Message: "The connected machine went away, or did not respond, before it was given the request."}
 )
 
-// Send has one of the endpoint's connected clients make a request, and waits for the result that the client reports,
-// for the timeout at most. The command is offered to one session after another until one takes it; from then on nobody
-// else gets it.
-func (s *Service) Send(ctx context.Context, endpointNum int64, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
+// Send has one of the connected clients of the event's endpoint make a request, and waits for the result that the
+// client reports, for the timeout at most. The command is offered to one session after another until one takes it; from
+// then on nobody else gets it.
+func (s *Service) Send(ctx context.Context, of *hookglass.Event, runID string, request hookglass.SentRequest, timeout time.Duration) hookglass.TunnelOutcome {
 	began, at := time.Now(), s.db.Now()
 	c := hookglass.TunnelCommand{
-		ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, at), EndpointNum: endpointNum, RunID: runID, Request: request,
+		ID: hookglass.NewSortableID(hookglass.PrefixTunnelCommand, at), EndpointNum: of.EndpointNum, RunID: runID, Request: request,
+		Provider: of.Provider, EventType: of.EventType,
 		Timeout: timeout - answerSlack, ExpiresAt: at.Add(timeout),
 	}
-	heard := s.db.Listen(store.TopicTunnel(endpointNum))
+	heard := s.db.Listen(store.TopicTunnel(of.EndpointNum))
 	defer heard.Close()
 	out := hookglass.TunnelOutcome{Failure: &hookglass.NoTunnel, Blocked: true}
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.CreateTunnelCommand(&c, s.signSince(tx.Now)) })

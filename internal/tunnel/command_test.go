@@ -19,17 +19,22 @@ import (
 
 var request = hookglass.SentRequest{Method: "POST", URL: "/orders?a=1", Headers: hookglass.Headers{{Name: "X-A", Value: "1"}}, Body: []byte("hi")}
 
+// of returns an event of the endpoint.
+func (b *bench) of() *hookglass.Event {
+	return &hookglass.Event{EndpointNum: b.ep.Num, Provider: "stripe", EventType: "invoice.paid"}
+}
+
 // send has a request made in the background.
 func (b *bench) send(ctx context.Context, n *node, timeout time.Duration) <-chan hookglass.TunnelOutcome {
 	out := make(chan hookglass.TunnelOutcome, 1)
-	go func() { out <- n.Send(ctx, b.ep.Num, "rrun_x", request, timeout) }()
+	go func() { out <- n.Send(ctx, b.of(), "rrun_x", request, timeout) }()
 	return out
 }
 
 func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		one, two := b.node(0, 0), b.node(1, 0)
-		if got := one.Send(t.Context(), b.ep.Num, "", request, time.Second); !got.Blocked || got.Failure.Code != "no_tunnel" {
+		if got := one.Send(t.Context(), b.of(), "", request, time.Second); !got.Blocked || got.Failure.Code != "no_tunnel" {
 			t.Errorf("with no session: %+v", got)
 		}
 		can := b.connect(two, b.who, string(b.ep.ID), hookglass.TunnelClient{Capabilities: []string{hookglass.CapabilityReplay}})
@@ -40,7 +45,7 @@ func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 		can.await("the command", func() bool { return len(can.commands) == 1 })
 		c := can.commands[0]
 		if c.Type != "tunnel_replay_command" || c.Method != "POST" || c.URL != "http://localhost:3000/in/orders?a=1" || c.BodyBase64 != "aGk=" || c.Headers["X-A"] != "1" ||
-			*c.ReplayCaseRunID != "rrun_x" || c.TimeoutMS <= 0 || c.EvidenceBodyLimit != 65536 || c.ResultToken == "" || !c.ExpiresAt.After(time.Now()) {
+			c.DetectedProvider != "stripe" || *c.ProviderEventData.EventType != "invoice.paid" || *c.ReplayCaseRunID != "rrun_x" || c.TimeoutMS <= 0 || c.EvidenceBodyLimit != 65536 || c.ResultToken == "" || !c.ExpiresAt.After(time.Now()) {
 			t.Errorf("%+v", c)
 		}
 		result := api.TunnelReplayResult{
@@ -73,7 +78,7 @@ func TestARequestReachesTheClientByteForByte(t *testing.T) {
 		c.subscribe(b.ep)
 		raw := hookglass.SentRequest{Method: "POST", URL: "/\xff%zz?a=\xe9", Headers: hookglass.Headers{{Name: "X-Latin", Value: "caf\xe9"}, {Name: "X-Text", Value: "caf\u00e9"}}}
 		out := make(chan hookglass.TunnelOutcome, 1)
-		go func() { out <- n.Send(t.Context(), b.ep.Num, "", raw, patience) }()
+		go func() { out <- n.Send(t.Context(), b.of(), "", raw, patience) }()
 		c.await("the command", func() bool { return len(c.commands) == 1 })
 		command := c.commands[0]
 		if url, fields := command.Wanted(); url != "http://localhost:3000/in/\xff%zz?a=\xe9" || fields[0][1] != "caf\xe9" || fields[1][1] != "caf\u00e9" {
@@ -192,7 +197,7 @@ func TestARequestThatIsGivenUpWhileItIsStoredIsNotSentLater(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan hookglass.TunnelOutcome, 1)
-	go func() { ended <- n.Send(ctx, b.ep.Num, "rrun_next", request, patience) }()
+	go func() { ended <- n.Send(ctx, b.of(), "rrun_next", request, patience) }()
 	c.await("the next request", func() bool { // the oldest is given first
 		last := len(c.commands) - 1
 		return last >= 0 && *c.commands[last].ReplayCaseRunID == "rrun_next"
