@@ -45,6 +45,11 @@ func TestThePaletteFindsAnyEndpoint(t *testing.T) {
 	c.until(`document.querySelectorAll("#palette-list li").length === 50`)
 	c.press("x")
 	c.until(`document.querySelector("#palette-none").textContent === "No results." && !document.querySelector("#palette-none").hidden`)
+	c.open(s.url + "/account")
+	c.until(`document.readyState === "complete"`)
+	eval[any](c, `document.querySelector("[data-palette]").click()`)
+	c.press("new endp\r")
+	c.until(`location.pathname + location.hash === "/endpoints#create"`)
 	c.silent()
 }
 
