@@ -344,7 +344,7 @@ func (l *Listener) noticed(to Target, got answer) {
 	l.mu.Unlock()
 	switch {
 	case silent && !before:
-		l.tell(Warning{fmt.Sprintf("nothing answers at %s (%s); events stay undelivered until something does", address, got.problem)})
+		l.tell(Warning{fmt.Sprintf("nothing answers at %s (%s); an event that fails is sent again only by a replay to tunnel", address, got.problem)})
 	case before && got.status != 0:
 		l.tell(Warning{address + " answers again"})
 	}
