@@ -38,6 +38,7 @@ type Finding struct {
 type Attempted struct {
 	Via        string // target, tunnel or replay
 	To         string // the target's name or URL
+	URL        string // of a target, where a replay would repeat the delivery; empty: To is the URL
 	State      string
 	StatusCode int // of the last answer; 0: none
 	Failure    *Failure

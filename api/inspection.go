@@ -1,6 +1,10 @@
 package api
 
-import "hookglass"
+import (
+	"cmp"
+
+	"hookglass"
+)
 
 // Diagnosis explains what became of an event.
 type Diagnosis struct {
@@ -28,6 +32,7 @@ type DiagnosisFinding struct {
 type DiagnosisDelivery struct {
 	Via           string   `json:"via" enum:"target,tunnel,replay" example:"target"`
 	To            string   `json:"to" doc:"The target's name, or the URL." example:"orders"`
+	URL           string   `json:"url" doc:"Where it goes: of a target its address, to which a replay can send the event again." example:"https://orders.example.com/hooks"`
 	State         string   `json:"state" enum:"pending,sending,delivered,failed,skipped" example:"failed"`
 	StatusCode    *int     `json:"status_code" doc:"Of the last answer." example:"500"`
 	Attempts      int      `json:"attempts" example:"4"`
@@ -57,7 +62,7 @@ func FromDiagnosis(d hookglass.Diagnosis) Diagnosis {
 	}
 	for i, a := range d.Deliveries {
 		out.Deliveries[i] = DiagnosisDelivery{
-			Via: a.Via, To: Text(a.To), State: a.State, StatusCode: nonzero(a.StatusCode), Attempts: a.Attempts, LastAttemptAt: at(a.At), NextAttemptAt: at(a.NextAt),
+			Via: a.Via, To: Text(a.To), URL: Text(cmp.Or(a.URL, a.To)), State: a.State, StatusCode: nonzero(a.StatusCode), Attempts: a.Attempts, LastAttemptAt: at(a.At), NextAttemptAt: at(a.NextAt),
 			Error: fromFailure(a.Failure), Verdict: nonzero(string(a.Verdict)),
 		}
 	}

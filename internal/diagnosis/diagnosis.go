@@ -121,7 +121,7 @@ func forwards(v *store.View, ref string, targets []hookglass.ForwardingTarget, e
 		if err != nil {
 			return nil, nil, err
 		}
-		a := hookglass.Attempted{Via: "target", To: t.Name, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt, SameAs: f.SameAs}
+		a := hookglass.Attempted{Via: "target", To: t.Name, URL: t.URL, State: string(f.State), StatusCode: f.StatusCode, Attempts: len(f.Attempts), NextAt: f.NextAt, SameAs: f.SameAs}
 		if !t.PausedAt.IsZero() {
 			a.Paused = t.PauseReason
 		}

@@ -47,6 +47,9 @@ func TestAnEventIsExplainedAndComparedWithAnother(t *testing.T) {
 		}) {
 			t.Errorf("an event that waits for a target that is paused: %+v", d.Data.Findings)
 		}
+		if on := d.Data.Deliveries; len(on) != 1 || on[0].To != "Writes" || on[0].URL != "https://b.example.com/" {
+			t.Errorf("whoever reads it cannot replay to the target: %+v", on)
+		}
 		var c api.One[api.Comparison]
 		s.want(200, "GET", at+"/requests/"+one+"/comparison?other_request_id="+other, "", &c)
 		if c.Data.Same || c.Data.Body.ComparedAs != "json" || len(c.Data.Fields) == 0 || c.Data.OtherRequestID != other {
