@@ -75,6 +75,14 @@ func (c *Client) Request(ctx context.Context, endpoint, id string) (api.EventDet
 	return data[api.EventDetail](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id), nil, nil)
 }
 
+// Diagnosis explains what became of an event.
+func (c *Client) Diagnosis(ctx context.Context, endpoint, id string) (api.Diagnosis, error) {
+	if err := isEvent(id); err != nil {
+		return api.Diagnosis{}, err
+	}
+	return data[api.Diagnosis](ctx, c, http.MethodGet, join("endpoints", endpoint, "requests", id, "diagnosis"), nil, nil)
+}
+
 // RequestBody writes the bytes of an event's body.
 func (c *Client) RequestBody(ctx context.Context, endpoint, id string, to io.Writer) error {
 	return c.copy(ctx, join("endpoints", endpoint, "requests", id, "body"), nil, to)

@@ -29,6 +29,7 @@ type RequestsCmd struct {
 	Export RequestsExportCmd `cmd:"" help:"Write events as a file, oldest first."`
 	Delete RequestsDeleteCmd `cmd:"" help:"Delete events, by their ids or a search, or all."`
 
+	Diagnose RequestsDiagnoseCmd `cmd:"" help:"Explain what became of an event: why its signature failed, who got it and who did not."`
 	Release  RequestsReleaseCmd  `cmd:"" help:"Send a caught mail on to people, through the server's mail relay."`
 	Releases RequestsReleasesCmd `cmd:"" help:"List whom a mail was sent on to, newest first."`
 
@@ -263,6 +264,9 @@ func detail(e api.EventDetail) string {
 		fmt.Fprintf(&b, "\nAnswered %d (%s)\n", *e.ResponseStatusSent, answeredBy(e))
 	case e.ResponseSource != "":
 		b.WriteString(notAnswered)
+	}
+	if e.SignatureReason != nil {
+		fmt.Fprintf(&b, "Why the signature failed: hookglass requests diagnose %s -e %s\n", e.ID, e.EndpointID)
 	}
 	return b.String()
 }

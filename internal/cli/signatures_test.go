@@ -32,6 +32,16 @@ func TestAnEndpointIsGivenTheSecretsOfItsSenders(t *testing.T) {
 	if r := run(t, "", "signatures"); r.code != 0 || !strings.Contains(r.out, "stripe") || strings.Contains(r.out, "whsec") {
 		t.Errorf("%+v", r)
 	}
+	// An event whose signature is wrong says where to ask why, and there it is said.
+	if r := run(t, "", "requests", "get", "latest"); r.code != 0 || !strings.Contains(r.out, "hookglass requests diagnose req_") {
+		t.Errorf("%+v", r)
+	}
+	if r := run(t, "", "requests", "diagnose", "latest"); r.code != 0 || !strings.Contains(r.out, "another secret") || !strings.Contains(r.out, "\n- Copy the signing secret") {
+		t.Errorf("%+v", r)
+	}
+	if got := member(t, object(t, "", "requests", "diagnose", "latest"), "data", "severity"); got != "problem" {
+		t.Errorf("a wrong signature: %v", got)
+	}
 	object(t, "", "signatures", "delete", "stripe")
 	if all := member(t, object(t, "", "signatures", "list"), "data").([]any); len(all) != 0 {
 		t.Errorf("left: %v", all)
