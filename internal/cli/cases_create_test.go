@@ -29,6 +29,7 @@ func TestACaseIsMadeOfAnEventAndSignedFromHere(t *testing.T) {
 	if r := run(t, "{", "cases", "create", "latest", "x", "--to", "tunnel", "--json-subset", "-"); r.code != 2 || !strings.Contains(r.err, "no JSON") {
 		t.Errorf("%+v", r)
 	}
+	fails(t, 2, "no such file or directory; name a file, or - for standard input", "cases", "create", "latest", "x", "--to", "tunnel", "--json-subset", `{"ok":true}`)
 	fails(t, 2, "a class as 2xx", "cases", "create", "latest", "x", "--to", "tunnel", "--status", "fine")
 
 	const secret = "s3cret"

@@ -19,7 +19,11 @@ func readInput(t *server.Terminal, path string, limit int64) ([]byte, error) {
 	if path == "-" {
 		return readAll(t.In, "standard input", limit)
 	}
-	return readFile(path, limit)
+	text, err := readFile(path, limit)
+	if errors.Is(err, fs.ErrNotExist) { // it may be meant as the text itself
+		err = fmt.Errorf("%w; name a file, or - for standard input", err)
+	}
+	return text, err
 }
 
 func readFile(path string, limit int64) ([]byte, error) {
