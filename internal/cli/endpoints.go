@@ -106,6 +106,7 @@ func (c *EndpointsGetCmd) Run(ctx context.Context, t *server.Terminal, e *Endpoi
 // EndpointsDeleteCmd is `hookglass endpoints delete`.
 type EndpointsDeleteCmd struct {
 	Endpoint string `arg:"" placeholder:"EP" help:"Its id or custom id."`
+	Yes      bool   `short:"y" help:"Do not ask before; nobody is asked where there is no terminal."`
 }
 
 // Run implements the command.
@@ -113,6 +114,15 @@ func (c *EndpointsDeleteCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	at, _, err := e.connect()
 	if err != nil {
 		return err
+	}
+	if !c.Yes && isTerminal(t.In) {
+		it, err := at.Endpoint(ctx, c.Endpoint)
+		if err != nil {
+			return err
+		}
+		if err := agreed(ctx, t, fmt.Sprintf("%s (%s) with %s", it.ID, visible(it.Name), plural(it.EventCount, "event", "events"))); err != nil {
+			return err
+		}
 	}
 	gone, err := at.DeleteEndpoint(ctx, c.Endpoint)
 	if err != nil {

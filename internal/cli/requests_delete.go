@@ -130,7 +130,12 @@ func (c *RequestsDeleteCmd) confirm(ctx context.Context, t *server.Terminal, n i
 	if !isTerminal(t.In) {
 		return outcome{exitUsage, events + " would be deleted for good, and there is nobody to ask: --yes deletes them"}
 	}
-	fmt.Fprintf(t.Err, "Delete %s for good? [y/N] ", events)
+	return agreed(ctx, t, events)
+}
+
+// agreed asks at a terminal whether something is to be deleted.
+func agreed(ctx context.Context, t *server.Terminal, what string) error {
+	fmt.Fprintf(t.Err, "Delete %s for good? [y/N] ", what)
 	said, _ := readLine(ctx, t.In)
 	if !strings.EqualFold(said, "y") && !strings.EqualFold(said, "yes") {
 		return outcome{exitFailed, "nothing was deleted"}

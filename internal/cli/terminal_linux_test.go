@@ -71,6 +71,23 @@ func TestOnATerminalItIsAskedWhetherToDelete(t *testing.T) {
 	}
 }
 
+func TestOnATerminalAnEndpointIsDeletedWhenAgreed(t *testing.T) {
+	endpoint, hook := listening(t)
+	post(t, hook, "x")
+	for _, c := range []struct {
+		said, want string
+		code       int
+	}{{"\n", "nothing was deleted", 1}, {"y\n", "Deleted " + endpoint, 0}} {
+		g, person := onTerminal(t, "endpoints", "delete", endpoint)
+		g.out.wait(t, "Delete "+endpoint+` \(.*\) with 1 event for good\? \[y/N\] `)
+		if _, err := person.WriteString(c.said); err != nil {
+			t.Fatal(err)
+		}
+		g.out.wait(t, c.want)
+		g.ends(t, c.code)
+	}
+}
+
 func TestOnATerminalNoSecretIsTyped(t *testing.T) {
 	g, _ := onTerminal(t, "secrets", "set", "X")
 	g.out.wait(t, "would be seen")
