@@ -17,7 +17,7 @@ func (db *DB) EndLeases(ctx context.Context) error {
 		return nil
 	}
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
-		now, clock := tx.Now.UnixMicro(), tx.dialect.clock() // tasks go by the latter, which is up to a millisecond behind
+		now, clock := tx.Now.UnixMicro(), tx.dialect.clock() // tasks and runs go by the latter, which is up to a millisecond behind
 		forwards, err := tx.ForwardQueues()
 		if err != nil {
 			return err
@@ -39,8 +39,8 @@ func (db *DB) EndLeases(ctx context.Context) error {
 			}
 		}
 		// A job that finds its rerun held does nothing. A rerun that waits for its turn has a job that does not run.
-		if _, err := tx.exec("UPDATE action_runs SET due_at = $1 WHERE due_at > $1 AND rerun = 1 AND id IN (SELECT json_extract(args, '$.RunID') FROM river_job WHERE state = 'running' AND kind = $2)",
-			now, hookglass.ActionRunJob{}.Kind()); err != nil {
+		if _, err := tx.exec("UPDATE action_runs SET due_at = "+clock+" WHERE due_at > "+clock+" AND rerun = 1 AND id IN (SELECT json_extract(args, '$.RunID') FROM river_job WHERE state = 'running' AND kind = $1)",
+			hookglass.ActionRunJob{}.Kind()); err != nil {
 			return err
 		}
 		if _, err := tx.requeueJobs(""); err != nil {
