@@ -141,8 +141,10 @@ func (e *postgresEngine) runCrowd() {
 func (e *postgresEngine) group(ops []*op) {
 	began := time.Now()
 	e.db.offer(ops)
-	groups := byEndpoint(ops)
-	err := e.insert(groups)
+	err := e.insert(byEndpoint(ops))
+	if overtaken(err) {
+		err = e.insert(byEndpoint(ops))
+	}
 	if err != nil && len(ops) > 1 {
 		retrySingly(ops, err, func(o *op) error { return e.insert(byEndpoint([]*op{o})) })
 	} else if err != nil {

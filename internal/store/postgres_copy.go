@@ -115,6 +115,7 @@ const (
 	lockTimeout    = "55P03"
 	deadlocked     = "40P01"
 	queryCanceled  = "57014" // also by the statement timeout
+	checkViolation = "23514"
 
 	// Sessions opened while a server or database was read-only stay so, and a replaced primary may live on as a
 	// replica. Such a connection is closed; a new one finds the server that takes writes.
@@ -133,6 +134,13 @@ var errTurn = errors.New("store: the turn of a group of captures did not come")
 func noTurn(err error) bool {
 	failed, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (failed.Code == lockTimeout || failed.Code == queryCanceled)
+}
+
+// overtaken reports whether a group was on its way to the default partition when a range for its payloads was attached.
+// Nothing of it was stored, and the next try finds the range.
+func overtaken(err error) bool {
+	failed, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && failed.Code == checkViolation && failed.TableName == payloadRest
 }
 
 // sendGroup commits the events of the groups in one transaction and one round trip, and sets their Seqs. If the

@@ -295,7 +295,7 @@ func (t *tending) change(ctx context.Context, statements ...string) (done bool, 
 		}
 		// It timed out waiting, or a capture came in between: into the default partition, or into a range about to be
 		// dropped.
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !slices.Contains([]string{lockTimeout, deadlocked, "23514", "55006"}, pg.Code) {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !slices.Contains([]string{lockTimeout, deadlocked, checkViolation, "55006"}, pg.Code) {
 			return false, err
 		}
 	}

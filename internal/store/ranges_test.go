@@ -241,6 +241,37 @@ func TestALongReaderHoldsUpNoCapture(t *testing.T) {
 	t.Error("the range is still there")
 }
 
+// A capture that is on its way to the default partition when a range is made for its payload is stored in the range.
+func TestACaptureIsStoredInTheRangeThatIsMadeMeanwhile(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	db := storetest.Open(t, store.Config{URL: dsn})
+	y := &rangesYard{t, db, newEndpoint(t, db)}
+	maker, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer maker.Close(context.WithoutCancel(t.Context()))
+	if _, err := maker.Exec(t.Context(), "BEGIN; CREATE TABLE payloads_0_100 (LIKE payloads INCLUDING ALL); ALTER TABLE payloads ATTACH PARTITION payloads_0_100 FOR VALUES FROM (0) TO (100)"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- db.CaptureWith(t.Context(), 0, newEvent(y.ep, "meanwhile"), store.Work{}) }()
+	for waits := false; !waits; {
+		if err := maker.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'payloads_rest'::regclass)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := maker.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := y.count("payloads_0_100"); n != 1 {
+		t.Errorf("the range has %d payloads", n)
+	}
+}
+
 func TestRangesArePostgreSQLsAlone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		if err := db.TendPayloads(t.Context(), time.Hour); err != nil {
