@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"hookglass/api"
 	"hookglass/client"
@@ -22,6 +23,7 @@ type ActionsCmd struct {
 	List    ActionsListCmd    `cmd:"" help:"List actions, in the order in which they run."`
 	Get     ActionsGetCmd     `cmd:"" help:"Print an action with its last runs, as JSON."`
 	Create  ActionsCreateCmd  `cmd:"" help:"Create an action of a JSON file: it runs on events that are captured from now on."`
+	Update  ActionsUpdateCmd  `cmd:"" help:"Change an action to what a JSON file says; what the file leaves out stays."`
 	Preview ActionsPreviewCmd `cmd:"" help:"Show what an action would do with a captured event; nothing is sent."`
 	Run     ActionsRunCmd     `cmd:"" help:"Run an action on a captured event, whatever its conditions say."`
 	Runs    ActionsRunsCmd    `cmd:"" help:"List runs, newest first."`
@@ -110,7 +112,7 @@ func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 	if err != nil {
 		return err
 	}
-	wanted, err := r.read(t)
+	wanted, err := readAction(t, r.File)
 	if err != nil {
 		return err
 	}
@@ -124,21 +126,62 @@ func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 	})
 }
 
-func (r *ActionsCreateCmd) read(t *server.Terminal) (a api.NewAction, err error) {
-	text, err := readInput(t, r.File, maxActionFile)
+// ActionsUpdateCmd is `hookglass actions update`.
+type ActionsUpdateCmd struct {
+	Action string `arg:"" help:"Its id or name."`
+	File   string `arg:"" help:"JSON of the action, as \"actions get\" prints it and \"actions create\" takes it; - is standard input."`
+}
+
+// Run implements the command.
+func (r *ActionsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
+	wanted, err := readAction(t, r.File)
 	if err != nil {
-		return a, err
+		return err
+	}
+	at, id, err := c.action(ctx, r.Action)
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateAction(ctx, c.Endpoint, id, api.ActionChange(wanted))
+	if err != nil {
+		return err
+	}
+	return c.print(t, api.One[api.Action]{Data: now}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Changed action %s: %s\n", now.ID, visible(now.Name))
+		return err
+	})
+}
+
+// readAction reads an action as the API takes it, or as it answers it, without what only the server sets.
+func readAction(t *server.Terminal, file string) (api.NewAction, error) {
+	var a struct {
+		api.NewAction
+		ID         jsontext.Value `json:"id"`
+		EndpointID jsontext.Value `json:"endpoint_id"`
+		CreatedAt  jsontext.Value `json:"created_at"`
+		UpdatedAt  jsontext.Value `json:"updated_at"`
+		RecentRuns jsontext.Value `json:"recent_runs"`
+	}
+	text, err := readInput(t, file, maxActionFile)
+	if err != nil {
+		return a.NewAction, err
 	}
 	var whole struct {
-		EndpointAction json.RawMessage `json:"endpoint_action"`
+		EndpointAction json.RawMessage `json:"endpoint_action"` // the body of the API's operations
+		Data           json.RawMessage `json:"data"`            // of their answers, as --json prints them
 	}
-	if json.Unmarshal(text, &whole) == nil && whole.EndpointAction != nil {
-		text = whole.EndpointAction // the body of the API's operation
+	if json.Unmarshal(text, &whole) == nil {
+		switch {
+		case whole.EndpointAction != nil:
+			text = whole.EndpointAction
+		case whole.Data != nil:
+			text = whole.Data
+		}
 	}
 	if err := jsonv2.Unmarshal(text, &a, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return a, fmt.Errorf("%s is no action: %w", r.File, err)
+		return a.NewAction, fmt.Errorf("%s is no action: %w", file, err)
 	}
-	return a, nil
+	return a.NewAction, nil
 }
 
 // ActionsPreviewCmd is `hookglass actions preview`.

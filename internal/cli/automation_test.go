@@ -3,6 +3,9 @@ package cli_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,4 +107,65 @@ func TestWhatWatchesAnEndpoint(t *testing.T) {
 	}
 	object(t, "", "actions", "delete", action, "-e", ep)
 	object(t, "", "tags", "delete", tag)
+}
+
+// TestActionsUpdate changes an action by a file, which what "actions get" prints can be after an edit.
+func TestActionsUpdate(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	ep := member(t, object(t, "", "endpoints", "create", "Shop"), "data", "id").(string)
+	action := member(t, object(t, `{
+		"name": "Mark", "enabled": false, "failure_policy": "stop", "position": 1,
+		"conditions": [{"field": "event_type", "operator": "exists"}, {"field": "provider", "operator": "equals", "value": "stripe"}],
+		"steps": [
+			{"reference_key": "mark", "step_type": "tag", "name": "Mark", "config": {"tag": "one"}},
+			{"reference_key": "call", "step_type": "http_request", "config": {"method": "POST", "url": "https://crm.example.com/<{{ request.id }}>&", "headers": {"Authorization": "Bearer x"}},
+			 "conditions": [{"source": "steps.mark", "path": "/status", "operator": "equals", "value": "completed"}]}
+		]}`, "actions", "create", "-", "-e", ep), "data", "id").(string)
+	shown := func() map[string]any { // what can be changed
+		t.Helper()
+		a := member(t, object(t, "", "actions", "get", action, "-e", ep), "data").(map[string]any)
+		delete(a, "updated_at")
+		return a
+	}
+	before := shown()
+
+	for _, form := range [][]string{{}, {"--json"}} { // what was printed, fed back, changes nothing
+		printed := run(t, "", append([]string{"actions", "get", "Mark", "-e", ep}, form...)...)
+		if r := run(t, printed.out, "actions", "update", "Mark", "-", "-e", ep); r.code != 0 || !strings.Contains(r.out, "Changed action "+action+": Mark") {
+			t.Errorf("update by what get %v prints: %+v", form, r)
+		}
+		if after := shown(); !reflect.DeepEqual(after, before) {
+			t.Errorf("update by what get %v prints made\n%v of\n%v", form, after, before)
+		}
+		edited := strings.Replace(printed.out, `"one"`, `"two"`, 1)
+		if r := run(t, edited, "actions", "update", action, "-", "-e", ep); r.code != 0 {
+			t.Errorf("update by an edited file: %+v", r)
+		}
+		if tag := member(t, member(t, shown(), "steps").([]any)[0], "config", "tag"); tag != "two" {
+			t.Errorf("the edited step tags %v", tag)
+		}
+		object(t, printed.out, "actions", "update", action, "-", "-e", ep)
+	}
+
+	file := filepath.Join(t.TempDir(), "mark.json")
+	if err := os.WriteFile(file, []byte(`{"endpoint_action": {"name": "Mark all", "conditions": []}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	object(t, "", "actions", "update", "Mark", file, "-e", ep)
+	before["name"], before["conditions"] = "Mark all", []any{}
+	if after := shown(); !reflect.DeepEqual(after, before) {
+		t.Errorf("a file with a name and no conditions made\n%v instead of\n%v", after, before)
+	}
+	if all := member(t, object(t, "", "actions", "list", "-e", ep), "data").([]any); len(all) != 1 {
+		t.Errorf("there are %d actions", len(all))
+	}
+
+	if r := run(t, `{"nam":"Mark"}`, "actions", "update", action, "-", "-e", ep); r.code != 1 || !strings.Contains(r.err, "is no action") || !strings.Contains(r.err, "nam") {
+		t.Errorf("update by what is misspelled: %+v", r)
+	}
+	if r := run(t, `{}`, "actions", "update", "Another", "-", "-e", ep); r.code != 1 {
+		t.Errorf("update of what is not there: %+v", r)
+	}
 }
