@@ -61,6 +61,53 @@ func TestListenRunsACommand(t *testing.T) {
 	}
 }
 
+// With several targets, the line of an event says which one it went to.
+func TestListenSaysWhichTargetAnEventTook(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	local, _ := receiver(t)
+	hook := member(t, object(t, "", "endpoints", "create", "Several"), "data", "webhook_url").(string)
+	push := func() {
+		t.Helper()
+		req, err := http.NewRequest("POST", hook, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-GitHub-Event", "push")
+		req.Header.Set("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
+		req.Header.Set("User-Agent", "GitHub-Hookshot/044aadd")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	line := func(args ...string) (rest string) {
+		t.Helper()
+		g := begin(t, strings.NewReader(""), append([]string{"listen", "--recover", "none", "--exit-after", "1"}, args...)...)
+		g.err.wait(t, "connected;")
+		push()
+		g.ends(t, 0)
+		return g.out.wait(t, `POST /  github push(.*)\n`)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{local + "/all"}, ""},
+		{[]string{local + "/all", "--route", "push=" + local + "/pushes"}, "  -> " + local + "/pushes"},
+		{[]string{local + "/all", "--route", "issues=" + local + "/issues"}, "  -> " + local + "/all"},
+		{[]string{local + "/all", "--route", "push=" + local + "/all"}, ""},
+		{[]string{"--exec", "true", "--route", "issues=" + local + "/issues"}, "  -> exec: true"},
+		{[]string{"--exec", "true # " + strings.Repeat("x", 100), "--route", "issues=" + local + "/issues"}, "  -> exec: true # " + strings.Repeat("x", 27)},
+	} {
+		if got := line(c.args...); got != c.want {
+			t.Errorf("listen %q says %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
 func TestTheListenFileNamesCommands(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)

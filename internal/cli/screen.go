@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type screen struct {
 	out, err io.Writer
 	lost     error // the first error of writing to out
 	mode     string
+	targets  []string // of all endpoints, each once
 	bodies   bool
 	colour   bool
 
@@ -37,6 +39,9 @@ type screen struct {
 	delivered int
 	failed    int
 }
+
+// maxShownCommand bounds, in columns, a command in the line of an event.
+const maxShownCommand = 40
 
 // maxUnderWay bounds the lines at the bottom.
 const maxUnderWay = 5
@@ -67,11 +72,11 @@ func (c *ListenCmd) screen(t *server.Terminal) *screen {
 func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	to := "shown here only"
 	if plan.Target != nil {
-		to = place(*plan.Target)
+		to = s.target(*plan.Target)
 	}
 	fmt.Fprintf(s.err, "%s  %s\n  -> %s\n", visible(address(e)), visible(e.Name), to)
 	for _, r := range plan.Routes {
-		fmt.Fprintf(s.err, "     %s -> %s\n", visible(r.Events), place(r.Target))
+		fmt.Fprintf(s.err, "     %s -> %s\n", visible(r.Events), s.target(r.Target))
 	}
 	if len(plan.Events) > 0 || plan.Provider != "" {
 		fmt.Fprintf(s.err, "     only %s\n", visible(strings.TrimSpace(plan.Provider+" "+strings.Join(plan.Events, ", "))))
@@ -84,6 +89,15 @@ func (s *screen) introduce(site string, e api.Endpoint, plan listen.Endpoint) {
 	if e.TunnelActive {
 		fmt.Fprintln(s.err, "  another session is connected to it: both get every event")
 	}
+}
+
+// target formats a target for people, and keeps it in mind.
+func (s *screen) target(to listen.Target) string {
+	text := place(to)
+	if !slices.Contains(s.targets, text) {
+		s.targets = append(s.targets, text)
+	}
+	return text
 }
 
 // place formats a target for people.
@@ -200,6 +214,13 @@ func (s *screen) event(d listen.Delivered) {
 	fmt.Fprintf(&b, "%s  %s  %6s  %s  %s", time.Now().Format("15:04:05"), s.paint(colour, fmt.Sprintf("%4s", status)), took, visible(d.Event.ID), visible(d.Event.Method+" "+pathOf(d.Event)))
 	if name := eventName(d.Event); name != "" {
 		b.WriteString("  " + s.paint("1", visible(name)))
+	}
+	if d.Target != nil && len(s.targets) > 1 {
+		to := place(*d.Target)
+		if d.Command {
+			to = clipped(to, maxShownCommand)
+		}
+		b.WriteString("  -> " + to)
 	}
 	if d.Problem != "" {
 		b.WriteString("  " + visible(d.Problem))

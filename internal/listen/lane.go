@@ -124,7 +124,7 @@ func (a *lane) tempt(p parcel) {
 	f := a.l.cfg.Chaos.fate(p.number)
 	a.l.trial.met(f)
 	if f.drop {
-		a.settle(p, Delivered{Event: p.event, TargetURL: p.to.String(), Recovered: p.recovered, Dropped: true}, false)
+		a.settle(p, Delivered{Event: p.event, Target: p.to, TargetURL: p.to.String(), Recovered: p.recovered, Dropped: true}, false)
 		return
 	}
 	now := time.Now()
@@ -249,7 +249,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 		l.tell(Warning{fmt.Sprintf("the sender of %s is given the first %d bytes of the answer, not all of it (%s)", p.event.ID, len(got.body), got.cut)})
 	}
 	d := Delivered{
-		Event: p.event, TargetURL: out.url(), StatusCode: got.status, Took: got.took, Failure: got.failure, Problem: got.problem,
+		Event: p.event, Target: p.to, TargetURL: out.url(), StatusCode: got.status, Took: got.took, Failure: got.failure, Problem: got.problem,
 		Body: got.body[:min(len(got.body), keepPreview)], Size: got.observed, Truncated: got.status != 0 && (!got.whole || len(got.body) > keepPreview),
 		Recovered: p.recovered, Duplicate: p.again, Command: p.to.Command != "", ExitCode: got.exit, Stderr: got.complaint,
 	}

@@ -33,8 +33,9 @@ type Arrived struct{ Event *api.TunnelRequest }
 // Delivered says what became of an event. Its fields also appear in the JSON output.
 type Delivered struct {
 	Event      *api.TunnelRequest
-	TargetURL  string // "": it has no target, and was only shown
-	StatusCode int    // of the answer; 0: none came
+	Target     *Target // nil: it has no target, and was only shown
+	TargetURL  string  // the target's, with the path and query of the event; "": there is none
+	StatusCode int     // of the answer; 0: none came
 	Took       time.Duration
 	Failure    string // the category, if there was no answer
 	Problem    string // and the reason; also why a command failed
