@@ -14,6 +14,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
+	"hookglass/internal/query"
 	"hookglass/internal/server"
 )
 
@@ -64,6 +65,11 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	return r.print(t, page, func(w io.Writer) error {
 		if err := table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "SIZE", "PROVIDER", "EVENT", "SIGNATURE"}, rows)(w); err != nil {
 			return err
+		}
+		if len(page.Data) == 0 && page.Meta.Total == 0 && page.Meta.TotalExact {
+			if advice := query.Advice(c.Query); advice != "" {
+				fmt.Fprintln(t.Err, advice)
+			}
 		}
 		if page.Meta.NextCursor != nil {
 			of := "of"

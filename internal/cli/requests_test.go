@@ -30,6 +30,36 @@ func TestATotalThatWasNotCountedToItsEndIsALeast(t *testing.T) {
 	}
 }
 
+// A search that found nothing because of an AND says so, to people.
+func TestASearchWithoutOperatorsSaysSo(t *testing.T) {
+	answer := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	t.Setenv("HOOKGLASS_SERVER", server.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_any")
+	const none = `{"data":[],"meta":{"total":0,"total_exact":true,"limit":25,"offset":0,"next_cursor":null}}`
+	for _, c := range []struct {
+		answer string
+		args   []string
+		says   bool
+	}{
+		{none, []string{"-q", "a AND b"}, true},
+		{none, []string{"-q", "a b"}, false},
+		{none, []string{"-q", "a AND b", "--json"}, false},
+		{`{"data":[],"meta":{"total":0,"total_exact":false,"limit":25,"offset":0,"next_cursor":"c"}}`, []string{"-q", "a AND b"}, false},
+		{`{"data":[],"meta":{"total":1,"total_exact":true,"limit":25,"offset":0,"next_cursor":null}}`, []string{"-q", "a AND b", "--cursor", "c"}, false},
+	} {
+		answer = c.answer
+		r := run(t, "", append([]string{"requests", "list", "-e", "any"}, c.args...)...)
+		if r.code != 0 || strings.Contains(r.err, "AND, OR and NOT are searched for as words.") != c.says || strings.Contains(r.out, "searched for") {
+			t.Errorf("%q, answered %s: %+v", c.args, c.answer, r)
+		}
+	}
+}
+
 // What is not to be found begins with a minus, which is no flag.
 func TestASearchMayBeginWithAMinus(t *testing.T) {
 	var asked []string

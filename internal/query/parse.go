@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,6 +23,15 @@ func Parse(q string, now time.Time) (Query, error) {
 func Split(q string, now time.Time) ([]string, error) {
 	_, written, err := parse(q, now)
 	return written, err
+}
+
+// Advice is what helps whoever wrote a query that found nothing, or "": AND, OR and NOT are words like any other.
+func Advice(q string) string {
+	terms, err := Split(q, time.Time{})
+	if err == nil && slices.ContainsFunc(terms, func(t string) bool { return t == "AND" || t == "OR" || t == "NOT" }) {
+		return "AND, OR and NOT are searched for as words. Terms simply stand beside each other, and all must hold; -term excludes what term finds."
+	}
+	return ""
 }
 
 func parse(q string, now time.Time) (terms []Term, written []string, err error) {

@@ -392,6 +392,17 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
+func TestCapitalsThatAreNoOperatorsAreExplained(t *testing.T) {
+	for q, want := range map[string]bool{
+		"a AND b": true, "provider:stripe OR provider:github": true, "NOT tag:noise": true, `AND`: true,
+		"": false, "a and b": false, "ANDY": false, `"AND"`: false, `"a AND b"`: false, "tag:AND": false, `a AND "`: false,
+	} {
+		if got := query.Advice(q); (got != "") != want {
+			t.Errorf("%q: %q", q, got)
+		}
+	}
+}
+
 func TestABadQuerySaysWhere(t *testing.T) {
 	for _, c := range []struct {
 		q        string

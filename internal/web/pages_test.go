@@ -452,6 +452,8 @@ func TestTheQueryLanguageFindsRequests(t *testing.T) {
 	}
 	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "No requests match yet.", "in total")
 	b.want(200, "GET", s.page(""), nil).lacks(t, "in total")
+	b.want(200, "GET", s.page("?q=path:/none+AND+path:/health"), nil).holds(t, "No requests match yet. AND, OR and NOT are searched for as words.")
+	b.want(200, "GET", s.page("?q=path:/none+and+path:/health"), nil).lacks(t, "searched for as words")
 }
 
 func TestTheBodyIsADownloadOfTheBytesSent(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"hookglass/internal/coding"
 	"hookglass/internal/paste"
 	"hookglass/internal/provider"
+	"hookglass/internal/query"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/show"
 )
@@ -38,9 +39,6 @@ type Model struct {
 	Detail *Detail // nil: none is open
 	Gone   string  // why no detail could be opened
 }
-
-// nothing is the note of a search that found nothing among all requests.
-const nothing = "No requests match yet."
 
 // Mailbox says how mail reaches an email endpoint.
 type Mailbox struct {
@@ -68,6 +66,11 @@ type List struct {
 	Open     hookglass.EventID      // the open request
 	Writes   bool                   // the viewer may do more than read and delete
 	Now      time.Time
+}
+
+// nothing is the note of a search that found nothing among all requests.
+func (l List) nothing() string {
+	return strings.TrimSpace("No requests match yet. " + query.Advice(l.Query))
 }
 
 // example returns an example of a search.
