@@ -104,6 +104,11 @@ func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 		c.until(lists(id) + `.textContent.includes("urgent")`)
 		search.until(lists(id))
 	}
+	found := func(says string) {
+		t.Helper()
+		search.until(`document.querySelector("#requests-title .count").textContent.trim().replace(/\s+/g, " ") === "` + says + `"`)
+	}
+	found("2 of 62")
 	c.until(`!` + lists(noise))
 	if eval[bool](search, `document.querySelector("#none").checkVisibility() || document.querySelector("#rows a.row").parentElement.id !== "`+string(marked)+`"`) {
 		t.Error("the search says that it found nothing, or has the newest not first")
@@ -129,6 +134,12 @@ func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 	c.until(`document.querySelector("#new").textContent === "1 new"`)
 	tag(waits)
 	search.until(lists(waits))
+	found("3 of 61")
+	search.click("#live")
+	tag(s.hook(sent{target: "/unlisted"}))
+	found("3+ of 62")
+	search.click("#live")
+	found("4 of 62")
 	if eval[bool](c, `Boolean(`+lists(waits)+`)`) {
 		t.Error("a list that is paused got something new")
 	}
@@ -142,6 +153,7 @@ func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 	c.press("\u001b")
 	c.until(`document.querySelector("#waiting").checkVisibility() && document.querySelector("#rows").childElementCount === 0`)
 	search.until(`document.querySelector("#none").checkVisibility()`)
+	found("0 of 0")
 	again := s.hook(sent{target: "/again"})
 	c.until(lists(again) + ` && !document.querySelector("#waiting").checkVisibility()`)
 	c.silent()

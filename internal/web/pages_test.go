@@ -450,8 +450,14 @@ func TestTheQueryLanguageFindsRequests(t *testing.T) {
 	if regexp.MustCompile(`<input[^>]*id="q"[^>]*maxlength`).MatchString(a.body) {
 		t.Error("the field cuts what is pasted")
 	}
-	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "No requests match yet.", "in total")
-	b.want(200, "GET", s.page(""), nil).lacks(t, "in total")
+	b.want(200, "GET", s.page("?q=path:/none"), nil).holds(t, "No requests match yet.", `<span id="found">0</span> of <span id="count">2</span>`)
+	b.want(200, "GET", s.page("?q=path:/health"), nil).holds(t, `<span id="found">1</span> of <span id="count">2</span>`)
+	b.want(200, "GET", s.page("?q=status:teapot"), nil).lacks(t, `id="found"`)
+	b.want(200, "GET", s.page(""), nil).lacks(t, "in total", `id="found"`)
+	for range 50 {
+		s.hook(sent{method: "GET", target: "/health"})
+	}
+	b.want(200, "GET", s.page("?q=path:/health"), nil).holds(t, `<span id="found">50+</span> of <span id="count">52</span>`)
 	b.want(200, "GET", s.page("?q=path:/none+AND+path:/health"), nil).holds(t, "No requests match yet. AND, OR and NOT are searched for as words.")
 	b.want(200, "GET", s.page("?q=path:/none+and+path:/health"), nil).lacks(t, "searched for as words")
 }

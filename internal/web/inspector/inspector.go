@@ -73,6 +73,15 @@ func (l List) nothing() string {
 	return strings.TrimSpace("No requests match yet. " + query.Advice(l.Query))
 }
 
+// found is how many requests a search has found, with a plus where the list goes on. inspector.js keeps it current.
+func (l List) found() string {
+	text := show.Count(int64(len(l.Events)))
+	if l.Older != "" {
+		text += "+"
+	}
+	return text
+}
+
 // example returns an example of a search.
 func (l List) example() string {
 	if l.Mail {

@@ -201,6 +201,15 @@ function found() {
   else if (!rows.querySelector("a[data-more]")) none.textContent = none.dataset.whole;
 }
 
+// counted shows how many requests a search has found: those in the list, and a plus where more may match.
+const matches = document.getElementById("found"); // null: nothing is searched for
+function counted() {
+  if (!matches) return;
+  const more = rows.querySelector(".more") || held?.length || stale;
+  matches.textContent = rows.querySelectorAll(":scope > li[id]:not([data-gone])").length.toLocaleString("en-US") + (more ? "+" : "");
+}
+if (matches) new MutationObserver(counted).observe(rows, { childList: true, subtree: true, attributeFilter: ["data-gone"] });
+
 // The list loads more when its end scrolls into view. The link stays for keyboard users.
 const end = new IntersectionObserver((entries) => {
   for (const e of entries) if (e.isIntersecting) load(e.target, { focus: false });
@@ -583,6 +592,7 @@ function state(name) {
 }
 
 function pausing() {
+  counted();
   fresh.hidden = !held?.length;
   fresh.textContent = held?.length ? `${(held.length + passed).toLocaleString("en-US")}${skipped ? "+" : ""} new` : "";
 }
@@ -654,7 +664,10 @@ function follow(address) {
   };
 
   const ended = () => ["out", "ended"].includes(live.dataset.state);
-  const told = (total) => document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
+  const told = (total) => {
+    document.getElementById("count").textContent = Number(total).toLocaleString("en-US");
+    counted();
+  };
 
   // settle keeps the stream if a place is free, and polls otherwise. Either way the page gets all that it missed.
   async function settle() {
@@ -721,8 +734,8 @@ function follow(address) {
     source.addEventListener("changed", (event) => {
       const [total, reach] = event.data.split(" ");
       alive();
-      told(total);
       stale ||= held !== null;
+      told(total);
       renew(reach);
     });
     source.addEventListener("end", (event) => {
