@@ -167,7 +167,7 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 		for i, h := range payload.Headers {
 			payload.Headers[i] = hookglass.Header{Name: address(h.Name), Value: address(h.Value)}
 		}
-		payload.Body = plainMail(payload.Body)
+		payload.Body, payload.Envelope = plainMail(payload.Body), nil // the envelope holds the address
 	}
 	payload.Body = coding.Plain(payload.Body, e.Headers, maxBody) // what is compressed holds no secret to be found
 	payload.Body = []byte(r.Body(address(string(beginning(payload.Body, e.ContentType)))))

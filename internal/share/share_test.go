@@ -126,6 +126,44 @@ func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
 	})
 }
 
+// Whoever knows the address of a mail endpoint can send there: no part of a shared mail has it, shown or not.
+func TestALinkGivesTheAddressOfAMailEndpointToNobody(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		who, _ := owned(t, db)
+		endpoints := endpoint.New(db, nil)
+		name, local, kind := "Mail", "swordfish", hookglass.KindEmail
+		e, err := endpoints.Create(t.Context(), who, endpoint.Draft{Name: &name, EmailLocalPart: &local, Kind: &kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const address = "swordfish@example.com"
+		event := &hookglass.Event{
+			ID: hookglass.NewEventID(hookglass.EventEmail, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventEmail, ReceivedAt: time.Now(), Method: "EMAIL",
+			Path: address, Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, From: "ada@example.org", To: address, Subject: "For " + address,
+			Payload: &hookglass.Payload{
+				Headers: hookglass.Headers{{Name: "To", Value: address}}, Body: []byte("To: " + address + "\r\n\r\n" + address),
+				Envelope: &hookglass.Envelope{From: "ada@example.org", To: []string{address}, Helo: "localhost", Protocol: "ESMTP"},
+			},
+		}
+		if err := db.Capture(t.Context(), e.AccountID, event); err != nil {
+			t.Fatal(err)
+		}
+		shares := share.New(db, endpoints, roomy{db})
+		secret, _, err := shares.Create(t.Context(), who, string(e.ID), string(event.ID), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, _, err := shares.Open(t.Context(), secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := fmt.Sprintf("%+v %+v %+v %s", *shown, *shown.Payload, shown.Envelope, shown.Body)
+		if !strings.Contains(all, "ada@example.org") || strings.Contains(all, local) {
+			t.Errorf("what is shown is %s", all)
+		}
+	})
+}
+
 // Links that have expired go without anybody making another, a part of them at a time.
 func TestLinksThatHaveExpiredArePurged(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
