@@ -280,6 +280,8 @@ func TestAFormThatIsTooLargeSaysSo(t *testing.T) {
 	for path, most := range map[string]int{"/targets": 64, "/requests/" + string(id) + "/replay": 512, "/response": 4096} {
 		b.want(413, "POST", s.page(path), url.Values{"name": {strings.Repeat("a", most<<10)}}).holds(t, "The form is larger than "+strconv.Itoa(most)+" KiB.")
 	}
+	// Neither is it a wrong password.
+	s.visitor().want(413, "POST", "/sign-in", url.Values{"email": {"ada@example.com"}, "password": {strings.Repeat("a", 64<<10)}}).holds(t, "The form is larger than 64 KiB.")
 	b.want(422, "POST", s.page("/targets?a=%zz"), url.Values{}).holds(t, "The form could not be read.")
 }
 

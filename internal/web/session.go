@@ -202,7 +202,9 @@ func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m
 const maxForm = 64 << 10
 
 func (a *app) signIn(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := readForm(w, r); err != nil {
+		return err
+	}
 	email, next := r.PostFormValue("email"), onSite(r.PostFormValue("next"))
 	session, err := a.Accounts.SignIn(r.Context(), email, r.PostFormValue("password"), httpd.From(r.Context()).Caller())
 	if err != nil {
