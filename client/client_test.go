@@ -393,7 +393,7 @@ func TestAStreamBeginsWithWhatCameShortlyBefore(t *testing.T) {
 		s.arrive(e.ID, "/other")
 		s.arrive(e.ID, "/1")
 		var got []string
-		for event, err := range s.Since(ctx, e.ID, client.Filter{Query: "-path:other"}, time.Hour, nil) {
+		for event, err := range s.Since(ctx, e.ID, client.Filter{Query: "-path:other"}, "1h", nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

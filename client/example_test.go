@@ -20,7 +20,7 @@ func Example() {
 	}
 	// Here your service is made to send; what it sent in the last ten seconds counts, too. Only senders that hookglass
 	// knows have an EventType, so this looks into the body.
-	for event, err := range hookglass.Since(ctx, "orders", client.Filter{Query: "body./type:order.paid"}, 10*time.Second, nil) {
+	for event, err := range hookglass.Since(ctx, "orders", client.Filter{Query: "body./type:order.paid"}, "10s", nil) {
 		if err != nil {
 			log.Fatal(err)
 		}

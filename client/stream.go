@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -41,14 +40,15 @@ func (c *Client) Stream(ctx context.Context, endpoint string, filter Filter, aft
 	}
 }
 
-// Since is a Stream that begins with the events of the given time before now, by the server's clock, newest first and
-// at most 100. It queries them after the stream has begun, so nothing is lost in between.
-func (c *Client) Since(ctx context.Context, endpoint string, filter Filter, since time.Duration, away func(error)) iter.Seq2[api.Event, error] {
+// Since is a Stream that begins with the events since a time, newest first and at most 100: ISO 8601, or a duration as
+// 10s that the server counts back from its now. It queries them after the stream has begun, so nothing is lost in
+// between.
+func (c *Client) Since(ctx context.Context, endpoint string, filter Filter, since string, away func(error)) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s := &stream{client: c, path: join("endpoints", endpoint, "stream"), filter: filter, away: away}
 		s.before = func(ctx context.Context) ([]api.Event, error) {
 			recent := filter
-			recent.Query = strings.TrimSpace(fmt.Sprintf("%s after:%ds", filter.Query, int64(math.Ceil(since.Seconds()))))
+			recent.Query = strings.TrimSpace(filter.Query + " after:" + since)
 			page, err := c.Requests(ctx, endpoint, recent, Page{Limit: 100})
 			return page.Data, err
 		}

@@ -35,14 +35,20 @@ func (c *Client) DeleteForwardingTarget(ctx context.Context, endpoint string, id
 	return err
 }
 
-// TargetDeliveries returns a page of the deliveries to a target, newest first.
-func (c *Client) TargetDeliveries(ctx context.Context, endpoint string, id int64, page Page) (api.List[api.Delivery], error) {
-	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{}), nil)
+// TargetDeliveries returns a page of the deliveries to a target that were made after a time, newest first. It is a time,
+// or a duration back from now; empty means no bound.
+func (c *Client) TargetDeliveries(ctx context.Context, endpoint string, id int64, after string, page Page) (api.List[api.Delivery], error) {
+	return c.deliveries(ctx, endpoint, id, url.Values{}, after, page)
 }
 
-// FailedTargetDeliveries returns a page of the failed deliveries to a target, newest first.
-func (c *Client) FailedTargetDeliveries(ctx context.Context, endpoint string, id int64, page Page) (api.List[api.Delivery], error) {
-	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(url.Values{"status": {"failed"}}), nil)
+// FailedTargetDeliveries is TargetDeliveries of those that failed.
+func (c *Client) FailedTargetDeliveries(ctx context.Context, endpoint string, id int64, after string, page Page) (api.List[api.Delivery], error) {
+	return c.deliveries(ctx, endpoint, id, url.Values{"status": {"failed"}}, after, page)
+}
+
+func (c *Client) deliveries(ctx context.Context, endpoint string, id int64, query url.Values, after string, page Page) (api.List[api.Delivery], error) {
+	setText(query, "after", after)
+	return call[api.List[api.Delivery]](ctx, c, http.MethodGet, target(endpoint, id)+"/deliveries", page.of(query), nil)
 }
 
 // ResendDelivery sends a failed delivery to a target again, and returns it. One that is already waiting is left as it

@@ -2,27 +2,29 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"hookglass/internal/query"
 	"hookglass/internal/server"
 )
 
-// ago is a flag for a past time, as the API takes it: a duration that counts back from now, or ISO 8601. Its value is
-// how long ago that is.
-type ago time.Duration
+// ago is a flag for a past time, as the API takes it: ISO 8601, or a duration that the server counts back from its now.
+// The clock of this machine decides nothing, since it may be off.
+type ago string
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (a *ago) UnmarshalText(text []byte) error {
-	if d, err := server.ParseDuration(string(text)); err == nil { // also 1h30m
-		*a = ago(d)
+	now := time.Now()
+	if t, err := query.ParseTime(string(text), now); err == nil && t.Before(now.Add(24*time.Hour)) { // no clock is off by that
+		*a = ago(text)
 		return nil
 	}
-	now := time.Now()
-	t, err := query.ParseTime(string(text), now)
-	if err != nil || t.After(now) {
+	d, err := server.ParseDuration(string(text)) // also 1h30m
+	if err != nil {
 		return errors.New("must be a duration that counts back from now, such as 30m, 2h or 7d, or a past time in ISO 8601")
 	}
-	*a = ago(now.Sub(t))
+	*a = ago(fmt.Sprintf("%ds", int64(math.Ceil(d.Seconds()))))
 	return nil
 }

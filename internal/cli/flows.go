@@ -32,7 +32,7 @@ type FlowCmd struct {
 type FlowRunCmd struct {
 	File    string        `arg:"" help:"A YAML or JSON file with name, timeout_seconds, order and steps; - is standard input."`
 	Timeout time.Duration `placeholder:"DURATION" help:"For all of it, whatever the file says."`
-	Since   string        `placeholder:"TIME" help:"Count events that were received since then, for example 30s."`
+	Since   ago           `placeholder:"TIME" help:"Count events that were received since then, for example 30s."`
 	Key     string        `placeholder:"KEY" help:"Idempotency key: the same key gives the same flow again."`
 	JUnit   string        `name:"junit" placeholder:"FILE" help:"Write the steps as JUnit XML."`
 }

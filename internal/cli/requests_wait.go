@@ -61,8 +61,8 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	}
 	filter := client.Filter{Query: c.Query}
 	events := from.Stream(waiting, r.Endpoint, filter, "", tellAway(t))
-	if c.Since > 0 {
-		events = from.Since(waiting, r.Endpoint, filter, time.Duration(c.Since), tellAway(t))
+	if c.Since != "" {
+		events = from.Since(waiting, r.Endpoint, filter, string(c.Since), tellAway(t))
 	}
 	for came, err := range events {
 		if err != nil {
@@ -91,7 +91,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		return outcome{exitFailed, "stopped before it came"}
 	}
 	text := fmt.Sprintf("nothing that was waited for came within %s", c.Timeout)
-	if c.Since == 0 {
+	if c.Since == "" {
 		text += "; --since 1m takes what came before as well"
 	}
 	return outcome{exitTimeout, text}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"hookglass"
 	"hookglass/api"
@@ -85,14 +84,11 @@ func (r *TargetsDeliveriesCmd) find(ctx context.Context, from *client.Client, en
 		list = from.FailedTargetDeliveries
 	}
 	for cursor := ""; ; {
-		page, err := list(ctx, endpoint, target, client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
+		page, err := list(ctx, endpoint, target, string(r.Since), client.Page{Limit: deliveriesAtOnce, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range page.Data {
-			if r.Since > 0 && time.Since(d.CreatedAt.Time) > time.Duration(r.Since) {
-				return found, nil // all later ones are older
-			}
 			if r.Status != "" && d.Status != r.Status {
 				continue
 			}

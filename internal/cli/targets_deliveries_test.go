@@ -50,7 +50,8 @@ func TestWhatFailedAtATargetIsSentAgainThroughIt(t *testing.T) {
 	fails(t, 1, "no such delivery", "targets", "resend", "1", "req_none")
 	fails(t, 1, "no such forwarding target", "targets", "resend", "9")
 	fails(t, 2, "name no deliveries", "targets", "resend", "1", failed[1], "--since", "1h")
-	fails(t, 1, "after", "targets", "resend", "1", "--since", "soon")
+	fails(t, 2, "counts back", "targets", "resend", "1", "--since", "soon")
+	fails(t, 1, "before", "targets", "resend", "1", "--until", "soon")
 }
 
 func TestWhatATargetMissedIsFoundAndSentAgain(t *testing.T) {

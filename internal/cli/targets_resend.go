@@ -15,7 +15,7 @@ import (
 type TargetsResendCmd struct {
 	Target     string   `arg:"" help:"Its id or name."`
 	Deliveries []string `arg:"" optional:"" help:"The deliveries, by their ids or those of their events; without any, all that failed."`
-	Since      string   `placeholder:"TIME" help:"Of all, only those that were made after this time: ISO 8601, or a duration as 2h that counts back from now."`
+	Since      ago      `placeholder:"TIME" help:"Of all, only those that were made after this time: ISO 8601, or a duration as 2h that counts back from now."`
 	Until      string   `placeholder:"TIME" help:"Of all, only those that were made before this time."`
 }
 
@@ -35,7 +35,7 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 		return err
 	}
 	if len(r.Deliveries) == 0 {
-		put, err := at.ResendFailed(ctx, c.Endpoint, target, r.Since, r.Until)
+		put, err := at.ResendFailed(ctx, c.Endpoint, target, string(r.Since), r.Until)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,6 +18,7 @@ type (
 	deliveryList struct {
 		TargetPath
 		Status string `query:"status" enum:"failed" doc:"failed: only those." example:"failed"`
+		After  string `query:"after" doc:"Only deliveries that were made after this time: ISO 8601, or a duration as 2h that counts back from now." example:"2h"`
 		Paging
 	}
 
@@ -198,8 +200,16 @@ func (s *service) listForwardingDeliveries(ctx context.Context, in *deliveryList
 	if in.Status != "" {
 		list = (*store.View).FailedForwardsOf
 	}
+	_, after, err := s.bounds("", in.After)
+	if err != nil {
+		return api.List[api.Delivery]{}, err
+	}
 	return listed(ctx, s, ofForwards, in, func(v *store.View, behind int64, most int) ([]hookglass.Forward, error) {
-		return list(v, in.EndpointID, in.TargetID, behind, most)
+		found, err := list(v, in.EndpointID, in.TargetID, behind, most)
+		if i := slices.IndexFunc(found, func(f hookglass.Forward) bool { return f.CreatedAt.Before(after) }); i >= 0 {
+			found = found[:i] // what follows is older
+		}
+		return found, err
 	}, func(f hookglass.Forward) int64 { return f.Num }, api.FromForward)
 }
 

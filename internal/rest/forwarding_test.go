@@ -451,6 +451,11 @@ func TestFailedDeliveriesAreSentAgain(t *testing.T) {
 		if s.want(http.StatusOK, "POST", base+"/resend?after=1h&before=2099-01-01T00:00:00Z", "", &all); all.Data.Resent != 2 {
 			t.Errorf("%+v", all.Data)
 		}
+		for after, want := range map[string]int{"1h": 4, "2099-01-01": 0} {
+			if found, _ := list("after=" + after); len(found) != want {
+				t.Errorf("%d since %s", len(found), after)
+			}
+		}
 		if found, _ := list("status=failed"); len(found) != 0 {
 			t.Errorf("%d have failed", len(found))
 		}
