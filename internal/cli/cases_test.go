@@ -422,6 +422,51 @@ func TestAPushGoesOnAfterAFileThatFails(t *testing.T) {
 	says(t, d.run("push", "--token", d.reading), 3, "a.yaml: unchanged", "e.yaml: ", "1 of 2 case files were not saved")
 }
 
+// Who stops a push is told so once, and not of each file that it did not come to; what was saved by then is told.
+func TestAPushThatIsStoppedEndsThere(t *testing.T) {
+	for _, how := range []string{"", "--json"} {
+		dir, made, asked := t.TempDir(), 0, make(chan bool)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.Method == http.MethodGet:
+				fmt.Fprint(w, `{"data":[],"meta":{"next_cursor":null}}`)
+			case made == 0:
+				made++
+				w.WriteHeader(http.StatusCreated)
+				fmt.Fprint(w, `{"data":{"id":"rcase_1","lock_version":1,"name":"a.yaml"}}`)
+			default:
+				asked <- true
+				<-r.Context().Done()
+			}
+		}))
+		defer server.Close()
+		for _, name := range []string{"a.yaml", "b.yaml", "c.yaml"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("name: "+name+"\nsource_id: req_1\ntarget_url: https://example.com\nstatus: 2xx\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, signal := context.WithCancel(t.Context())
+		go func() {
+			<-asked
+			signal()
+		}()
+		var out, notes bytes.Buffer
+		args := []string{"cases", "push", "-e", "ep_x", "--dir", dir, "--server", server.URL, "--token", "hg_x"}
+		if how != "" {
+			args = append(args, how)
+		}
+		code := cli.Main(ctx, args, strings.NewReader(""), &out, &notes)
+		if want := "hookglass: Stopped before " + server.URL + " answered. It may have done what it was asked for.\n"; code != 1 || notes.String() != want {
+			t.Errorf("%q: %d %s", how, code, &notes)
+		}
+		if said := out.String(); !strings.Contains(said, "a.yaml") || strings.Contains(said, "b.yaml") {
+			t.Errorf("%q: %s", how, said)
+		}
+	}
+}
+
 // A repository may come from others, and so may the names and the contents of its files.
 func TestCaseFilesHaveNoOrdersForATerminal(t *testing.T) {
 	d := newCaseDir(t)

@@ -217,6 +217,9 @@ func (*CasesPushCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) e
 	failed, code, results, out := 0, exitRefused, make([]caseResult, len(files)), c.progress(t)
 	for i, f := range files {
 		state, notes, err := f.push(ctx, to, c.Endpoint, saved)
+		if err != nil && ctx.Err() != nil { // it was stopped: that is no fault of this file, nor of those that follow
+			return cmp.Or(c.tell(t, results[:i], out), err)
+		}
 		if err != nil {
 			text := explain(err)
 			if !strings.HasPrefix(text, f.path) {
