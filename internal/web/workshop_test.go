@@ -533,6 +533,36 @@ func TestTheBuilderIsAlive(t *testing.T) {
 	c.silent()
 }
 
+// The answer to a button takes the place of the form, with what was typed while it was on its way.
+func TestWhatIsTypedWhileTheBuilderWaitsIsKept(t *testing.T) {
+	w := newWorkshop(t)
+	c := w.chrome(1440, 900)
+	c.open(w.link())
+	c.open(w.page("/actions/new"))
+	eval[any](c, `(() => {
+		const real = fetch;
+		window.waiting = new Promise((resolve) => window.release = resolve);
+		window.sent = 0;
+		window.fetch = async (url, options) => {
+			if (!url.endsWith("/check")) sent++, await waiting;
+			return real(url, options);
+		};
+	})()`)
+	c.click(`[value=add-step]`)
+	c.until(`sent === 1`)
+	c.click(`[value=add-condition]`) // one after another
+	eval[any](c, `document.querySelector("#builder [name=name]").focus()`)
+	c.press("Meanwhile")
+	if n := eval[int](c, `sent`); n != 1 {
+		t.Errorf("%d were sent at once", n)
+	}
+	eval[any](c, `release()`)
+	c.until(`document.getElementsByName("steps[0].name").length === 1 && document.querySelector("#builder [name=name]").value === "Meanwhile"`)
+	c.click(`[value=add-condition]`)
+	c.until(`document.getElementsByName("conditions[0].field").length === 1 && document.getElementsByName("steps[0].name").length === 1`)
+	c.silent()
+}
+
 func TestSecretsAreSetReplacedAndDeletedAndNeverShown(t *testing.T) {
 	w := newWorkshop(t)
 	b := w.signedIn()

@@ -2,6 +2,7 @@
 
 let timer = 0;
 let asked = 0;
+let editing = false; // a button of the form is at work
 let touched = new Set(); // fields that the user has visited; only these show faults
 
 const form = () => document.getElementById("builder");
@@ -60,15 +61,25 @@ function soon() {
 
 const tell = (text) => document.dispatchEvent(new CustomEvent("hookglass:trouble", { detail: text }));
 
+// edited returns the page with the form as a button makes it. It takes the form's place, so what was typed while it was
+// on its way is sent as well.
+async function edited(button) {
+  const filled = () => new URLSearchParams(new FormData(form(), button)).toString();
+  for (;;) {
+    const data = filled();
+    const answer = await fetch(form().action, { method: "POST", body: new URLSearchParams(data) });
+    if (answer.status === 401) throw new Error("You are signed out. Sign in again in another tab, then continue here.");
+    const page = parse(await answer.text());
+    if (!page.getElementById("builder")) throw new Error(page.querySelector("[data-problem]")?.textContent);
+    if (data === filled()) return page;
+  }
+}
+
 async function edit(button) {
-  asked++;
   button.setAttribute("aria-busy", "true");
-  const data = new URLSearchParams(new FormData(form(), button));
-  const answer = await fetch(form().action, { method: "POST", body: data });
-  if (answer.status === 401) throw new Error("You are signed out. Sign in again in another tab, then continue here.");
-  const page = parse(await answer.text());
+  const page = await edited(button);
+  asked++;
   const next = page.getElementById("builder");
-  if (!next) throw new Error(page.querySelector("[data-problem]")?.textContent);
   tell("");
   const tests = page.getElementById("backtest");
   const focus = next.querySelector("[autofocus]") ?? tests?.querySelector(`[autofocus], button[value="${button.value}"]`);
@@ -93,11 +104,15 @@ function begin() {
     const button = event.submitter;
     if (!button?.matches("[data-edit]")) return;
     event.preventDefault();
+    if (editing) return; // its answer would take the place of the first one's form
+    editing = true;
     try {
       await edit(button);
     } catch (e) {
       button.removeAttribute("aria-busy");
       tell(e instanceof TypeError ? "The server could not be reached. Try again." : `Something went wrong. ${e.message}`);
+    } finally {
+      editing = false;
     }
   });
 }
