@@ -67,6 +67,39 @@ func TestAgesAreTrueWhereTheBrowsersClockIsWrong(t *testing.T) {
 	}
 }
 
+// A browser remembers no more than 500 opened requests. With another, the oldest of them does not become unread again.
+func TestWhatWasOpenedStaysRead(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	first, second, third := s.hook(json(`{"n":1}`)), s.hook(json(`{"n":2}`)), s.hook(json(`{"n":3}`))
+	c.until(lists(third))
+	eval[any](c, `(() => {
+		const memory = Object.keys(localStorage).find((key) => key.startsWith("hookglass:seen:"));
+		const known = JSON.parse(localStorage.getItem(memory));
+		known.ids = ["`+string(first)+`", ...Array.from({ length: 498 }, (_, n) => "req_z" + n)];
+		localStorage.setItem(memory, JSON.stringify(known));
+	})()`)
+	c.open(s.page(""))
+	c.until(isLive)
+	unread := func(id hookglass.EventID) bool {
+		t.Helper()
+		return eval[bool](c, lists(id)+`.parentElement.matches("[data-unread]")`)
+	}
+	if unread(first) || !unread(second) || !unread(third) {
+		t.Fatal("what was opened is not what is read")
+	}
+	for _, id := range []hookglass.EventID{third, second} {
+		c.click("#" + string(id) + " a")
+		c.until(lists(id) + `.parentElement.matches(":not([data-unread])")`)
+	}
+	if unread(first) || unread(third) {
+		t.Error("what was opened is unread again")
+	}
+	c.silent()
+}
+
 func TestTimesSayTheirZoneAndWhatTheyAreHere(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))

@@ -232,10 +232,12 @@ function recall() {
   }
 }
 const known = recall() ?? { upTo: document.documentElement.dataset.now, ids: [] }; // by the server's clock, which dates requests
+const most = 500; // ids, which sort by time: where there are more, what came before the newest of them counts as read
+known.ids.sort();
 
 function unread(items = rows.querySelectorAll(":scope > li[data-received]")) {
   for (const item of items) {
-    const fresh = item.dataset.received > known.upTo && !known.ids.includes(item.id);
+    const fresh = item.dataset.received > known.upTo && !known.ids.includes(item.id) && !(known.ids.length >= most && item.id < known.ids[0]);
     if (fresh === item.hasAttribute("data-unread")) continue;
     item.toggleAttribute("data-unread", fresh);
     const row = item.querySelector(".row");
@@ -250,7 +252,7 @@ function unread(items = rows.querySelectorAll(":scope > li[data-received]")) {
 
 function seen(id) {
   const elsewhere = recall()?.ids ?? []; // in other tabs
-  known.ids = [...new Set([...known.ids, ...elsewhere, id])].slice(-500);
+  known.ids = [...new Set([...known.ids, ...elsewhere, id])].sort().slice(-most);
   remember();
   unread();
 }
