@@ -251,10 +251,8 @@ func (s *Service) TestChannel(ctx context.Context, who hookglass.Principal, id s
 	if err := who.MayManage(); err != nil {
 		return sent, err
 	}
-	var c hookglass.Channel
-	err = s.db.View(ctx, who, func(v *store.View) (err error) {
-		c, err = v.Channel(id)
-		return err
+	c, err := store.Read(ctx, s.db, who, func(v *store.View) (hookglass.Channel, error) {
+		return v.Channel(id)
 	})
 	if err != nil {
 		return sent, err

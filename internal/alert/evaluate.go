@@ -35,10 +35,8 @@ func (s *Service) Evaluate(ctx context.Context) error {
 	failed := s.rollUp(ctx)
 	var judged, readers []hookglass.Alert
 	for after, more := int64(0), true; more; {
-		var alerts []hookglass.Alert
-		err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-			alerts, err = v.AlertsEnabled(after, alertsAtOnce)
-			return err
+		alerts, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]hookglass.Alert, error) {
+			return v.AlertsEnabled(after, alertsAtOnce)
 		})
 		if err != nil {
 			return errors.Join(failed, err)
@@ -143,10 +141,8 @@ func (s *Service) rollUp(ctx context.Context) error {
 // evaluate evaluates an alert on figures or schemas, and changes its state when that is due.
 func (s *Service) evaluate(ctx context.Context, a hookglass.Alert) error {
 	now := s.Now().UTC()
-	var verdict verdict
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		verdict, err = judge(v, a, now)
-		return err
+	verdict, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (verdict, error) {
+		return judge(v, a, now)
 	})
 	if err != nil || verdict.triggered == (a.State == hookglass.AlertTriggered) {
 		return err

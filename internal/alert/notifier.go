@@ -77,10 +77,8 @@ func (s *Service) Run(ctx context.Context) error {
 
 // round starts to send to the channels that are due, as far as there are places.
 func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, freed chan<- struct{}) error {
-	var due []store.ChannelDue
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		due, err = v.ChannelsDue(s.Now(), dueAtOnce)
-		return err
+	due, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.ChannelDue, error) {
+		return v.ChannelsDue(s.Now(), dueAtOnce)
 	})
 	for _, d := range due {
 		tenant := "channels of account " + strconv.FormatInt(d.AccountID, 10)
