@@ -151,10 +151,8 @@ func (s *Service) exporting(ctx context.Context, who hookglass.Principal) store.
 // Picked is EachReported for the events with the given ids, in that order. It skips events that are gone.
 func (s *Service) Picked(ctx context.Context, who hookglass.Principal, ref string, ids []string, fn func(*hookglass.Event) error) error {
 	one := func(id string) error {
-		var e *hookglass.Event
-		err := s.db.View(ctx, who, func(v *store.View) (err error) {
-			e, err = v.ListedEvent(ref, id)
-			return err
+		e, err := store.Read(ctx, s.db, who, func(v *store.View) (*hookglass.Event, error) {
+			return v.ListedEvent(ref, id)
 		})
 		if err != nil {
 			return err
