@@ -147,10 +147,8 @@ const skipAtOnce = 500
 // skipWaiting skips what waits for a disabled target before it is enabled. That is right also if it is not enabled
 // after all: what waits for a disabled target is skipped anyway.
 func (s *Service) skipWaiting(ctx context.Context, who hookglass.Principal, ref string, id int64) error {
-	var t hookglass.ForwardingTarget
-	err := s.db.View(ctx, who, func(v *store.View) (err error) {
-		t, err = v.ForwardingTarget(ref, id)
-		return err
+	t, err := store.Read(ctx, s.db, who, func(v *store.View) (hookglass.ForwardingTarget, error) {
+		return v.ForwardingTarget(ref, id)
 	})
 	if err != nil || t.Enabled {
 		return err
