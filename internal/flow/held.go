@@ -46,11 +46,7 @@ func (h *held) close() {
 
 // claim leases flows that no node holds.
 func (s *Service) claim(ctx context.Context, wake func()) error {
-	var free bool
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		free, err = v.HasFreeFlows()
-		return err
-	})
+	free, err := store.Read(ctx, s.db, hookglass.System, (*store.View).HasFreeFlows)
 	if err != nil || !free {
 		return err
 	}
