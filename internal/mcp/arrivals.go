@@ -97,10 +97,8 @@ func (g *gathering) run(ctx context.Context, a *arrivals, seq int64) {
 // left to the next announcement, and to each waiter's final query.
 func (g *gathering) read(ctx context.Context, a *arrivals, seq int64) int64 {
 	for {
-		var batch []*hookglass.Event
-		err := a.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-			batch, err = v.EventsAfter(string(g.endpoint.ID), seq, readAhead)
-			return err
+		batch, err := store.Read(ctx, a.db, hookglass.System, func(v *store.View) ([]*hookglass.Event, error) {
+			return v.EventsAfter(string(g.endpoint.ID), seq, readAhead)
 		})
 		gone := hookglass.Is(err, hookglass.CodeNotFound)
 		if err != nil && !gone {
