@@ -268,10 +268,8 @@ func (s *Service) sealCase(c *hookglass.ReplayCase, e *hookglass.Event) (snap []
 
 // snapshotOf opens the snapshot of a case, whose room is kept until ctx is done.
 func (s *Service) snapshotOf(ctx context.Context, who hookglass.Principal, c hookglass.ReplayCase, e hookglass.Endpoint) (*hookglass.Event, error) {
-	var size int64
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		size, err = v.CaseSnapshotSize(c.Num)
-		return err
+	size, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (int64, error) {
+		return v.CaseSnapshotSize(c.Num)
 	})
 	if err == nil && s.Reads != nil {
 		err = s.Reads.RoomFor(ctx, who, sealedTimes*size)
