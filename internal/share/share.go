@@ -84,12 +84,10 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref, even
 }
 
 // List returns links of an endpoint that work, newest first. It answers not_found.
-func (s *Service) List(ctx context.Context, who hookglass.Principal, ref string, wanted store.ShareList) (all []hookglass.Share, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		all, err = v.Shares(ref, wanted, s.db.Now())
-		return err
+func (s *Service) List(ctx context.Context, who hookglass.Principal, ref string, wanted store.ShareList) ([]hookglass.Share, error) {
+	return store.Read(ctx, s.db, who, func(v *store.View) ([]hookglass.Share, error) {
+		return v.Shares(ref, wanted, s.db.Now())
 	})
-	return all, err
 }
 
 // Revoke ends a link at once. It answers not_found.
