@@ -82,10 +82,8 @@ func (s *Service) sweep(ctx context.Context, alone bool) error {
 	if alone {
 		ahead = s.lease
 	}
-	var lost []store.LostTunnelNode
-	err := s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		lost, err = v.LostTunnelNodes(s.node, v.Now.Add(ahead))
-		return err
+	lost, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.LostTunnelNode, error) {
+		return v.LostTunnelNodes(s.node, v.Now.Add(ahead))
 	})
 	if err != nil {
 		return err

@@ -85,10 +85,8 @@ func (s *Service) redeem(ctx context.Context, ticket string, session *hookglass.
 		return t, none
 	}
 	hash := digest(ticket)
-	var known bool
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		known, err = v.HasTunnelTicket(hash)
-		return err
+	known, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (bool, error) {
+		return v.HasTunnelTicket(hash)
 	})
 	if err != nil {
 		return t, err
