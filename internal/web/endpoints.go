@@ -27,12 +27,10 @@ func (a *app) registerEndpoints() {
 }
 
 // endpointsOf lists what a visitor sees, oldest first.
-func (a *app) endpointsOf(ctx context.Context, v visitor) (all []hookglass.Endpoint, err error) {
-	err = a.DB.View(ctx, v.who, func(view *store.View) error {
-		all, err = view.Endpoints(0, maxRail)
-		return err
+func (a *app) endpointsOf(ctx context.Context, v visitor) ([]hookglass.Endpoint, error) {
+	return store.Read(ctx, a.DB, v.who, func(view *store.View) ([]hookglass.Endpoint, error) {
+		return view.Endpoints(0, maxRail)
 	})
-	return all, err
 }
 
 // user answers unauthorized unless the visitor is signed in.
@@ -93,10 +91,8 @@ func (a *app) endpointNames(w http.ResponseWriter, r *http.Request) error {
 	if len(text) > maxNameSearch || len(words) == 0 || len(words) > maxNameWords {
 		return hookglass.Invalid("text", "must have 1 to %d words in %d bytes", maxNameWords, maxNameSearch)
 	}
-	var found []hookglass.Endpoint
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		found, err = view.EndpointsNamed(words, maxNamed)
-		return err
+	found, err := store.Read(r.Context(), a.DB, v.who, func(view *store.View) ([]hookglass.Endpoint, error) {
+		return view.EndpointsNamed(words, maxNamed)
 	})
 	if err != nil {
 		return err

@@ -63,12 +63,10 @@ func (a *app) open(r *http.Request) (visitor, hookglass.Endpoint, error) {
 	return v, e, err
 }
 
-func (a *app) endpointFor(r *http.Request, v visitor) (e hookglass.Endpoint, err error) {
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		e, err = view.Endpoint(r.PathValue("endpoint"))
-		return err
+func (a *app) endpointFor(r *http.Request, v visitor) (hookglass.Endpoint, error) {
+	return store.Read(r.Context(), a.DB, v.who, func(view *store.View) (hookglass.Endpoint, error) {
+		return view.Endpoint(r.PathValue("endpoint"))
 	})
-	return e, err
 }
 
 // list reads a page of an endpoint's requests. An invalid query is a fault of the list and no error.

@@ -120,10 +120,8 @@ func (a *app) ledgerFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var book hookglass.Ledger
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		book, err = ledger.Read(view, string(e.ID), span, now)
-		return err
+	book, err := store.Read(r.Context(), a.DB, v.who, func(view *store.View) (hookglass.Ledger, error) {
+		return ledger.Read(view, string(e.ID), span, now)
 	})
 	if err != nil {
 		return err

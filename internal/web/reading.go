@@ -68,10 +68,8 @@ func (a *app) held(ctx context.Context, v visitor, e hookglass.Endpoint, id stri
 }
 
 // listed reads a request without its payload.
-func (a *app) listed(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (event *hookglass.Event, err error) {
-	err = a.DB.View(ctx, v.who, func(view *store.View) error {
-		event, err = view.ListedEvent(string(e.ID), id)
-		return err
+func (a *app) listed(ctx context.Context, v visitor, e hookglass.Endpoint, id string) (*hookglass.Event, error) {
+	return store.Read(ctx, a.DB, v.who, func(view *store.View) (*hookglass.Event, error) {
+		return view.ListedEvent(string(e.ID), id)
 	})
-	return event, err
 }

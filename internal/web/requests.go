@@ -97,10 +97,8 @@ func (a *app) marks(change func(r *http.Request, who hookglass.Principal, ref, i
 
 // note writes a note on a request, unless another wrote one since the page was shown.
 func (a *app) note(r *http.Request, who hookglass.Principal, ref, id string) error {
-	var stored *hookglass.Event
-	err := a.DB.View(r.Context(), who, func(view *store.View) (err error) {
-		stored, err = view.ListedEvent(ref, id)
-		return err
+	stored, err := store.Read(r.Context(), a.DB, who, func(view *store.View) (*hookglass.Event, error) {
+		return view.ListedEvent(ref, id)
 	})
 	if err != nil {
 		return err
@@ -254,10 +252,8 @@ func (a *app) deliveries(w http.ResponseWriter, r *http.Request) error {
 	}
 	d := inspector.NewOutcomes(e.ID, event, time.Now())
 	d.Writes = v.signedIn()
-	var size int64
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		size, err = view.ReportsSize(event.Seq)
-		return err
+	size, err := store.Read(r.Context(), a.DB, v.who, func(view *store.View) (int64, error) {
+		return view.ReportsSize(event.Seq)
 	})
 	if err == nil {
 		err = a.Captures.RoomFor(holding(r.Context(), v.who), v.who, eventTimes*size)

@@ -91,10 +91,8 @@ func (a *app) changeSecret(w http.ResponseWriter, r *http.Request) error {
 	if value := lines(r.PostForm, "secret_value"); value != "" {
 		d.Value, done = &value, "replaced"
 	}
-	var stored hookglass.ActionSecret
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		stored, err = view.ActionSecret(workspace, m.Form.Secret)
-		return err
+	stored, err := store.Read(r.Context(), a.DB, v.who, func(view *store.View) (hookglass.ActionSecret, error) {
+		return view.ActionSecret(workspace, m.Form.Secret)
 	})
 	if err != nil {
 		return err

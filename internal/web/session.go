@@ -340,10 +340,8 @@ func (a *app) openTemporary(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var e hookglass.Endpoint
-	err = a.DB.View(r.Context(), who, func(v *store.View) (err error) {
-		e, err = v.Endpoint(string(who.Endpoint))
-		return err
+	e, err := store.Read(r.Context(), a.DB, who, func(v *store.View) (hookglass.Endpoint, error) {
+		return v.Endpoint(string(who.Endpoint))
 	})
 	if err != nil {
 		return err

@@ -64,10 +64,8 @@ func (a *app) changeTag(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var stored hookglass.Tag
-	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		stored, err = view.Tag(m.Form.Tag)
-		return err
+	stored, err := store.Read(r.Context(), a.DB, v.who, func(view *store.View) (hookglass.Tag, error) {
+		return view.Tag(m.Form.Tag)
 	})
 	if err != nil {
 		return err
