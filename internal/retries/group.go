@@ -32,7 +32,7 @@ func group(arrivals []arrival, now time.Time) []delivery {
 		of := event{a.provider, a.eventType, a.eventRef}
 		g := byKey[a.key]
 		if g == nil && a.eventRef != "" {
-			if g = byEvent[of]; g != nil && g.last().Success() {
+			if g = byEvent[of]; g != nil && slices.ContainsFunc(g.Attempts, hookglass.Attempt.Success) {
 				g = nil
 			}
 		}
@@ -95,8 +95,8 @@ func stateOf(g *delivery, longest map[int]time.Duration, now time.Time) hookglas
 			wait = max(wait, a.Gap)
 		}
 	}
-	wait = max(wait, g.last().RetryAfter)            // a sender that was told to wait so long has not given up before
-	if (now.Sub(g.last().At)-time.Minute)/3 > wait { // not multiplied: a date of Retry-After may be far away
+	wait = max(wait, g.last().Held+g.last().RetryAfter) // a sender that was told to wait so long has not given up before
+	if (now.Sub(g.last().At)-time.Minute)/3 > wait {    // not multiplied: a date of Retry-After may be far away
 		return hookglass.GroupGivenUp
 	}
 	return hookglass.GroupWaiting
@@ -134,7 +134,7 @@ func summarize(groups []delivery) (s hookglass.RetrySummary) {
 				answers[answer].Retried++
 				gaps[n+2] = append(gaps[n+2], g.Attempts[n+1].Gap)
 			}
-			if a.RetryAfter == 0 {
+			if a.RetryAfter == 0 || a.Success() { // which asks for no other attempt
 				continue
 			}
 			s.RetryAfter.Given++
@@ -142,7 +142,7 @@ func summarize(groups []delivery) (s hookglass.RetrySummary) {
 			case !followed && g.State == hookglass.GroupWaiting: // the retry may still come
 			case !followed:
 				s.RetryAfter.None++
-			case g.Attempts[n+1].Gap >= a.RetryAfter-500*time.Millisecond:
+			case g.Attempts[n+1].Gap-a.Held >= a.RetryAfter-500*time.Millisecond: // the time counts from the answer
 				s.RetryAfter.Honoured++
 			default:
 				s.RetryAfter.Early++

@@ -202,12 +202,12 @@ func arrivalOf(e *hookglass.Event) arrival {
 	}
 	if r := e.Reply; r != nil {
 		a.attempt.Held = r.Delay
-		a.attempt.RetryAfter = retryAfter(r.Headers.Get("Retry-After"), e.ReceivedAt)
+		a.attempt.RetryAfter = retryAfter(r.Headers.Get("Retry-After"), e.ReceivedAt.Add(r.Delay))
 	}
 	return a
 }
 
-// retryAfter parses both forms of the field (RFC 9110, section 10.2.3).
+// retryAfter parses both forms of the field of an answer that was given at that time (RFC 9110, section 10.2.3).
 func retryAfter(field string, at time.Time) time.Duration {
 	field = strings.TrimSpace(field)
 	if n, err := strconv.ParseInt(field, 10, 32); err == nil && n > 0 {

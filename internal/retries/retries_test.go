@@ -55,6 +55,9 @@ func TestWhatBelongsTogether(t *testing.T) {
 			[]string{"delivery_id delivered 500@0s 500@1s 200@2s"}},
 		{"an event sent twice for two reasons", []*hookglass.Event{attempt(0, 200, id("d1", "e1")), attempt(time.Second, 200, id("d2", "e1"))}, time.Hour,
 			[]string{"delivery_id delivered 200@0s", "delivery_id delivered 200@0s"}},
+		{"an event sent again after it was answered, whatever came of it since",
+			[]*hookglass.Event{attempt(0, 200, id("d1", "e1")), attempt(time.Second, 500, id("d1", "e1")), attempt(3*time.Second, 200, id("d2", "e1"))}, time.Hour,
+			[]string{"delivery_id delivered 200@0s 500@1s", "delivery_id delivered 200@0s"}},
 		{"one body of one type", []*hookglass.Event{attempt(0, 500, nil), attempt(time.Second, 500, body("x")), attempt(4*time.Second, 200, nil), attempt(5*time.Second, 500, func(e *hookglass.Event) { e.EventType = "refund" })}, time.Minute,
 			[]string{"body delivered 500@0s 200@4s", "body waiting 500@0s", "body waiting 500@0s"}},
 		{"given up, when it is silent for three times as long as ever",
@@ -95,6 +98,21 @@ func TestWhatDeliveriesHaveInCommon(t *testing.T) {
 	}
 	if s.RetryAfter != (hookglass.RetryAfterFigure{Given: 2, Honoured: 1, Early: 1}) {
 		t.Errorf("Retry-After %+v", s.RetryAfter)
+	}
+	// The time that a sender was told counts from the answer, which may have been held; and 2xx asks for nothing.
+	held := func(n, after string) func(*hookglass.Event) {
+		return func(e *hookglass.Event) {
+			later(n, after)(e)
+			e.Reply.Delay = 20 * time.Second
+		}
+	}
+	date := func(at time.Duration) string { return noon.Add(at).Format("Mon, 02 Jan 2006 15:04:05 GMT") }
+	_, held20 := retries.Group([]*hookglass.Event{
+		attempt(0, 503, held("a", "10")), attempt(25*time.Second, 503, held("a", "10")), attempt(55*time.Second, 200, held("a", "10")),
+		attempt(60*time.Second, 503, held("b", date(90*time.Second))), attempt(90*time.Second, 503, held("b", date(150*time.Second))), attempt(149*time.Second, 200, one("b")),
+	}, noon.Add(24*time.Hour))
+	if held20.RetryAfter != (hookglass.RetryAfterFigure{Given: 4, Honoured: 2, Early: 2}) {
+		t.Errorf("Retry-After of answers that were held %+v", held20.RetryAfter)
 	}
 	if len(s.Schedule) != 3 || s.Schedule[0] != (hookglass.RetryStep{Attempt: 2, N: 2, Median: 15 * time.Second, Min: 10 * time.Second, Max: 20 * time.Second, Jitter: 2.0 / 3}) {
 		t.Errorf("schedule %+v", s.Schedule)
