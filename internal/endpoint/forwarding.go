@@ -106,8 +106,7 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 		if err != nil {
 			return err
 		}
-		disable := d.Enabled != nil && !*d.Enabled
-		if only := (TargetDraft{Enabled: d.Enabled}); !disable || d != only {
+		if !d.onlyDisables() {
 			if err := mayForward(tx, e); err != nil {
 				return err
 			}
@@ -121,24 +120,38 @@ func (s *Service) UpdateForwardingTarget(ctx context.Context, who hookglass.Prin
 					return err
 				}
 			}
-			resumes := d.Enabled != nil && *d.Enabled || d.Paused != nil && !*d.Paused
-			if resumes {
+			if d.resumes() {
 				t.Failures, t.FailingFrom, t.PausedAt, t.PauseReason = 0, time.Time{}, time.Time{}, ""
 			}
-			if d.Paused == nil || !*d.Paused {
-				return nil
-			}
-			if !t.Enabled {
-				return hookglass.InvalidFields([]hookglass.FieldError{targetFault("paused", "may not be true for a target that is disabled: nothing waits for it")})
-			}
-			if t.PausedAt.IsZero() { // if it is paused already, its time and reason stay
-				t.PausedAt, t.PauseReason = tx.Now, hookglass.PauseManual
+			if d.Paused != nil && *d.Paused {
+				return pause(t, tx.Now)
 			}
 			return nil
 		})
 		return err
 	})
 	return t, err
+}
+
+// onlyDisables reports whether the draft disables a target and changes nothing else.
+func (d TargetDraft) onlyDisables() bool {
+	return d.Enabled != nil && !*d.Enabled && d == TargetDraft{Enabled: d.Enabled}
+}
+
+// resumes reports whether the draft ends the pause of a target, with the failures that led to it.
+func (d TargetDraft) resumes() bool {
+	return d.Enabled != nil && *d.Enabled || d.Paused != nil && !*d.Paused
+}
+
+// pause makes what is forwarded to a target wait. If it is paused already, its time and reason stay.
+func pause(t *hookglass.ForwardingTarget, now time.Time) error {
+	if !t.Enabled {
+		return hookglass.InvalidFields([]hookglass.FieldError{targetFault("paused", "may not be true for a target that is disabled: nothing waits for it")})
+	}
+	if t.PausedAt.IsZero() {
+		t.PausedAt, t.PauseReason = now, hookglass.PauseManual
+	}
+	return nil
 }
 
 // skipAtOnce bounds the deliveries that one transaction skips, because captures wait behind it.
