@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"hookglass"
 	"hookglass/internal/jsondoc"
 )
 
@@ -282,11 +283,5 @@ func printable(s string, n int) string {
 			return r
 		}, strings.ToValidUTF8(s, "\uFFFD"))
 	}
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return hookglass.Beginning(s, n)
 }
