@@ -114,13 +114,8 @@ func odd(r rune) bool {
 
 // Cut shortens text to at most n bytes at a character boundary, and reports whether it did.
 func Cut(s string, n int) (string, bool) {
-	if len(s) <= n {
-		return s, false
-	}
-	for n > 0 && n > utf8.UTFMax && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n], true
+	short := hookglass.Beginning(s, n)
+	return short, len(short) < len(s)
 }
 
 // Short shortens text as [Cut] does, and marks what it shortened.
