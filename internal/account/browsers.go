@@ -21,7 +21,7 @@ func (s *Service) DescribeSession(ctx context.Context, secret, client string) er
 		}
 		return r
 	}, client)
-	client = strings.ToValidUTF8(client[:min(len(client), maxClient)], "")
+	client = hookglass.Beginning(client, maxClient)
 	return s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.DescribeSession(digest(secret), client) })
 }
 
