@@ -35,8 +35,8 @@ func (c *Client) DeleteForwardingTarget(ctx context.Context, endpoint string, id
 	return err
 }
 
-// TargetDeliveries returns a page of the deliveries to a target that were made after a time, newest first. It is a time,
-// or a duration back from now; empty means no bound.
+// TargetDeliveries returns a page of the deliveries to a target that were made after a time, newest first. It is a
+// time, or a duration back from now; empty means no bound.
 func (c *Client) TargetDeliveries(ctx context.Context, endpoint string, id int64, after string, page Page) (api.List[api.Delivery], error) {
 	return c.deliveries(ctx, endpoint, id, url.Values{}, after, page)
 }
