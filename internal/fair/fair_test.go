@@ -52,6 +52,13 @@ func TestPlacesAreSharedInTurn(t *testing.T) {
 	}
 }
 
+func TestALineOfLittleWorkLeavesPlacesToOthers(t *testing.T) {
+	got, starved := fair.NewPlaces(100, 100).Share([]fair.Line{{Tenant: "a", Num: 1, Most: fair.Few}, {Tenant: "b", Num: 2}})
+	if got[1] != fair.Few || got[2] != 46 || starved {
+		t.Errorf("%v, starved %t", got, starved)
+	}
+}
+
 func TestTenantsThatNeverLetGoLeavePlacesForOthers(t *testing.T) {
 	s := fair.NewPlaces(192, 64)
 	for i := range 40 { // each with so many targets that it takes all that a tenant may

@@ -68,7 +68,7 @@ func TestAProfileEndsForItsTime(t *testing.T) {
 		}
 		s := retries.New(db)
 		p := profile(t, s, ref)
-		if p.More || p.Events != later+1 || p.Summary.Deliveries != 2 || len(p.Groups) != 2 || p.Groups[0].Total != later {
+		if p.More || p.Events != later+1 || p.Summary.Deliveries != 2 || len(p.Groups) != 2 || p.Groups[0].Total != later || len(p.Groups[0].Attempts) != 50 {
 			t.Fatalf("in time: %d events, more %t, %+v", p.Events, p.More, p.Summary)
 		}
 		if a := p.Groups[0].Attempts; a[0].MoreChange || a[1].MoreChange || len(a[1].Changes) != 1 || p.Summary.Renewed[hookglass.RoleBody] != hookglass.RenewalChanged {
