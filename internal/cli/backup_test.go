@@ -544,7 +544,8 @@ func TestABackupTakesNotThePlaceOfTheInstallation(t *testing.T) {
 	}
 	files := []string{link}
 	for _, name := range []string{
-		"hookglass.db", "hookglass.db-wal", "hookglass.db-shm", "hookglass.db-reserve", "restore.db", "restore.db-wal", "restore.db-shm", "keys.json", "lock", "dev.json",
+		"hookglass.db", "hookglass.db-wal", "hookglass.db-shm", "hookglass.db-journal", "hookglass.db-reserve",
+		"restore.db", "restore.db-wal", "restore.db-shm", "keys.json", "lock", "dev.json",
 	} {
 		files = append(files, filepath.Join(i.dir, name))
 	}

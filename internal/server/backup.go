@@ -116,7 +116,7 @@ func (c *BackupCmd) mayTake() error {
 	}
 	owns := []string{c.keyFile(), filepath.Join(c.Data, lockFile), filepath.Join(c.Data, devFile)}
 	for _, database := range []string{databaseFile, restoreFile} {
-		for _, suffix := range []string{"", "-wal", "-shm", "-reserve"} {
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal", "-reserve"} {
 			owns = append(owns, filepath.Join(c.Data, database+suffix))
 		}
 	}
