@@ -14,6 +14,9 @@ import (
 // Commands is the tree of commands.
 func Commands() *kong.Node { return newReader(io.Discard, new(grammar)).Model.Node }
 
+// Detail is an event as requests get prints it.
+var Detail = detail
+
 // Branch is the tree that a command line is read with.
 func Branch(args ...string) *kong.Node { return newReader(io.Discard, commandsFor(args)).Model.Node }
 

@@ -271,7 +271,7 @@ func detail(e api.EventDetail) string {
 	case e.ResponseSource != "":
 		b.WriteString(notAnswered)
 	}
-	if e.SignatureReason != nil {
+	if e.SignatureStatus == string(hookglass.SignatureFailed) {
 		fmt.Fprintf(&b, "Why the signature failed: hookglass requests diagnose %s -e %s\n", e.ID, e.EndpointID)
 	}
 	return b.String()

@@ -3,6 +3,10 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
+	"hookglass"
+	"hookglass/api"
+	"hookglass/internal/cli"
 )
 
 func TestAnEndpointIsGivenTheSecretsOfItsSenders(t *testing.T) {
@@ -51,4 +55,17 @@ func TestAnEndpointIsGivenTheSecretsOfItsSenders(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	fails(t, 2, "--secret", "signatures", "set", "github")
+}
+
+// The key that a sender publishes may not have been fetched yet: the reason says so, and nothing has failed.
+func TestOnlyASignatureThatFailedIsSaidToHaveFailed(t *testing.T) {
+	e := api.EventDetail{}
+	e.ID, e.EndpointID, e.SignatureStatus, e.SignatureReason = "req_1", "ep_1", string(hookglass.SignatureUnchecked), new("key_unavailable")
+	if text := cli.Detail(e); strings.Contains(text, "failed") || !strings.Contains(text, "signature unchecked (key_unavailable)") {
+		t.Error(text)
+	}
+	e.SignatureStatus, e.SignatureReason = string(hookglass.SignatureFailed), new("mismatch")
+	if text := cli.Detail(e); !strings.Contains(text, "Why the signature failed: hookglass requests diagnose req_1 -e ep_1\n") {
+		t.Error(text)
+	}
 }
