@@ -97,7 +97,7 @@ func (d *diagnosis) signature() {
 func advice(code string) string {
 	switch code {
 	case "no_config":
-		return "Add a signature config for the provider, with the secret that it shows. Secrets are set in the web app or by REST, not by MCP."
+		return "Add a signature config for the provider, with the secret that it shows: in the web app, by `hookglass signatures set` or over REST. No tool of MCP takes a secret."
 	case "no_variant_matches", "signature_mismatch":
 		return "Copy the signing secret from the sender's settings again, and check that nothing between the sender and this address changes the body."
 	case "clock_offset", "timestamp_out_of_tolerance":
