@@ -203,34 +203,6 @@ func writePrivate(path string, v any) error {
 	return replaceFile(path, append(data, '\n'), func() error { return nil })
 }
 
-// freshPrefix begins the name of a file that is about to replace another.
-const freshPrefix = ".fresh-"
-
-// replaceFile atomically replaces a file with one that only its owner may read; aside may keep the old one. A crash
-// leaves the old or the new file, and perhaps a third, which the next start sweeps.
-func replaceFile(path string, content []byte, aside func() error) error {
-	fresh, err := os.CreateTemp(filepath.Dir(path), freshPrefix+"*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(fresh.Name())
-	_ = holdFile(fresh) // so that nobody sweeps it
-	_, err = fresh.Write(content)
-	if err == nil {
-		err = fresh.Sync()
-	}
-	if err = errors.Join(err, fresh.Close()); err != nil {
-		return err
-	}
-	if err := aside(); err != nil {
-		return err
-	}
-	if err := os.Rename(fresh.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
 // text returns the information for people. The longest items are on their own lines, for copying.
 func (i devInfo) text() string {
 	var b strings.Builder
