@@ -173,6 +173,11 @@ var reserved = []struct {
 		"a mail is read and judged in one place",
 	},
 	{
+		[]string{"github.com/KimMachineGun/automemlimit"},
+		[]string{"memory"},
+		"how much memory there is is asked in one place",
+	},
+	{
 		[]string{"github.com/dlclark/regexp2"},
 		[]string{"action"},
 		"expressions that can run away are bounded in one place",

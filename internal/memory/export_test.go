@@ -3,5 +3,5 @@ package memory
 var (
 	RoomWithin = room
 	HeapWithin = heap
-	Limit      = limit
+	Usable     = usable
 )

@@ -19,9 +19,9 @@ const (
 	least = 16
 )
 
-// limit returns how many bytes of memory the process may use: what its control group allows, or the machine has. It is
+// usable returns how many bytes of memory the process may use: what its control group allows, or the machine has. It is
 // 0 if neither is known.
-var limit = sync.OnceValue(func() uint64 {
+var usable = sync.OnceValue(func() uint64 {
 	machine, err := memlimit.FromSystem()
 	if err != nil {
 		machine = 0
@@ -35,7 +35,7 @@ var limit = sync.OnceValue(func() uint64 {
 
 // Room returns how many bytes there may be in a room or a cache that is meant for n: fewer in a process that may use
 // less than 1 GiB, which the system would end when all of them are full.
-func Room(n int64) int64 { return room(n, limit()) }
+func Room(n int64) int64 { return room(n, usable()) }
 
 func room(n int64, limit uint64) int64 {
 	if limit == 0 || limit >= whole {
@@ -46,7 +46,7 @@ func room(n int64, limit uint64) int64 {
 
 // Heap returns how many bytes the heap may have before the garbage collector works harder: most, or fewer where the
 // process may use little memory.
-func Heap(most int64) int64 { return heap(most, limit()) }
+func Heap(most int64) int64 { return heap(most, usable()) }
 
 func heap(most int64, limit uint64) int64 {
 	if limit == 0 {
