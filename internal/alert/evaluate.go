@@ -347,7 +347,6 @@ func (s *Service) find(a hookglass.Alert, m matcher, e *hookglass.Event) (where 
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("panic in an alert's search; the event is passed over", "alert", a.ID, "event", e.ID, "panic", p, "stack", string(debug.Stack()))
-			where = ""
 		}
 	}()
 	return s.search(m, e)
