@@ -61,6 +61,25 @@ func TestListenRunsACommand(t *testing.T) {
 	}
 }
 
+// fromGitHub sends a webhook as GitHub does an event of the kind; without a kind it is nobody's.
+func fromGitHub(t *testing.T, hook, kind, body string) {
+	t.Helper()
+	req, err := http.NewRequest("POST", hook, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind != "" {
+		req.Header.Set("X-GitHub-Event", kind)
+		req.Header.Set("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
+		req.Header.Set("User-Agent", "GitHub-Hookshot/044aadd")
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+}
+
 // With several targets, the line of an event says which one it went to.
 func TestListenSaysWhichTargetAnEventTook(t *testing.T) {
 	a := running(t)
@@ -68,26 +87,11 @@ func TestListenSaysWhichTargetAnEventTook(t *testing.T) {
 	t.Setenv("HOOKGLASS_TOKEN", a.token)
 	local, _ := receiver(t)
 	hook := member(t, object(t, "", "endpoints", "create", "Several"), "data", "webhook_url").(string)
-	push := func() {
-		t.Helper()
-		req, err := http.NewRequest("POST", hook, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("X-GitHub-Event", "push")
-		req.Header.Set("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
-		req.Header.Set("User-Agent", "GitHub-Hookshot/044aadd")
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-	}
 	line := func(args ...string) (rest string) {
 		t.Helper()
 		g := begin(t, strings.NewReader(""), append([]string{"listen", "--recover", "none", "--exit-after", "1"}, args...)...)
 		g.err.wait(t, "connected;")
-		push()
+		fromGitHub(t, hook, "push", "{}")
 		g.ends(t, 0)
 		return g.out.wait(t, `POST /  github push(.*)\n`)
 	}
@@ -127,20 +131,7 @@ func TestTheListenFileNamesCommands(t *testing.T) {
 	g.err.wait(t, `push -> exec: grep \S+ "\$HOOKGLASS_HEADERS_FILE" >> \S+; cat >>`)
 	g.err.wait(t, "connected;")
 	for _, kind := range []string{"push", "issues", ""} {
-		req, err := http.NewRequest("POST", hook, strings.NewReader(`{"kind":"`+kind+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if kind != "" {
-			req.Header.Set("X-GitHub-Event", kind)
-			req.Header.Set("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
-			req.Header.Set("User-Agent", "GitHub-Hookshot/044aadd")
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
+		fromGitHub(t, hook, kind, `{"kind":"`+kind+`"}`)
 	}
 	g.ends(t, 0)
 	for name, want := range map[string]string{"pushes": "X-GitHub-Event: push\n{\"kind\":\"push\"}", "rest": `{"kind":""}`} {

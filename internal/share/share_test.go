@@ -88,6 +88,20 @@ func (r roomy) Hold(ctx context.Context, who hookglass.Principal, _ int64, read 
 	return store.Read(ctx, r.db, who, read)
 }
 
+// opened returns what the link to an event shows.
+func opened(t *testing.T, shares *share.Service, who hookglass.Principal, event *hookglass.Event) *hookglass.Event {
+	t.Helper()
+	secret, _, err := shares.Create(t.Context(), who, string(event.EndpointID), string(event.ID), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, _, err := shares.Open(t.Context(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shown
+}
+
 // Nothing that a stranger must not see is left in any part of a shared request.
 func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -107,14 +121,7 @@ func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
 			t.Fatal(err)
 		}
 		shares := share.New(db, endpoint.New(db, nil), roomy{db})
-		secret, _, err := shares.Create(t.Context(), who, string(e.ID), string(event.ID), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown, _, err := shares.Open(t.Context(), secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		shown := opened(t, shares, who, event)
 		for place, h := range map[string]hookglass.Headers{"headers": shown.Headers, "trailers": shown.Trailers, "reply": shown.Reply.Headers} {
 			if h.Get("X-Sum") != "1" || h.Get("Authorization") == "" || strings.Contains(h.Get("Authorization"), "swordfish") {
 				t.Errorf("the %s are %v", place, h)
@@ -149,14 +156,7 @@ func TestALinkGivesTheAddressOfAMailEndpointToNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		shares := share.New(db, endpoints, roomy{db})
-		secret, _, err := shares.Create(t.Context(), who, string(e.ID), string(event.ID), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown, _, err := shares.Open(t.Context(), secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		shown := opened(t, shares, who, event)
 		all := fmt.Sprintf("%+v %+v %+v %s", *shown, *shown.Payload, shown.Envelope, shown.Body)
 		if !strings.Contains(all, "ada@example.org") || strings.Contains(all, local) {
 			t.Errorf("what is shown is %s", all)
