@@ -103,7 +103,7 @@ func TestADeliveryIsStoredWithItsKey(t *testing.T) {
 							continue
 						}
 						told := false
-						for _, h := range desk.await(t, 1)[ev.ID] {
+						for _, h := range desk.of(t, ev.ID) {
 							told = told || h.Queue.TargetID == target.ID && (h.Claim == 0) == keyed
 						}
 						if !told {

@@ -43,19 +43,32 @@ func (d *desk[W]) Take(_ int64, ev *hookglass.Event, work []W) {
 }
 
 // await waits for the end of so many offers.
-func (d *desk[W]) await(t *testing.T, n int) (taken map[hookglass.EventID][]W) {
+func (d *desk[W]) await(t *testing.T, n int) map[hookglass.EventID][]W {
+	t.Helper()
+	d.until(t, func() bool { return len(d.events) >= n })
+	return d.taken
+}
+
+// of waits for the end of an event's offer and returns what was handed over.
+func (d *desk[W]) of(t *testing.T, id hookglass.EventID) []W {
+	t.Helper()
+	d.until(t, func() bool { return d.events[id] != nil })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.taken[id]
+}
+
+func (d *desk[W]) until(t *testing.T, ended func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		d.mu.Lock()
-		if len(d.events) >= n {
-			taken = d.taken
-		}
+		done := ended()
 		d.mu.Unlock()
-		if taken != nil {
-			return taken
+		if done {
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: the end of %d offers", n)
+			t.Fatal("an offer has no end within a minute")
 		}
 	}
 }
@@ -116,7 +129,7 @@ func TestAnEventGoesToNoTargetThatIsLeftOut(t *testing.T) {
 					}
 					if taken && n < 8 && ev.Type == hookglass.EventWebhook && works[i%len(works)].Forward {
 						var handed []int64
-						for _, h := range desk.await(t, 1)[ev.ID] {
+						for _, h := range desk.of(t, ev.ID) {
 							handed = append(handed, h.TargetID)
 						}
 						if !slices.Equal(handed, want) {
