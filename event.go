@@ -127,6 +127,7 @@ type Event struct {
 	Subject         string         // mail
 	Authentication  Authentication // mail
 	Deliveries      []ForwardState // to forwarding targets; loaded only for queries that ask for them
+	Tunnel          ForwardState   // delivered or failed at local machines, empty: not sent to one; loaded like Deliveries
 	Failed          int            // deliveries and action runs that ended badly; loaded only where it is shown
 
 	*Payload // nil in the list form

@@ -52,7 +52,7 @@ type Response struct {
 // ResponseRule is a custom answer to webhooks that match a condition.
 type ResponseRule struct {
 	_    struct{} `additionalProperties:"false"`
-	When string   `json:"when" minLength:"1" maxLength:"1000" doc:"Which webhooks: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery or the time. Bodies of more than 1 MiB are not looked into." example:"method:GET path:/health"`
+	When string   `json:"when" minLength:"1" maxLength:"1000" doc:"Which webhooks: a query as of lists, of what is known when one comes: method, path, header, query, body, provider, event, signature and the like, not status, tag, note, ignored, delivery, tunnel or the time. Bodies of more than 1 MiB are not looked into." example:"method:GET path:/health"`
 	Response
 }
 

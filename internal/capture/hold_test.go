@@ -139,6 +139,8 @@ func TestAnEventIsMeantByItsDeliveries(t *testing.T) {
 		}
 		b.post("POST", "/", "{}")
 		means("delivery:none", true)
+		means("tunnel:none", true)
+		means("tunnel:failed", false)
 		means("delivery:pending", false)
 		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
 			return tx.CreateForwardingTarget(&hookglass.ForwardingTarget{EndpointNum: b.ep.Num, Name: "n", URL: "https://a.example.com", Enabled: true, Timeout: time.Second})
@@ -152,5 +154,7 @@ func TestAnEventIsMeantByItsDeliveries(t *testing.T) {
 		means("delivery:pending", true)
 		means("delivery:pending {}", true)
 		means("delivery:pending nothing", false)
+		means("tunnel:none delivery:pending {}", true)
+		means("-tunnel:none", false)
 	})
 }

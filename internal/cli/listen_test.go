@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -483,12 +484,59 @@ func TestListenWarnsWhenNothingAnswers(t *testing.T) {
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	g := begin(t, strings.NewReader(""), "listen", "1", "--exit-after", "1")
 	hook := g.err.wait(t, hookPattern)
-	g.err.wait(t, `warning: nothing answers at http://localhost:1 \(connection refused\); an event that fails is sent again only by a replay to tunnel`)
+	g.err.wait(t, `warning: nothing answers at http://localhost:1 \(connection refused\); an event that fails is not sent again by itself\n`)
 	g.err.wait(t, "connected;")
 	post(t, hook, "x")
 	g.ends(t, 0)
 	if !regexp.MustCompile(`ERR +\d+ms +req_\w+ +POST / +connection refused`).MatchString(g.out.String()) {
 		t.Errorf("printed %q", g.out)
+	}
+}
+
+// What came while the app was down is found, and sent again in one step; what fails then, too, is left for the next.
+func TestWhatFailedWhileTheAppWasDownIsSentAgain(t *testing.T) {
+	endpoint, hook := listening(t)
+	app, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := app.Addr().String()
+	app.Close()
+	g := begin(t, strings.NewReader(""), "listen", address, "-e", endpoint)
+	again := strings.Fields(g.err.wait(t, `to send again all that failed: hookglass (.+)\n`))
+	g.err.wait(t, "connected;")
+	for n := range 3 {
+		post(t, hook, fmt.Sprint(n))
+	}
+	for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // until all are reported
+		failed := member(t, object(t, "", "requests", "list", "-e", endpoint, "-q", "tunnel:failed"), "data").([]any)
+		if len(failed) == 3 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("found %v", failed)
+		}
+	}
+	if app, err = net.Listen("tcp", address); err != nil {
+		t.Skip("another program has the port now: ", err)
+	}
+	var mended atomic.Bool
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) == "1" && !mended.Load() {
+			w.WriteHeader(500)
+		}
+	})}
+	go func() { _ = s.Serve(app) }()
+	t.Cleanup(func() { _ = s.Close() })
+	if r := run(t, "", again...); r.code != 1 || !strings.Contains(r.out, "completed: 2 passed, 1 failed, 0 not sent") {
+		t.Errorf("%q: %+v", again, r)
+	}
+	mended.Store(true)
+	if r := run(t, "", again...); r.code != 0 || !strings.Contains(r.out, "completed: 1 passed, 0 failed, 0 not sent") {
+		t.Errorf("once more: %+v", r)
+	}
+	if r := run(t, "", append(again, "--dry-run")...); r.out != "It would be 0 requests.\n" {
+		t.Errorf("at last: %+v", r)
 	}
 }
 

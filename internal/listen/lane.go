@@ -344,10 +344,22 @@ func (l *Listener) noticed(to Target, got answer) {
 	l.mu.Unlock()
 	switch {
 	case silent && !before:
-		l.tell(Warning{fmt.Sprintf("nothing answers at %s (%s); an event that fails is sent again only by a replay to tunnel", address, got.problem)})
+		l.tell(Warning{fmt.Sprintf("nothing answers at %s (%s); an event that fails is not sent again by itself%s", address, got.problem, l.again())})
 	case before && got.status != 0:
 		l.tell(Warning{address + " answers again"})
 	}
+}
+
+// again says how to send again what failed. The key of a temporary endpoint may not replay.
+func (l *Listener) again() string {
+	if l.cfg.Client.Anonymous() {
+		return ""
+	}
+	endpoint := "EP"
+	if ids := l.ids(); len(ids) == 1 {
+		endpoint = ids[0]
+	}
+	return fmt.Sprintf("; to send again all that failed: hookglass replays run -e %s -q tunnel:failed --to tunnel", endpoint)
 }
 
 // Probe reports whether a target accepts connections.

@@ -25,14 +25,14 @@ var fields = map[string]Field{
 	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature": Signature, "signature_status": Signature,
 	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
 	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "note": Note, "from": From, "to": To, "subject": Subject,
-	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "id": ID,
+	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "tunnel": Tunnel, "id": ID,
 }
 
 // names lists the field names for errors.
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, note, " +
-	"from, to, subject, after, before, size, is, delivery and id"
+	"from, to, subject, after, before, size, is, delivery, tunnel and id"
 
-// NoDelivery is the value of Delivery for events without deliveries.
+// NoDelivery is the value of Delivery, and of Tunnel, for events without deliveries.
 const NoDelivery = "none"
 
 // nearField reports whether a name of at least four letters is one typing error away from a field's: a letter added,
@@ -108,6 +108,8 @@ func (t *Term) compare(name string, v operand, now time.Time) *fault {
 		return t.oneOf(v, string(hookglass.SignatureVerified), string(hookglass.SignatureFailed), string(hookglass.SignatureUnchecked))
 	case Delivery:
 		return t.oneOf(v, string(hookglass.ForwardFailed), string(hookglass.ForwardDelivered), string(hookglass.ForwardPending), string(hookglass.ForwardSkipped), NoDelivery)
+	case Tunnel:
+		return t.oneOf(v, string(hookglass.ForwardFailed), string(hookglass.ForwardDelivered), NoDelivery)
 	case Method:
 		return t.oneOf(v, append(slices.Clone(hookglass.Methods), "EMAIL")...)
 	case Status:

@@ -21,7 +21,7 @@ func ParseCondition(when string) (c Condition, err error) {
 		return c, err
 	}
 	if !c.AtArrival() {
-		return c, hookglass.Invalid("q", "cannot use status, tag, note, ignored, delivery or times: it is checked before an event has them")
+		return c, hookglass.Invalid("q", "cannot use status, tag, note, ignored, delivery, tunnel or times: it is checked before an event has them")
 	}
 	return c, nil
 }

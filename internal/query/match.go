@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,8 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 		return e.Ignored != ""
 	case Delivery:
 		return t.inDeliveries(e)
+	case Tunnel:
+		return t.Pattern.Match(string(cmp.Or(e.Tunnel, NoDelivery)))
 	case ID:
 		return t.Pattern.Match(string(e.ID))
 	}

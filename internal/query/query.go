@@ -42,6 +42,7 @@ const (
 	Size                     // of the body
 	Ignored                  // whether it is ignored
 	Delivery                 // the state of any delivery to a forwarding target, or that there is none
+	Tunnel                   // what became of it on its way to local machines
 	ID                       // of the event
 )
 
@@ -79,7 +80,13 @@ func (q Query) Reads() (headers, body bool) {
 }
 
 // ReadsDeliveries reports whether the query needs the states of the event's deliveries, which neither form has.
-func (q Query) ReadsDeliveries() bool { return q.mentions(Delivery) }
+func (q Query) ReadsDeliveries() bool { return q.ReadsForwards() || q.ReadsTunnel() }
+
+// ReadsForwards is ReadsDeliveries for deliveries to forwarding targets.
+func (q Query) ReadsForwards() bool { return q.mentions(Delivery) }
+
+// ReadsTunnel is ReadsDeliveries for deliveries to local machines.
+func (q Query) ReadsTunnel() bool { return q.mentions(Tunnel) }
 
 // Marked reports whether the query depends on marks that are added after an event is stored: its tags, its note, and
 // whether it is ignored.

@@ -24,7 +24,7 @@ func invoice() *hookglass.Event {
 		Method: "POST", Path: "/billing/Hook%20a", RawQuery: "page=2&tag=a+b&flag&bad=%zz", ContentType: "application/json; charset=utf-8",
 		IP: "203.0.113.7", Size: 2048, Status: 502, Provider: "stripe", EventType: "invoice.payment_failed",
 		SignatureStatus: hookglass.SignatureFailed, Tags: []string{"billing", "needs care"}, Note: "Ask Bob:\nwhy 100%?",
-		Deliveries: []hookglass.ForwardState{hookglass.ForwardDelivered, hookglass.ForwardSending},
+		Deliveries: []hookglass.ForwardState{hookglass.ForwardDelivered, hookglass.ForwardSending}, Tunnel: hookglass.ForwardFailed,
 		Payload: &hookglass.Payload{
 			Headers: hookglass.Headers{{Name: "User-Agent", Value: "Stripe/1.0 (+https://stripe.com)"}, {Name: "X-A", Value: "a"}, {Name: "x-a", Value: " b\t"}, {Name: "X-Empty", Value: ""}},
 			Body: []byte(`{"id":"evt_1","data":{"id":"in_1","list":[1,{"a/b":true}],"amount":12345678901234567890,"none":null,
@@ -63,6 +63,11 @@ func TestTerms(t *testing.T) {
 		{`-delivery:skipped`, true, true},
 		{`delivery:none`, false, true},
 		{`-delivery:none`, true, false},
+		{`tunnel:failed`, true, false},
+		{`tunnel:FAILED`, true, false},
+		{`tunnel:delivered`, false, false},
+		{`-tunnel:delivered`, true, true},
+		{`tunnel:none`, false, true},
 		{`provider:stripe`, true, false},
 		{`Provider:STRIPE`, true, false},
 		{`provider:"stripe"`, true, false},
@@ -448,6 +453,7 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`status:50xx`, 7, "4xx"},
 		{`status:xx`, 7, "4xx"},
 		{`delivery:lost`, 9, "failed, delivered, pending, skipped or none"},
+		{`tunnel:pending`, 7, "failed, delivered or none"},
 		{`is:nice`, 3, "ignored, webhook or email"},
 		{`after:soon`, 6, "duration"},
 		{`after:""`, 6, "duration"},
@@ -540,7 +546,7 @@ func TestHostileTextIsSearchedInLinearTime(t *testing.T) {
 func TestWhatIsKnownWhenAnEventComes(t *testing.T) {
 	for text, want := range map[string]bool{
 		"method:GET path:/a header.x:1 query.p:2 body./a:b type:json ip:192.0.2.1 size:>1 provider:stripe event:a signature:failed free": true,
-		"status:200": false, "path:/a tag:x": false, "note:x": false, "-is:ignored": false, "delivery:none": false, "before:1h": false, "": true,
+		"status:200": false, "path:/a tag:x": false, "note:x": false, "-is:ignored": false, "delivery:none": false, "-tunnel:delivered": false, "before:1h": false, "": true,
 	} {
 		q, err := query.Parse(text, time.Now())
 		if err != nil {

@@ -48,9 +48,11 @@ func TestAFlowsQueryIsRefusedAtItsPlace(t *testing.T) {
 			t.Error(text)
 		}
 		// Of what becomes of deliveries no flow is told.
-		_, text = s.call(s.token, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"`+s.newEndpoint("").ID+`","q":"method:POST delivery:failed"}]}}`)
-		if !strings.Contains(text, `"field":"flow.steps.0.q"`) || !strings.Contains(text, "deliveries") {
-			t.Error(text)
+		for _, q := range []string{"delivery:failed", "-tunnel:delivered"} {
+			_, text = s.call(s.token, "POST", "/flows", `{"flow":{"steps":[{"endpoint_id":"`+s.newEndpoint("").ID+`","q":"method:POST `+q+`"}]}}`)
+			if !strings.Contains(text, `"field":"flow.steps.0.q"`) || !strings.Contains(text, "deliveries") {
+				t.Error(text)
+			}
 		}
 	})
 }

@@ -73,6 +73,8 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 		return "ignored IS NOT NULL", true
 	case query.Delivery:
 		return delivery(t), true
+	case query.Tunnel:
+		return tunneled(t), true
 	case query.Tag:
 		tag, ok := t.Pattern.Exact()
 		if !ok {
@@ -118,6 +120,23 @@ func delivery(t query.Term) string {
 		return first(" AND coalesce(f.state, '') = 'delivered'") + " IS NOT NULL"
 	default: // rare states, which have a partial index
 		return first(" AND f.due_at IS NULL AND f.state <> 'delivered' AND coalesce(f.state, '') = '"+state+"'") + " IS NOT NULL"
+	}
+}
+
+// answered2xx says of the event seq of the surrounding query whether a local machine answered it with a 2xx, as it came
+// or replayed to the tunnel: 1, 0, or NULL if it was sent to none. Like delivery, it is answered per event.
+const answered2xx = `(SELECT max(tried.ok) FROM (SELECT CASE WHEN t.delivered_at IS NULL THEN 0 ELSE 1 END AS ok FROM tunnel_events t WHERE t.event = seq
+	UNION ALL SELECT r.passed FROM replays r WHERE r.event = seq AND r.target_url = '` + hookglass.TunnelTarget + `') AS tried)`
+
+// tunneled returns the condition on what became of an event at local machines.
+func tunneled(t query.Term) string {
+	switch state, _ := t.Pattern.Exact(); state {
+	case query.NoDelivery:
+		return answered2xx + " IS NULL"
+	case string(hookglass.ForwardDelivered):
+		return answered2xx + " = 1"
+	default:
+		return answered2xx + " = 0"
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"math"
 	"time"
 
@@ -298,9 +299,15 @@ func (v *View) nthAbove(log eventLog, above, n int64, mark string) (seq int64, e
 	return v.first(math.MaxInt64, query, a.all()...)
 }
 
-// LoadDeliveries fills the states of the events' deliveries to forwarding targets, if the query reads them.
+// LoadDeliveries fills the states of the events' deliveries to forwarding targets and to local machines, each if the
+// query reads them.
 func (v *View) LoadDeliveries(events []*hookglass.Event, q query.Query) error {
-	if !q.ReadsDeliveries() {
+	if q.ReadsTunnel() {
+		if err := v.loadTunneled(events); err != nil {
+			return err
+		}
+	}
+	if !q.ReadsForwards() {
 		return nil
 	}
 	index, seqs := bySeq(events)
@@ -316,6 +323,25 @@ func (v *View) LoadDeliveries(events []*hookglass.Event, q query.Query) error {
 		}
 		return err
 	}, "SELECT event, state FROM forwards WHERE "+v.dialect.among("event", "$1"), v.dialect.list(seqs))
+}
+
+func (v *View) loadTunneled(events []*hookglass.Event) error {
+	index, seqs := bySeq(events)
+	for _, e := range events {
+		e.Tunnel = ""
+	}
+	return v.queryEach(func(scan func(...any) error) error {
+		var seq int64
+		var ok sql.NullInt64
+		if err := scan(&seq, &ok); err != nil || !ok.Valid {
+			return err
+		}
+		index[seq].Tunnel = hookglass.ForwardFailed
+		if ok.Int64 == 1 {
+			index[seq].Tunnel = hookglass.ForwardDelivered
+		}
+		return nil
+	}, "SELECT seq, "+answered2xx+" FROM events WHERE "+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
 }
 
 // loadParts fills the parts of the events that the query reads.

@@ -625,7 +625,8 @@ func (w *workshop) update(do func(*store.Tx) error) {
 func TestTheTunnelShowsWhoIsConnectedAndWhatWasMissed(t *testing.T) {
 	w := newWorkshop(t)
 	b, base := w.signedIn(), w.below("/tunnel")
-	b.want(200, "GET", base, nil).holds(t, "No machine is connected", "No gaps.", "hookglass listen 3000 -e "+string(w.endpoint.ID), "hookglass login --server "+w.url, "the endpoint's own response immediately")
+	b.want(200, "GET", base, nil).holds(t, "No machine is connected", "No gaps.", "hookglass listen 3000 -e "+string(w.endpoint.ID), "hookglass login --server "+w.url,
+		"?q=tunnel%3Afailed", "hookglass replays run -e "+string(w.endpoint.ID)+" -q tunnel:failed --to tunnel", "the endpoint's own response immediately")
 	lost := w.connected()
 	b.want(200, "GET", base+"/state", nil).holds(t, "1 machine connected", "laptop&lt;b&gt;", "http://localhost:3000", "reports deliveries, takes replays", "linux/arm64")
 	lost()

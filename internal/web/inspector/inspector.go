@@ -100,7 +100,8 @@ func (l List) terms() [][2]string {
 	}
 	return [][2]string{
 		{`"evt_1"`, "this text, in the path, headers or body"}, {"event:invoice.*", "event types that begin so"}, {"sig:failed", "a bad signature"},
-		{"delivery:failed", "could not be forwarded"}, {"status:5xx", "the response to the sender"}, {"path:/orders", "the path begins so"},
+		{"delivery:failed", "could not be forwarded"}, {"tunnel:failed", "failed at your machine"}, {"status:5xx", "the response to the sender"},
+		{"path:/orders", "the path begins so"},
 		{"body./data/id:in_1", "a value in a JSON body"}, {"header.x-id:7", "a header with this value"}, {"after:2h", "received within two hours"},
 		{"tag:important", "tagged so"},
 	}

@@ -7,6 +7,7 @@ const values = {
   "method:": ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"],
   "status:": ["2xx", "4xx", "5xx", "200", "404"],
   "delivery:": ["failed", "delivered", "pending", "skipped", "none"],
+  "tunnel:": ["failed", "delivered", "none"],
   "is:": ["webhook", "email", "ignored"],
   "after:": ["15m", "1h", "24h", "7d"],
   "before:": ["1h", "24h", "7d"],
@@ -17,7 +18,7 @@ const fields = {
   "provider:": "detected provider", "event:": "type of event, as invoice.*", "sig:": "signature status", "method:": "method",
   "status:": "answer to the sender", "path:": "path begins with", "header.": "a header, as header.x-id:7", "query.": "a parameter, as query.page:2",
   "body./": "a JSON value, as body./id:7", "content_type:": "media type", "tag:": "tag", "note:": "note contains", "ip:": "sender's address", "from:": "mail from", "to:": "mail to",
-  "subject:": "mail subject", "after:": "received after", "before:": "received before", "size:": "bytes of the body", "is:": "webhook, email or ignored", "delivery:": "state at forwarding targets", "id:": "of that id",
+  "subject:": "mail subject", "after:": "received after", "before:": "received before", "size:": "bytes of the body", "is:": "webhook, email or ignored", "delivery:": "state at forwarding targets", "tunnel:": "state at local machines", "id:": "of that id",
 };
 
 const list = document.createElement("ul");

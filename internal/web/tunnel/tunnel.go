@@ -63,6 +63,10 @@ func (m Model) ref() string { return cmp.Or(m.Frame.Endpoint.CustomID, string(m.
 
 func (m Model) listen() string { return "hookglass listen 3000 -e " + m.ref() }
 
+func (m Model) again() string {
+	return "hookglass replays run -e " + m.ref() + " -q tunnel:failed --to tunnel"
+}
+
 func (m Model) login() string { return "hookglass login --server " + m.Server }
 
 func who(c hookglass.TunnelConnection) string {
