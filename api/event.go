@@ -101,6 +101,7 @@ type EventsOf struct {
 	Limit      int     `json:"limit" example:"25"`
 	Offset     int64   `json:"offset" example:"0"`
 	NextCursor *string `json:"next_cursor" doc:"Give it as cursor to get what follows; null at the end." example:"Y3Vyc29y"`
+	Advice     string  `json:"advice,omitempty" doc:"Where q selects nothing: what may be wrong with it, in a sentence for people; absent where nothing seems to be." example:"AND, OR and NOT are searched for as words."`
 }
 
 // DeletedEvents is the answer of destroy_all.

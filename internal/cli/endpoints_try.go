@@ -49,6 +49,9 @@ func (c *EndpointsTryCmd) Run(ctx context.Context, t *server.Terminal, e *Endpoi
 	if err != nil {
 		return err
 	}
+	if tried.Evaluated == 0 && tried.Complete {
+		e.advise(t, c.Query)
+	}
 	rows := make([][]string, len(tried.Events))
 	for i, one := range tried.Events {
 		status, by := "-", one.AnsweredBy

@@ -118,6 +118,9 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 	if err != nil {
 		return err
 	}
+	if b.Total == 0 {
+		c.advise(t, r.Query)
+	}
 	if b.ID == nil {
 		return c.print(t, api.One[api.ReplayBatch]{Data: b}, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "It would be %s.\n", plural(b.Total, "request", "requests"))

@@ -67,9 +67,7 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 			return err
 		}
 		if len(page.Data) == 0 && page.Meta.Total == 0 && page.Meta.TotalExact {
-			if advice := query.Advice(c.Query); advice != "" {
-				fmt.Fprintln(t.Err, advice)
-			}
+			r.advise(t, c.Query)
 		}
 		if page.Meta.NextCursor != nil {
 			of := "of"
@@ -81,6 +79,13 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		}
 		return nil
 	})
+}
+
+// advise helps people who wrote a query that found nothing.
+func (r *remote) advise(t *server.Terminal, q string) {
+	if advice := query.Advice(q); advice != "" && !r.JSON {
+		fmt.Fprintln(t.Err, advice)
+	}
 }
 
 func eventRow(e api.Event) []string {

@@ -72,6 +72,9 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 		}
 		return err
 	}
+	if deleted == 0 {
+		r.advise(t, c.Query)
+	}
 	return r.print(t, api.One[api.DeletedEvents]{Data: api.DeletedEvents{Deleted: deleted}}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Deleted %s.\n", plural(deleted, "event", "events"))
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hookglass/client"
+	"hookglass/internal/query"
 	"hookglass/internal/server"
 )
 
@@ -55,6 +56,12 @@ func (c *RequestsExportCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 		err := from.Export(ctx, r.Endpoint, c.Format, client.Filter{Query: c.Query}, counted)
 		if err != nil && counted.n > 0 && !counted.full {
 			return fmt.Errorf("the export broke off and is not whole: %w", err)
+		}
+		if err == nil && query.Advice(c.Query) != "" { // only then it matters whether anything was found
+			page, unknown := from.Requests(ctx, r.Endpoint, client.Filter{Query: c.Query}, client.Page{Limit: 1})
+			if unknown == nil && page.Meta.Total == 0 && page.Meta.TotalExact {
+				r.advise(t, c.Query)
+			}
 		}
 		return err
 	}

@@ -60,6 +60,35 @@ func TestASearchWithoutOperatorsSaysSo(t *testing.T) {
 	}
 }
 
+// So does every command that a search has act on what it finds.
+func TestWhatFindsNothingToActOnSaysWhatMayBeWrongWithTheSearch(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/export"):
+			w.Header().Set("Content-Disposition", "attachment")
+		case strings.HasSuffix(r.URL.Path, "/requests"):
+			_, _ = io.WriteString(w, `{"data":[],"meta":{"total":0,"total_exact":true,"limit":1,"offset":0,"next_cursor":null}}`)
+		default:
+			_, _ = io.WriteString(w, `{"data":{"complete":true}}`)
+		}
+	}))
+	defer server.Close()
+	t.Setenv("HOOKGLASS_SERVER", server.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_any")
+	for _, args := range [][]string{
+		{"requests", "delete", "-e", "any", "--yes"}, {"requests", "export", "-e", "any"}, {"requests", "export", "-e", "any", "-o", filepath.Join(t.TempDir(), "f")},
+		{"replays", "run", "-e", "any", "--to", "tunnel", "--dry-run"}, {"retries", "any"}, {"endpoints", "try", "any"},
+	} {
+		for q, says := range map[string]bool{"a AND b": true, "a b": false} {
+			r := run(t, "", append(args, "-q", q)...)
+			if r.code != 0 || strings.Contains(r.err, "AND, OR and NOT are searched for as words.") != says || strings.Contains(r.out, "searched for") {
+				t.Errorf("%q, %s: %+v", args, q, r)
+			}
+		}
+	}
+}
+
 // What is not to be found begins with a minus, which is no flag.
 func TestASearchMayBeginWithAMinus(t *testing.T) {
 	var asked []string

@@ -90,6 +90,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	if ctx.Err() != nil {
 		return outcome{exitFailed, "stopped before it came"}
 	}
+	r.advise(t, c.Query)
 	text := fmt.Sprintf("nothing that was waited for came within %s", c.Timeout)
 	if c.Since == "" {
 		text += "; --since 1m takes what came before as well"

@@ -49,6 +49,9 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
+	if p.Events == 0 {
+		c.advise(t, c.Query)
+	}
 	return c.print(t, api.One[api.RetryProfile]{Data: p}, func(w io.Writer) error { return printProfile(w, p) })
 }
 

@@ -106,6 +106,9 @@ func (s *service) listRequests(ctx context.Context, in *eventList) (out api.Even
 			out.Data[i] = api.FromEvent(e)
 		}
 		out.Meta = api.EventsOf{Total: page.Total, TotalExact: page.Exact, Limit: in.Limit}
+		if page.Total == 0 && page.Exact {
+			out.Meta.Advice = query.Advice(in.Q)
+		}
 		if page.Next > 0 {
 			out.Meta.NextCursor = ofEvents.Cursor(page.Next)
 		}

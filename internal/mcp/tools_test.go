@@ -550,3 +550,22 @@ func TestNoToolReturnsASecret(t *testing.T) {
 		}
 	})
 }
+
+// An agent whose search found nothing because of an AND is told, and one whose search found something is not.
+func TestASearchThatFoundNothingIsAdvisedOn(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		ep := s.endpoint("Payments")
+		s.receive(ep, "/", "text/plain", "bread AND butter")
+		_, none := s.call("list_requests", args{"endpoint_id": ep, "q": "bread AND jam"})
+		_, plain := s.call("list_requests", args{"endpoint_id": ep, "q": "jam"})
+		_, some := s.call("list_requests", args{"endpoint_id": ep, "q": "bread AND butter"})
+		if advice, _ := at(none, "meta", "advice").(string); !strings.Contains(advice, "AND, OR and NOT are searched for as words.") {
+			t.Errorf("nothing was found: %v", none)
+		}
+		for _, answer := range []any{plain, some} {
+			if meta := at(answer, "meta").(map[string]any); meta["advice"] != nil {
+				t.Errorf("advised: %v", meta)
+			}
+		}
+	})
+}

@@ -95,6 +95,13 @@ func TestTheListFormIsAsDescribed(t *testing.T) {
 		if len(answer.Data) != 1 {
 			t.Fatalf("%d events are listed, want 1", len(answer.Data))
 		}
+		for q, want := range map[string]bool{"push%20AND%20pull": true, "pull": false, "push": false} {
+			var found api.EventList
+			s.want(200, "GET", "/endpoints/"+e.ID+"/requests?q="+q, "", &found)
+			if advised := strings.HasPrefix(found.Meta.Advice, "AND, OR and NOT"); advised != want || !want && found.Meta.Advice != "" {
+				t.Errorf("%s: %+v", q, found.Meta)
+			}
+		}
 		for name, want := range map[string]string{
 			"id": `"` + id + `"`, "type": `"webhook"`, "method": `"POST"`, "path": `"/orders"`, "status": "200", "content_type": `"application/json"`,
 			"ip_address": `"203.0.113.7"`, "size": "14", "detected_provider": `"github"`, "signature_status": `"unchecked"`, "tags": "[]", "ignored": "false",
