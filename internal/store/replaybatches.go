@@ -43,8 +43,8 @@ func (tx *Tx) CreateReplayBatch(b *hookglass.ReplayBatch, seqs []int64) error {
 	return tx.change("replay batch", "UPDATE replay_batches SET total = $2 WHERE num = $1", b.Num, b.Total)
 }
 
-// EventSeqs returns the Seqs of an endpoint's events by their ids, sorted and without duplicates. gone lists the
-// indexes of ids that do not exist.
+// EventSeqs returns the Seqs of an endpoint's events by their ids, each once. gone lists the indexes of ids that do not
+// exist.
 func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, err error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
@@ -73,7 +73,7 @@ func (v *View) EventSeqs(ref string, ids []string) (seqs []int64, gone []int, er
 			delete(places, id)
 		}
 		return err
-	}, "SELECT seq, endpoint, id FROM events WHERE id IN ("+strings.Join(named, ", ")+") ORDER BY seq", a.all()...)
+	}, "SELECT seq, endpoint, id FROM events WHERE id IN ("+strings.Join(named, ", ")+")", a.all()...)
 	for _, at := range places {
 		gone = append(gone, at...)
 	}
@@ -197,7 +197,7 @@ func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, w
 // ReturnBatchItem unmarks an event whose attempt began at a time and sent nothing, unless another worker has taken it
 // since.
 func (tx *Tx) ReturnBatchItem(num int64, began time.Time) error {
-	_, err := tx.exec("UPDATE replay_batch_items SET state = 'pending', started_at = NULL WHERE num = $1 AND started_at = $2 AND state = 'sending' AND finished_at IS NULL",
+	_, err := tx.exec("UPDATE replay_batch_items SET state = 'pending', started_at = NULL WHERE num = $1 AND started_at = $2 AND state = 'sending'",
 		num, began.UnixMicro())
 	return err
 }
@@ -258,7 +258,7 @@ func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
 
 // BatchItemsLeft counts the events of a bulk replay without an outcome.
 func (v *View) BatchItemsLeft(batchNum int64) (n int64, err error) {
-	err = v.queryRow("replay batch", "SELECT count(*) FROM replay_batch_items WHERE batch = $1 AND finished_at IS NULL AND state IN ('pending', 'sending')", []any{batchNum}, &n)
+	err = v.queryRow("replay batch", "SELECT count(*) FROM replay_batch_items WHERE batch = $1 AND finished_at IS NULL", []any{batchNum}, &n)
 	return n, err
 }
 
