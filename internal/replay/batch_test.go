@@ -107,6 +107,9 @@ func TestABatchNamesEachEventOnce(t *testing.T) {
 		if dry.Total != 1 || batch.Total != 1 {
 			t.Errorf("dry %d, real %d", dry.Total, batch.Total)
 		}
+		if none := b.newBatch(func(r *replay.BatchRequest) { r.Events, r.WhatIsLeft = []string{"req_"}, true }); none.Total != 0 {
+			t.Errorf("of what names no event: %+v", none)
+		}
 		for _, dry := range []bool{false, true} {
 			r := replay.BatchRequest{TargetURL: b.sink.url, DryRun: dry}
 			named(&r)
@@ -123,6 +126,44 @@ func TestABatchNamesEachEventOnce(t *testing.T) {
 			if want := []string{"request_ids.3", "request_ids.4", "request_ids.5", "request_ids.6", "request_ids.7"}; !slices.Equal(fields, want) {
 				t.Errorf("dry %t: faults in %q, want %q", dry, fields, want)
 			}
+		}
+		must(t, b.db.Update(t.Context(), b.who, func(tx *store.Tx) error { _, err := tx.DeleteAllEvents(string(b.ep.ID)); return err }))
+		if none := b.newBatch(named); none.Total != 0 {
+			t.Errorf("when all events are deleted: %+v", none)
+		}
+	})
+}
+
+// A query may match more than is read at a time.
+func TestABatchHasAllThatItsQueryMatches(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		const many = 501
+		var capturing sync.WaitGroup
+		for range 3 {
+			capturing.Go(func() {
+				for range many / 3 {
+					if err := b.db.Capture(t.Context(), b.owner.Account.ID, b.prepared("POST", "", "x")); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		capturing.Wait()
+		if dry := b.newBatch(func(r *replay.BatchRequest) { r.DryRun = true }); dry.Total != many {
+			t.Errorf("%d of %d events", dry.Total, many)
+		}
+	})
+}
+
+// That the target refuses the connection is known, so the event failed.
+func TestAnEventOfABatchFailsWhereNobodyListens(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.capture("POST", "", "x")
+		nobody := closedPort(t)
+		batch := b.newBatch(func(r *replay.BatchRequest) { r.TargetURL = nobody })
+		b.work(batch.ID)
+		if got, items := b.readBatch(batch.ID); got.State != hookglass.BatchCompleted || got.Failed != 1 || items[0].State != hookglass.ItemFailed || items[0].Failure == nil || items[0].StatusCode != 0 {
+			t.Errorf("%+v, %+v", got, items[0])
 		}
 	})
 }
@@ -251,6 +292,57 @@ func TestTheEventUnderWayInACanceledBatchHasAnEnd(t *testing.T) {
 			if got.State != hookglass.BatchCanceled || got.Failed != 1 || items[0].State != hookglass.ItemUnknown || items[1].State != hookglass.ItemPending {
 				t.Errorf("%+v, %+v", got, items)
 			}
+		}
+	})
+}
+
+// A batch is not complete while its last event is under way, with a worker that may have died.
+func TestABatchEndsWithItsLastEvent(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.capture("POST", "", "x")
+		batch := b.newBatch(nil)
+		b.begin(&batch)
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchRunning || !got.FinishedAt.IsZero() {
+			t.Errorf("while its event is under way: %+v", got)
+		}
+		must(t, b.replays.Sweep(t.Context(), time.Now().Add(time.Second)))
+		b.work(batch.ID)
+		if got, _ := b.readBatch(batch.ID); got.State != hookglass.BatchCompleted || got.Failed != 1 {
+			t.Errorf("when it has an end: %+v", got)
+		}
+	})
+}
+
+// A node that starts on an embedded database is the only one: whatever is under way there has no worker. Beside other
+// nodes that is so only of what began long ago.
+func TestANodeThatStartsLeavesToOthersWhatTheyHave(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.capture("POST", "", "x")
+		old, fresh := b.newBatch(nil), b.newBatch(nil)
+		must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			tx.Now = tx.Now.Add(-time.Hour)
+			_, _, err := tx.BeginBatchItem(&old)
+			return err
+		}))
+		b.begin(&fresh)
+		state := func(batch hookglass.ReplayBatch) hookglass.ItemState {
+			_, items := b.readBatch(batch.ID)
+			return items[0].State
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.node().Run(ctx) }()
+		for deadline := time.Now().Add(time.Minute); state(old) != hookglass.ItemUnknown && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		}
+		stop()
+		must(t, <-ended)
+		want := hookglass.ItemUnknown
+		if b.db.Postgres() {
+			want = hookglass.ItemSending
+		}
+		if state(old) != hookglass.ItemUnknown || state(fresh) != want {
+			t.Errorf("what began an hour ago is %s; what has just begun is %s, want %s", state(old), state(fresh), want)
 		}
 	})
 }
@@ -492,14 +584,18 @@ func TestWhatABatchMayNotBe(t *testing.T) {
 			"identity":    {TargetURL: b.sink.url, Rate: 1, Identity: "x"},
 			"request_ids": {TargetURL: b.sink.url, Rate: 1, Events: []string{}},
 			"both":        {TargetURL: b.sink.url, Rate: 1, Events: []string{string(event.ID)}, Query: "x"},
+			"too many":    {TargetURL: b.sink.url, Rate: 1, Events: slices.Repeat([]string{string(event.ID)}, 1001)},
 		} {
 			_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), r)
 			if !hookglass.Is(err, hookglass.CodeValidationFailed) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if _, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: b.sink.url, Rate: 1, Events: []string{string(event.ID)}}); err != nil {
-			t.Errorf("what is right: %v", err)
+		for _, times := range []int{1, 1000} {
+			right := replay.BatchRequest{TargetURL: b.sink.url, Rate: 1, Events: slices.Repeat([]string{string(event.ID)}, times)}
+			if _, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), right); err != nil {
+				t.Errorf("what is right: %v", err)
+			}
 		}
 		_, err := b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: "http://10.0.0.1"})
 		wantCode(t, err, hookglass.CodeTargetNotAllowed)
@@ -508,8 +604,8 @@ func TestWhatABatchMayNotBe(t *testing.T) {
 		_, err = b.replays.CreateBatch(t.Context(), b.who, string(b.ep.ID), replay.BatchRequest{TargetURL: b.sink.url, Identity: "regenerate"})
 		wantCode(t, err, hookglass.CodePaymentMethodRequired)
 		b.work(begun.ID) // the right may end in between
-		if _, items := b.readBatch(begun.ID); items[0].Failure == nil || items[0].Failure.Code != string(hookglass.CodePaymentMethodRequired) || b.sink.hits() != 0 {
-			t.Errorf("without the right it sends %d requests: %+v", b.sink.hits(), items[0].Failure)
+		if _, items := b.readBatch(begun.ID); items[0].State != hookglass.ItemFailed || items[0].Failure == nil || items[0].Failure.Code != string(hookglass.CodePaymentMethodRequired) || b.sink.hits() != 0 {
+			t.Errorf("without the right it sends %d requests: %+v", b.sink.hits(), items[0])
 		}
 	})
 }

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,15 +63,31 @@ func TestReplaysHoldFewLargeEventsAtATime(t *testing.T) {
 		if now, _ := b.readBatch(bulk.ID); now.Passed != 1 || now.State != hookglass.BatchCompleted {
 			t.Errorf("the bulk replay: %+v", now)
 		}
-		b.sink.mu.Lock()
-		defer b.sink.mu.Unlock()
-		if len(b.sink.bodies) != 5 {
-			t.Fatalf("%d requests were sent", len(b.sink.bodies))
-		}
-		for i, body := range b.sink.bodies {
-			if body != large && body != "small" {
-				t.Errorf("request %d has a body of %d bytes", i, len(body))
+		check := func(n int) {
+			t.Helper()
+			b.sink.mu.Lock()
+			defer b.sink.mu.Unlock()
+			if len(b.sink.bodies) != n {
+				t.Fatalf("%d requests were sent", len(b.sink.bodies))
 			}
+			for i, body := range b.sink.bodies {
+				if body != large && body != "small" {
+					t.Errorf("request %d has a body of %d bytes", i, len(body))
+				}
+			}
+			b.sink.heads, b.sink.bodies = nil, nil
+		}
+		check(5)
+		for n := range 3 { // together they are larger than the room, which each returns
+			must(t, again(e))
+			if r := b.run(b.newCase(e, nil), fmt.Sprint(n)); r.State != hookglass.RunPassed {
+				t.Errorf("one run after another: %+v", r)
+			}
+			bulk := b.newBatch(func(r *replay.BatchRequest) { r.Events = []string{string(e.ID)} })
+			if done, err := b.replays.WorkBatch(background(t), bulk.ID); !done || err != nil {
+				t.Fatalf("one bulk replay after another: done %t, %v", done, err)
+			}
+			check(3)
 		}
 	})
 }
