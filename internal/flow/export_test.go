@@ -36,6 +36,22 @@ func Play(plan hookglass.FlowPlan, start time.Time, events []*hookglass.Event, e
 	return f, nil
 }
 
+// Due makes a flow of a plan, gives it events, and returns when it must be judged.
+func Due(plan hookglass.FlowPlan, start time.Time, events []*hookglass.Event) (time.Time, error) {
+	f := hookglass.Flow{Plan: plan, State: hookglass.FlowPending, StartedAt: start, DeadlineAt: start.Add(plan.Timeout)}
+	m, err := newMachine(&f)
+	if err != nil {
+		return time.Time{}, err
+	}
+	m.begin()
+	for _, e := range events {
+		if err := m.take(e, func() error { return nil }); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return m.due(), nil
+}
+
 // Panic makes a flow of a plan and gives it an event whose payload cannot be read without a panic.
 func Panic(plan hookglass.FlowPlan, e *hookglass.Event, log *slog.Logger) (hookglass.Flow, error) {
 	h := &held{HeldFlow: store.HeldFlow{Flow: hookglass.Flow{Plan: plan, State: hookglass.FlowPending, StartedAt: e.ReceivedAt, DeadlineAt: e.ReceivedAt.Add(plan.Timeout)}}}

@@ -95,6 +95,9 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		{"one event, two steps", false, []hookglass.FlowStep{one(1, nil), one(1, nil)}, []arrival{{1, 1, a, ""}}, 2, "pending: passed watching", ""},
 		{"one event, two steps in any order", true, []hookglass.FlowStep{one(1, nil), one(1, nil)}, []arrival{{1, 1, a, ""}}, 2, "pending: passed watching", ""},
 		{"within counts from the step before", false, []hookglass.FlowStep{one(1, of(a)), one(1, within(b, 5))}, []arrival{{1, 30, a, ""}, {1, 35, b, ""}}, 40, "passed: passed passed", ""},
+		{"within is no longer than the flow", false, []hookglass.FlowStep{one(1, within("", 300))}, nil, 61.1, "expired: expired", "Nothing matched within 1m0s."},
+		{"one more than is asked for", false, []hookglass.FlowStep{one(1, of(a)), one(1, of(b))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}, {1, 3, b, ""}}, 3, "passed: passed passed", ""},
+		{"the nearest of those that miss", false, []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) { s.EventType, s.Subject, s.Within = b, "x", 5*time.Second })}, []arrival{{1, 1, a, ""}, {1, 2, b, ""}, {1, 3, b, ""}}, 7, "expired: expired", "The nearest was req_2, which met 2 of 3 conditions"},
 		{"within counts from the start in any order", true, []hookglass.FlowStep{one(1, of(a)), one(1, within(b, 5))}, []arrival{{1, 30, a, ""}, {1, 35, b, ""}}, 40, "expired: skipped expired", ""},
 		{"the second is missing", false, []hookglass.FlowStep{one(1, nil), one(2, within("", 5)), one(1, nil)}, []arrival{{1, 1, a, ""}}, 20, "expired: passed expired skipped", "Step s1 expired."},
 		{"two of two", false, []hookglass.FlowStep{one(1, counted(a, 2, false, 0))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}}, 3, "passed: passed", ""},
@@ -107,6 +110,7 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		{"one too many before the other step", false, []hookglass.FlowStep{one(1, counted(a, 1, true, 0)), one(1, of(b))}, []arrival{{1, 1, a, ""}, {1, 2, a, ""}}, 2, "failed: failed skipped", ""},
 		{"never, and it did not", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 1, a, ""}, {2, 2, a, ""}}, 2, "passed: passed passed passed", ""},
 		{"never, and it did", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 1, a, ""}, {1, 2, b, ""}}, 2, "failed: passed failed skipped", "req_2 matches, and nothing may."},
+		{"never, and it did elsewhere", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 1, a, ""}, {3, 2, b, ""}}, 2, "pending: passed watching watching", ""},
 		{"never, and it did before its turn", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 0)), one(2, nil)}, []arrival{{1, 0, b, ""}, {1, 1, a, ""}, {2, 2, a, ""}}, 2, "passed: passed passed passed", ""},
 		{"never at the end", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}}, 7, "pending: passed watching", ""},
 		{"never at the end, and it did not", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}}, 7.1, "passed: passed passed", ""},
@@ -114,6 +118,7 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		{"never any, but the one that is expected", false, []hookglass.FlowStep{one(1, never("*", 0)), one(1, of(a))}, []arrival{{1, 1, a, ""}}, 1, "passed: passed passed", ""},
 		{"only never", false, []hookglass.FlowStep{one(1, never(a, 0))}, nil, 60, "pending: watching", ""},
 		{"only never, to the end", false, []hookglass.FlowStep{one(1, never(a, 0))}, nil, 61.1, "passed: passed", ""},
+		{"only never, one of them for a while", false, []hookglass.FlowStep{one(1, never(a, 0)), one(1, never(b, 5))}, nil, 6.1, "pending: watching passed", ""},
 		{"only never, for a while", false, []hookglass.FlowStep{one(1, never(a, 5))}, nil, 6.1, "passed: passed", ""},
 	} {
 		plan := hookglass.FlowPlan{AnyTurn: c.any, Timeout: time.Minute, Steps: c.steps}
@@ -130,11 +135,71 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 			continue
 		}
 		got := string(f.State) + ":"
-		for _, s := range f.Progress.Steps {
+		for i, s := range f.Progress.Steps {
 			got += " " + string(s.State)
+			switch s.State {
+			case hookglass.FlowStepPassed, hookglass.FlowStepFailed, hookglass.FlowStepExpired, hookglass.FlowStepHolding:
+				if s.Ended.IsZero() || f.State.Final() && s.Ended.After(f.FinishedAt) || s.Count != len(s.Matched) {
+					t.Errorf("%s: step %d is %s since %v with %d of %d events, and the flow since %v", c.name, i, s.State, s.Ended, len(s.Matched), s.Count, f.FinishedAt)
+				}
+			}
+			if n := len(s.Matched); n > 0 && !s.Ended.IsZero() && s.State != hookglass.FlowStepExpired && !s.Ended.Equal(s.Matched[n-1].ReceivedAt) {
+				t.Errorf("%s: step %d is %s since %v, and not since its last event at %v", c.name, i, s.State, s.Ended, s.Matched[n-1].ReceivedAt)
+			}
+			if failed := s.State == hookglass.FlowStepFailed; failed && (len(s.Matched) == 0 || !strings.HasPrefix(s.Message, string(s.Matched[len(s.Matched)-1].EventID))) {
+				t.Errorf("%s: step %d failed (%s), and lists %v", c.name, i, s.Message, s.Matched)
+			}
 		}
-		if got != c.want || !strings.Contains(f.Progress.Message, c.message) || f.State.Final() == f.FinishedAt.IsZero() {
-			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, f.Progress.Message, c.want, c.message)
+		if got != c.want || !strings.Contains(f.Progress.Message, c.message) || f.State.Final() == f.FinishedAt.IsZero() ||
+			f.FinishedAt.After(f.DeadlineAt) || f.FinishedAt.After(noon.Add(time.Duration(c.end*float64(time.Second)))) {
+			t.Errorf("%s: %s (%s) at %v, want %s (%s)", c.name, got, f.Progress.Message, f.FinishedAt, c.want, c.message)
+		}
+	}
+}
+
+// Of several events a step has the values of the first. A step that refers to them takes no event that comes before. In
+// any order its time counts from the start of the flow all the same.
+func TestAStepThatRefersToAnother(t *testing.T) {
+	plan := hookglass.FlowPlan{AnyTurn: true, Timeout: time.Minute, Steps: []hookglass.FlowStep{
+		one(1, func(s *hookglass.FlowStep) {
+			s.Key, s.EventType, s.Count, s.Extract = "paid", "a", 2, []hookglass.FlowExtract{{Name: "order", Source: "/id"}}
+		}),
+		one(1, func(s *hookglass.FlowStep) {
+			s.Key, s.EventType, s.Within = "sent", "b", 10*time.Second
+			s.Where = []hookglass.FlowWhere{{Part: "/id", Contains: true, Value: "{{steps.paid.order}}"}}
+		}),
+	}}
+	for at, want := range map[float64]hookglass.FlowState{9: hookglass.FlowPassed, 11: hookglass.FlowExpired} {
+		events := []*hookglass.Event{
+			arrival{1, 6, "b", `{"id":"ord_0"}`}.event(0), arrival{1, 7, "a", `{"id":"ord_1"}`}.event(1), arrival{1, 8, "a", `{"id":"ord_2"}`}.event(2), arrival{1, at, "b", `{"id":"ord_1"}`}.event(3),
+		}
+		f, err := flow.Play(plan, noon, events, noon.Add(15*time.Second))
+		if err != nil || f.State != want || f.Progress.Steps[0].Values["order"] != "ord_1" {
+			t.Errorf("after %v s: %v, %s, want %s (%+v)", at, err, f.State, want, f.Progress)
+		}
+	}
+}
+
+// A flow is due with the step whose time ends first, whichever that is, as long as it is not decided.
+func TestAFlowIsDueWithItsFirstStep(t *testing.T) {
+	for _, c := range []struct {
+		any    bool
+		steps  []hookglass.FlowStep
+		events []*hookglass.Event
+		want   time.Duration
+	}{
+		{true, []hookglass.FlowStep{one(1, nil), one(1, within("", 5)), one(1, within("", 7))}, nil, 5 * time.Second},
+		{true, []hookglass.FlowStep{one(1, within("", 5)), one(1, within("", 7)), one(1, nil)}, nil, 5 * time.Second},
+		{false, []hookglass.FlowStep{one(1, within("", 5)), one(2, nil)}, nil, 5 * time.Second},
+		{false, []hookglass.FlowStep{one(1, within("", 5)), one(2, nil)}, []*hookglass.Event{arrival{1, 1, "a", ""}.event(1)}, time.Minute},
+		{false, []hookglass.FlowStep{one(1, counted("", 1, true, 5)), one(2, nil)}, []*hookglass.Event{arrival{1, 1, "a", ""}.event(1)}, 5 * time.Second},
+	} {
+		plan := hookglass.FlowPlan{AnyTurn: c.any, Timeout: time.Minute, Steps: c.steps}
+		for i := range plan.Steps {
+			plan.Steps[i].Key = fmt.Sprint("s", i)
+		}
+		if due, err := flow.Due(plan, noon, c.events); err != nil || !due.Equal(noon.Add(c.want+flow.Grace)) {
+			t.Errorf("%+v: due at %v, %v, want %v after the start", c, due, err, c.want)
 		}
 	}
 }
@@ -143,12 +208,12 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 func TestAnEventThatPanicsFailsItsFlow(t *testing.T) {
 	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, nil), one(2, func(s *hookglass.FlowStep) {
 		s.Extract = []hookglass.FlowExtract{{Name: "code", Source: "code"}}
-	})}}
-	plan.Steps[0].Key, plan.Steps[1].Key, plan.AnyTurn = "order", "mail", true
+	}), one(2, nil)}}
+	plan.Steps[0].Key, plan.Steps[1].Key, plan.Steps[2].Key, plan.AnyTurn = "order", "mail", "again", true
 	var logged bytes.Buffer
 	f, err := flow.Panic(plan, mail(1, "Hi", ""), slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil || f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Progress.Message != "Step mail failed. eml_1 could not be judged." ||
-		f.Progress.Steps[0].State != hookglass.FlowStepSkipped || f.Progress.Steps[1].State != hookglass.FlowStepFailed {
+		f.Progress.Steps[0].State != hookglass.FlowStepSkipped || f.Progress.Steps[1].State != hookglass.FlowStepFailed || f.Progress.Steps[2].State != hookglass.FlowStepSkipped {
 		t.Errorf("%+v %v", f, err)
 	}
 	if !strings.Contains(logged.String(), "level=ERROR") || !strings.Contains(logged.String(), "a broken mail") {
