@@ -48,7 +48,6 @@ func (m *machine) begin() {
 		p.Steps[i].State = hookglass.FlowStepWaiting
 	}
 	m.turn(m.flow.StartedAt)
-	m.settle(m.flow.StartedAt)
 }
 
 // turn activates the steps whose turn it is: in order, all up to and including the first that waits for an event; with
@@ -65,7 +64,6 @@ func (m *machine) turn(at time.Time) {
 			if until := m.timed(p.Since).Add(plan.Within); plan.Within > 0 && until.Before(p.Until) {
 				p.Until = until
 			}
-			m.shown = true
 		}
 		if !m.flow.Plan.AnyTurn && !plan.Never && (p.State == hookglass.FlowStepWatching || p.State == hookglass.FlowStepWaiting) {
 			return
@@ -95,9 +93,6 @@ func (m *machine) resolved(i int) bool {
 
 // take applies an event. load loads its payload when that is needed.
 func (m *machine) take(e *hookglass.Event, load func() error) error {
-	if m.flow.State.Final() {
-		return nil
-	}
 	taken, r := false, &reader{event: e}
 	for i, s := range m.steps {
 		p, plan := &m.flow.Progress.Steps[i], &m.flow.Plan.Steps[i]
@@ -213,11 +208,8 @@ func (m *machine) settle(at time.Time) {
 		return // without a limit of their own, they watch until the flow's deadline
 	}
 	for i := range m.steps {
-		if p := &m.flow.Progress.Steps[i]; p.State == hookglass.FlowStepWatching || p.State == hookglass.FlowStepHolding {
-			if p.State == hookglass.FlowStepWatching {
-				p.Ended = at
-			}
-			p.State = hookglass.FlowStepPassed
+		if p := &m.flow.Progress.Steps[i]; p.State == hookglass.FlowStepWatching {
+			p.State, p.Ended = hookglass.FlowStepPassed, at
 		}
 	}
 	m.finish(hookglass.FlowPassed, at, "")
@@ -237,9 +229,6 @@ func (m *machine) guardsAlone() bool {
 
 // tick applies deadlines up to now. All events captured by then must have been taken.
 func (m *machine) tick(now time.Time) {
-	if m.flow.State.Final() {
-		return
-	}
 	at := now.Add(-grace)
 	for i := range m.steps {
 		p, plan := &m.flow.Progress.Steps[i], &m.flow.Plan.Steps[i]
@@ -331,9 +320,10 @@ func (m *machine) finish(state hookglass.FlowState, at time.Time, message string
 // fail fails the flow at the first step of an endpoint that has not passed; if all have, it does nothing.
 func (m *machine) fail(endpointNum int64, at time.Time, message string) {
 	for i, s := range m.flow.Plan.Steps {
-		if p := &m.flow.Progress.Steps[i]; s.EndpointNum == endpointNum && p.State != hookglass.FlowStepPassed && !m.flow.State.Final() {
+		if p := &m.flow.Progress.Steps[i]; s.EndpointNum == endpointNum && p.State != hookglass.FlowStepPassed {
 			p.State, p.Ended, p.Message = hookglass.FlowStepFailed, at, message
 			m.finish(hookglass.FlowFailed, at, fmt.Sprintf("Step %s failed. %s", s.Key, p.Message))
+			return
 		}
 	}
 }
