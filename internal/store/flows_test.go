@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -62,7 +63,11 @@ func TestFlowsThatEndedAreForgottenAlone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		n, end := newTenant(t, db, "ada@example.com"), time.Now().Truncate(time.Microsecond)
 		flow := func(id string, finished time.Time) hookglass.Flow {
-			return hookglass.Flow{ID: id, AccountID: n.account.ID, WorkspaceID: n.first.ID, State: hookglass.FlowPending, StartedAt: time.Unix(1, 0), DeadlineAt: time.Unix(2, 0), FinishedAt: finished}
+			state := hookglass.FlowPending
+			if !finished.IsZero() {
+				state = hookglass.FlowPassed
+			}
+			return hookglass.Flow{ID: id, AccountID: n.account.ID, WorkspaceID: n.first.ID, State: state, StartedAt: time.Unix(1, 0), DeadlineAt: time.Unix(2, 0), FinishedAt: finished}
 		}
 		writing(t, db, func(tx *store.Tx) error {
 			for _, f := range []hookglass.Flow{
@@ -95,6 +100,17 @@ func TestFlowsThatEndedAreForgottenAlone(t *testing.T) {
 				return err
 			}
 			return tx.DeleteFlow(theirs.ID)
+		})
+		reading(t, db, func(v *store.View) error {
+			passed, err := v.Flows(hookglass.FlowPassed, 0, 10)
+			if len(passed) != 3 || passed[0].ID != "flow_3" || passed[2].ID != "flow_1" {
+				t.Errorf("have passed: %+v", passed)
+			}
+			free, e := v.HasFreeFlows()
+			if free {
+				t.Error("of those that have ended or are held, some are nobody's")
+			}
+			return errors.Join(err, e)
 		})
 		for _, want := range []struct {
 			more bool

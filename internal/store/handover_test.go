@@ -234,6 +234,45 @@ func TestWhatFollowsACaptureIsHandedOverToWhoTakesIt(t *testing.T) {
 	})
 }
 
+// Each task goes to whoever takes its kind, and a delivery comes with what its account is entitled to.
+func TestWhatIsHandedOverComesToWhoTakesItsKind(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		e := endpointIn(t, db, n.first)
+		target := hookglass.ForwardingTarget{EndpointNum: e.Num, Name: "there", URL: "http://127.0.0.1:1/", Enabled: true, Timeout: time.Second}
+		writing(t, db, func(tx *store.Tx) error { return tx.CreateForwardingTarget(&target) })
+		kinds := []store.TaskKind{store.TaskActions, store.TaskSchema}
+		for _, many := range []int{1, 3} {
+			forwards, desks := newDesk[store.HandedForward](time.Minute), make(map[store.TaskKind]*desk[store.Task])
+			db.HandForwards(forwards)
+			for _, kind := range kinds {
+				desks[kind] = newDesk[store.Task](time.Minute)
+				db.HandTasks(kind, desks[kind])
+			}
+			var events []*hookglass.Event
+			for range many {
+				events = append(events, newEvent(e, "x"))
+			}
+			for i, err := range db.CaptureGroup(t.Context(), events, store.Work{Forward: true, Tasks: kinds}) {
+				if err != nil {
+					t.Fatalf("event %d of %d: %v", i, many, err)
+				}
+			}
+			for i, ev := range events {
+				for _, kind := range kinds {
+					if tasks := desks[kind].of(t, ev.ID); len(tasks) != 1 || tasks[0].Kind != kind || tasks[0].EventSeq != ev.Seq {
+						t.Errorf("event %d of %d: who takes %s has %+v", i, many, kind, tasks)
+					}
+				}
+				handed := forwards.of(t, ev.ID)
+				if len(handed) != 1 || handed[0].Queue.AccountID != n.account.ID || handed[0].Queue.Entitlements != n.account.Entitlements() {
+					t.Errorf("event %d of %d: deliveries %+v, want one of the account %+v", i, many, handed, n.account)
+				}
+			}
+		}
+	})
+}
+
 // Where many senders wait, what follows their webhooks waits in the tables. The embedded database makes its groups by
 // itself.
 func TestACrowdOfCapturesHandsNothingOver(t *testing.T) {

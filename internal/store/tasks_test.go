@@ -159,6 +159,17 @@ func TestOnlyWhoHasATaskSaysWhatBecameOfIt(t *testing.T) {
 		if due := dueIn(t, db); len(due) != 2 {
 			t.Errorf("a claim that nobody has ended a task: %v are left", due)
 		}
+		writing(t, db, func(tx *store.Tx) error {
+			for claim, want := range map[int64]bool{held[2].Claim - 1: false, held[2].Claim: true} {
+				if ended, err := tx.EndTask(store.Task{Num: held[2].Num, Claim: claim}); err != nil || ended != want {
+					t.Errorf("by claim %d of %d it is ended: %t, %v", claim, held[2].Claim, ended, err)
+				}
+			}
+			return nil
+		})
+		if due := dueIn(t, db); len(due) != 1 || due[held[1].EventSeq] != 2*time.Hour {
+			t.Errorf("due are %v; want the second alone", due)
+		}
 	})
 }
 
