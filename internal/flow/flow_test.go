@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -109,6 +110,16 @@ func (y *yard) begin(d flow.Draft) hookglass.Flow {
 	f, err := y.svc.Create(y.t.Context(), y.who, d, "")
 	must(y.t, err)
 	return f
+}
+
+// read returns a flow as it is stored.
+func (y *yard) read(f hookglass.Flow) (now hookglass.Flow) {
+	y.t.Helper()
+	must(y.t, y.db.View(y.t.Context(), y.who, func(v *store.View) (err error) {
+		now, err = v.Flow(f.ID)
+		return err
+	}))
+	return now
 }
 
 // wait waits until a flow has ended.
@@ -507,19 +518,77 @@ func TestAFlowIsOfOneWorkspace(t *testing.T) {
 // A flood at an endpoint is read in pieces, and none of it is passed over.
 func TestManyEventsAreJudged(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{
-			step(y.a, func(d *flow.StepDraft) { d.Count = 700 }),
-			step(y.b, func(d *flow.StepDraft) { d.Where = []hookglass.FlowWhere{{Part: "/n", Value: "699"}} }),
-		}})
+		all := step(y.a, func(d *flow.StepDraft) { d.Count = 700 })
+		last := step(y.b, func(d *flow.StepDraft) { d.Where = []hookglass.FlowWhere{{Part: "/n", Value: "699"}} })
+		flows := []hookglass.Flow{
+			y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{all, last}}),
+			y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{last, all}, AnyTurn: true}),
+		}
 		for n := range 700 {
 			y.capture(y.a, "x", "{}")
 			if n%100 == 99 {
-				y.capture(y.b, "x", fmt.Sprintf(`{"n":%d}`, n)) // the last comes when the first step has passed
+				y.capture(y.b, "x", fmt.Sprintf(`{"n":%d}`, n)) // the last comes when the other step has passed
 			}
 		}
 		y.node()
-		if f = y.wait(f); f.State != hookglass.FlowPassed || f.Progress.Steps[0].Count != 700 || len(f.Progress.Steps[0].Matched) != 20 {
-			t.Errorf("%s: %s, %d", f.State, f.Progress.Message, f.Progress.Steps[0].Count)
+		for i, f := range flows {
+			f = y.wait(f)
+			if many := f.Progress.Steps[i]; f.State != hookglass.FlowPassed || many.Count != 700 || len(many.Matched) != 20 {
+				t.Errorf("%s: %s, %d", f.State, f.Progress.Message, many.Count)
+			}
+		}
+	})
+}
+
+// Events of several endpoints are judged in the order of their capture, whichever endpoint a flow names first.
+func TestEventsOfTwoEndpointsAreJudgedInTheirOrder(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.b, nil), step(y.a, nil)}})
+		early := y.capture(y.a, "x", "{}")
+		y.capture(y.b, "x", "{}")
+		must(t, flow.New(y.db, slog.New(slog.DiscardHandler)).Round(t.Context(), y.db.Now))
+		steps := y.read(f).Progress.Steps
+		if miss := steps[1].NearMiss; steps[0].State != hookglass.FlowStepPassed || steps[1].State != hookglass.FlowStepWatching || miss == nil || miss.EventID != early.ID {
+			t.Errorf("%+v", steps)
+		}
+	})
+}
+
+// What was judged and could not be stored is judged again from what is stored: an event counts once.
+func TestAnEventCountsOnceHoweverOftenItIsJudged(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Count = 3 })}})
+		node := flow.New(y.db, slog.New(slog.DiscardHandler))
+		must(t, node.Round(t.Context(), y.db.Now))
+		e := y.capture(y.a, "x", "{}")
+		locked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		lock := sync.OnceFunc(func() { close(locked) })
+		go func() {
+			ended <- y.db.Update(context.WithoutCancel(t.Context()), y.who, func(tx *store.Tx) error {
+				err := tx.DeleteFlow(f.ID)
+				lock()
+				<-release
+				return errors.Join(err, errors.New("it stays"))
+			})
+		}()
+		<-locked
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // it hears of the event a moment later
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			err := node.Round(ctx, y.db.Now)
+			cancel()
+			if err != nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Error("it is stored beside who holds the flow")
+				break
+			}
+		}
+		close(release)
+		<-ended
+		must(t, node.Round(t.Context(), y.db.Now))
+		if step := y.read(f).Progress.Steps[0]; step.Count != 1 || len(step.Matched) != 1 || step.Matched[0].EventID != e.ID {
+			t.Errorf("%+v", step)
 		}
 	})
 }

@@ -12,15 +12,7 @@ import (
 )
 
 // cursor is how far a flow is known to have been read.
-func (y *yard) cursor(f hookglass.Flow) (seq int64) {
-	y.t.Helper()
-	must(y.t, y.db.View(y.t.Context(), y.who, func(v *store.View) error {
-		now, err := v.Flow(f.ID)
-		seq = now.Cursor
-		return err
-	}))
-	return seq
-}
+func (y *yard) cursor(f hookglass.Flow) int64 { return y.read(f).Cursor }
 
 // free reports whether there are flows that are nobody's.
 func (y *yard) free() (free bool) {
