@@ -64,13 +64,19 @@ func TestTheLeaseOfATaskInHandIsRenewed(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				b := newBench(t, db)
 				begun, end := make(chan struct{}), make(chan struct{})
+				var long atomic.Bool
 				node := b.tasks(8, 8, func(context.Context, store.Task) error {
-					close(begun)
-					<-end
+					if long.Load() {
+						close(begun)
+						<-end
+					}
 					return nil
 				})
 				node.Renewing(5 * time.Millisecond)
 				defer b.runTasks(node)()
+				b.capture()
+				until(t, "the node is at work", func() bool { return b.left() == 0 })
+				long.Store(true)
 				b.captureOf(body)
 				<-begun
 				last := b.wait()
@@ -250,6 +256,36 @@ func TestAPlaceIsFreeAgainHoweverItsTaskEnds(t *testing.T) {
 		until(t, "all tasks are done", func() bool { return b.left() == 0 })
 		b.capture()
 		until(t, "another is done", func() bool { return b.left() == 0 })
+	})
+}
+
+// A node takes more places than it then finds tasks for.
+func TestPlacesThatNoTaskTookAreFreeAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		var together atomic.Bool
+		begun, end := make(chan struct{}, 2), make(chan struct{})
+		defer b.runTasks(b.tasks(4, 4, func(ctx context.Context, _ store.Task) error {
+			if together.Load() {
+				begun <- struct{}{}
+				select {
+				case <-end:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		}))()
+		large := strings.Repeat("b", 64<<10+1) // its task is found in the table
+		for range 4 {
+			b.captureOf(large)
+			until(t, "the task is done", func() bool { return b.left() == 0 })
+		}
+		together.Store(true)
+		b.captureOf(large)
+		b.captureOf(large)
+		until(t, "two are in hand", func() bool { return len(begun) == 2 })
+		close(end)
+		until(t, "both are done", func() bool { return b.left() == 0 })
 	})
 }
 
