@@ -1155,7 +1155,7 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	b.want(303, "POST", s.page("/response"), url.Values{"do": {"default"}})
 
 	rules := url.Values{
-		"when": {"path:/a", " ", "signature:failed"}, "status": {"204", "1", "401"}, "headers": {"", "", "X-Why: <no>\r\n"}, "body": {"", "", "a\r\nb"}, "delay_ms": {"0", "", "5"},
+		"when": {"path:/a", " ", "signature:failed"}, "was": {"path:/a", "path:/b", ""}, "status": {"204", "1", "401"}, "headers": {"", "", "X-Why: <no>\r\n"}, "body": {"", "", "a\r\nb"}, "delay_ms": {"0", "", "5"},
 	}
 	b.want(303, "POST", s.page("/response_rules"), rules)
 	b.want(200, "GET", s.page("/settings"), nil).holds(t, "<code>path:/a</code> responds 204", "<code>signature:failed</code> responds 401", "X-Why: &lt;no&gt;", "a\nb", "?q=signature%3Afailed", "Add a rule")
@@ -1166,6 +1166,12 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 	rules["status"][2] = "401"
 	b.want(422, "POST", s.page("/response_rules"), rules).holds(t, "The condition cannot use status, tag")
 	b.want(422, "POST", s.page("/response_rules"), url.Values{"when": slices.Repeat([]string{"path:/a"}, 21), "status": slices.Repeat([]string{"200"}, 21)}).holds(t, "The response rules may have 20 entries")
+	forgotten := url.Values{ // as a browser sends the form: the condition of the new rule was forgotten
+		"when": {"path:/a", ""}, "was": {"path:/a", ""}, "status": {"204", "418"}, "headers": {"", "Content-Type: application/json\r\n"}, "body": {"", `{"received":true}`}, "delay_ms": {"0", "0"},
+	}
+	b.want(422, "POST", s.page("/response_rules"), forgotten).holds(t, `id="rule-1-when-fault"`, "The condition must say which webhooks", `value="418"`)
+	forgotten["status"][1] = "200" // nothing was typed
+	b.want(303, "POST", s.page("/response_rules"), forgotten)
 	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {""}})
 	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "responds 204")
 

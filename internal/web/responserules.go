@@ -13,7 +13,7 @@ import (
 	"hookglass/internal/web/settings"
 )
 
-// saveRules saves the response rules that have a condition, in their order.
+// saveRules saves the response rules, in their order.
 func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -59,21 +59,23 @@ func (a *app) tryRules(w http.ResponseWriter, r *http.Request, v visitor, e hook
 	})
 }
 
-// typedRules returns the rules of a form that have a condition. The form has the fields of one rule after the other.
+// typedRules returns the rules of a form, which has the fields of one rule after the other. A rule whose condition was
+// cleared is removed. A new one without a condition is left out if nothing else was typed in it.
 func typedRules(r *http.Request) (rules []settings.Rule) {
 	field := func(name string, i int) string {
 		if all := r.PostForm[name]; i < len(all) {
-			return all[i]
+			return strings.ReplaceAll(all[i], "\r\n", "\n")
 		}
 		return ""
 	}
 	for i, when := range r.PostForm["when"] {
-		if when = strings.TrimSpace(when); when == "" {
+		rule := settings.Rule{When: strings.TrimSpace(when), Answer: settings.Answer{
+			Status: field("status", i), Headers: field("headers", i), Body: field("body", i), Delay: field("delay_ms", i),
+		}}
+		if rule.When == "" && (field("was", i) != "" || rule.Blank()) {
 			continue
 		}
-		rules = append(rules, settings.Rule{When: when, Answer: settings.Answer{
-			Status: field("status", i), Headers: field("headers", i), Body: strings.ReplaceAll(field("body", i), "\r\n", "\n"), Delay: field("delay_ms", i),
-		}})
+		rules = append(rules, rule)
 	}
 	return rules
 }

@@ -37,6 +37,13 @@ func RulesOf(rules []hookglass.ResponseRule) Rules {
 // newRule returns the form of a new rule.
 func newRule() Rule { return Rule{Answer: AnswerOf(nil)} }
 
+// Blank reports whether nothing was typed in the form of a new rule.
+func (r Rule) Blank() bool {
+	blank := newRule()
+	r.Seen = blank.Seen
+	return r == blank || r == Rule{Answer: Answer{Seen: blank.Seen}}
+}
+
 // answeredBy names what responds if no rule does.
 var answeredBy = map[capture.AnsweredBy]string{
 	capture.ByResponse: "the response above", capture.ByDefault: "the default response", capture.ByHandshake: "the handshake",
