@@ -187,6 +187,13 @@ func TestWhatIsWrongWithAFieldIsInSight(t *testing.T) {
 		const { x, y, bottom } = fault.getBoundingClientRect();
 		return field.name === "url" && scrollY > 0 && bottom <= innerHeight && fault.contains(document.elementFromPoint(x + 2, y + 2));
 	})()`)
+	// What the browser itself refuses may be in a part that is folded, where it would say nothing.
+	eval[any](c, `((rule) => {
+		rule.querySelector("[name=when]").value = "path:/a";
+		rule.querySelector("[name=delay_ms]").value = "30001";
+		document.querySelector("#rules .primary").click();
+	})(document.querySelector("#rules details:not([open])"))`)
+	c.until(`document.activeElement.matches("#rules details[open] [name=delay_ms]")`)
 }
 
 // A menu is whole on a low screen, which is also what 200 % zoom makes of a desk, and the keyboard stays in it.

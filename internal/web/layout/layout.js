@@ -44,6 +44,12 @@ const faulty = document.querySelector("main [aria-invalid][autofocus]:not(fields
 const wrong = [...document.querySelectorAll("main :is(.fault, .problem-note):is([id], [role=alert])")].find((e) => e.checkVisibility() && e.textContent && (!faulty || faulty.includes(e.id)));
 if (wrong && wrong.getBoundingClientRect().bottom > innerHeight) wrong.scrollIntoView({ block: "center" });
 
+// A field that the browser refuses may be in a part of the form that is folded. It cannot be shown there, and the browser
+// would do nothing at all.
+document.addEventListener("invalid", (event) => {
+  for (let fold = event.target; (fold = fold.closest("details:not([open])")); ) fold.open = true;
+}, true);
+
 // The browser's clock may be wrong. The page has the time of the node, which dates everything, so the difference of the
 // clocks is known here and to the modules of a page. The time since the response does not count as a difference.
 const received = performance.getEntriesByType("navigation")[0]?.responseStart || 0;
