@@ -187,6 +187,7 @@ func TestWhatIsWrongWithAFieldIsInSight(t *testing.T) {
 		const { x, y, bottom } = fault.getBoundingClientRect();
 		return field.name === "url" && scrollY > 0 && bottom <= innerHeight && fault.contains(document.elementFromPoint(x + 2, y + 2));
 	})()`)
+
 	// What the browser itself refuses may be in a part that is folded, where it would say nothing.
 	eval[any](c, `((rule) => {
 		rule.querySelector("[name=when]").value = "path:/a";
@@ -518,15 +519,18 @@ func TestPagesAreAsWideAsEachOther(t *testing.T) {
 		s.below("/requests/" + string(event) + "/share"), s.below("/cases"), s.below("/actions"), s.below("/actions/new"), s.below("/alerts"), s.below("/tunnel"), s.below("/metrics"),
 		s.below("/settings"), s.below("/schemas"), s.below("/retries"), s.below("/ledger"),
 	}
-	for _, width := range []int64{1440, 1024, 768, 390} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		wide := map[string]float64{}
-		for _, page := range pages {
-			c.open(s.url + page)
-			wide[page] = eval[float64](c, `document.querySelector("main .page").getBoundingClientRect().width`)
-			if wide[page] != wide[pages[0]] {
-				t.Errorf("at %d pixels %s is %v pixels wide, and %s %v", width, page, wide[page], pages[0], wide[pages[0]])
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	wide := map[int64]float64{} // the first page
+	for _, page := range pages {
+		c.open(s.url + page)
+		for _, width := range []int64{1440, 1024, 768, 390} {
+			c.do(chromedp.EmulateViewport(width, 900))
+			got := eval[float64](c, `document.querySelector("main .page").getBoundingClientRect().width`)
+			if page == pages[0] {
+				wide[width] = got
+			} else if got != wide[width] {
+				t.Errorf("at %d pixels %s is %v pixels wide, and %s %v", width, page, got, pages[0], wide[width])
 			}
 		}
 	}
