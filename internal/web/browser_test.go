@@ -315,6 +315,9 @@ func TestADetailOpensBesideTheListAndHistoryWorks(t *testing.T) {
 	if eval[string](c, `document.querySelector("#rows [aria-current]").parentElement.id`) != string(second) || !strings.HasPrefix(eval[string](c, `document.title`), "POST /second?x=1 ·") {
 		t.Error("the row or the title does not say which is shown")
 	}
+	eval[any](c, `document.querySelector("[data-panel]").old = true`)
+	c.click("#" + string(second) + " a") // again, which is no further entry of the history
+	c.until(shows(second) + ` && !document.querySelector("[data-panel]").old`)
 	c.click("#tab-headers")
 	c.until(`document.querySelector("#part-headers").checkVisibility() && !document.querySelector("#part-body").checkVisibility()`)
 	c.press(kb.ArrowRight)

@@ -49,8 +49,9 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   const kept = document.getElementById(wanted ? `tab-${wanted}` : tab);
   // Push the address before the layout changes, so that the history entry keeps the scroll position of the list.
   const address = `${base}/requests/${id}${location.search}${kept && sideBySide() ? location.hash : ""}`;
-  if (entry === "push") history.pushState({}, "", address);
-  if (entry === "replace") history.replaceState({}, "", address);
+  // The request that is open already gets no second entry, as a link to the page that one is on gets none.
+  if (entry === "push" && requestOf(location.pathname) !== id) history.pushState({}, "", address);
+  else if (entry !== "keep") history.replaceState({}, "", address);
   shown = location.href;
   root.setAttribute("data-open", "");
   if (narrow) scrollTo(0, 0);
