@@ -730,6 +730,7 @@ func TestANameReordersNothingOnAnyPage(t *testing.T) {
 	b.want(303, "POST", s.page("/settings"), url.Values{"name": {name}, "enabled": {"true"}})
 	b.want(303, "POST", "/account/workspaces", url.Values{"name": {name}})
 	b.want(303, "POST", s.page("/searches"), url.Values{"name": {name}, "q": {"path:/a"}})
+	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {`path:"` + name + `"`}, "status": {"200"}})
 	s.hook(sent{})
 	fields := regexp.MustCompile(` value="[^"]*"`) // what is edited stays what it is
 	for _, address := range []string{
@@ -739,6 +740,13 @@ func TestANameReordersNothingOnAnyPage(t *testing.T) {
 		page := fields.ReplaceAllString(b.want(200, "GET", address, nil).body, "")
 		if strings.Contains(page, "\u202e") || !strings.Contains(page, "pay⟨U+202E⟩ecivni") {
 			t.Errorf("%s shows the name as it is, or not at all", address)
+		}
+		seen := map[string]bool{}
+		for _, id := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			if seen[id[1]] {
+				t.Errorf("%s has the id %s twice", address, id[1])
+			}
+			seen[id[1]] = true
 		}
 	}
 }

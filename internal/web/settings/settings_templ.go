@@ -639,14 +639,14 @@ func mailScript(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "</label><p class=\"small\">An entry is 250, 400 to 459, 500 to 559, <code>reset</code> or <code>timeout</code>. Add <code>+2s</code> to wait, <code>*3</code> to repeat, then an enhanced code and a text without commas. Each mail is stored with its answer. Start with <code>rcpt:</code> to refuse recipients before the mail is sent; then nothing is stored.</p><div class=\"buttons\"><button type=\"submit\" class=\"primary\" aria-label=\"Save the response\">Save</button> <a href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "</label><p class=\"small\">An entry is 250, 400 to 459, 500 to 559, <code>reset</code> or <code>timeout</code>. Add <code>+2s</code> to wait, <code>*3</code> to repeat, then an enhanced code and a text without commas. Each mail is stored with its answer. Start with <code>rcpt:</code> to refuse recipients before the mail is sent; then nothing is stored.</p><div class=\"buttons\"><button type=\"submit\" class=\"primary\" aria-label=\"Save the response\">Save</button> <a class=\"alone\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var24 templ.SafeURL
 		templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(m.path("/retries")))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/settings/settings.templ`, Line: 156, Col: 47}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/settings/settings.templ`, Line: 156, Col: 61}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 		if templ_7745c5c3_Err != nil {
