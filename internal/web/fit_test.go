@@ -25,19 +25,20 @@ import (
 func TestEveryPartOfARequestIsInSight(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(sent{target: "/?a=1", body: `{}`})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(event)))
+	c.until(shows(event))
 	for _, width := range []int64{1440, 1280, 768, 390, 320} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		c.open(s.page("/requests/" + string(event)))
-		c.until(shows(event))
+		c.do(chromedp.EmulateViewport(width, 900))
 		if cut := eval[string](c, `[...document.querySelectorAll("[role=tab]")].filter((tab) => {
 			const box = tab.getBoundingClientRect(), around = document.querySelector("#detail").getBoundingClientRect();
 			return box.left < around.left || box.right > around.right;
 		}).map((tab) => tab.textContent).join(", ")`); cut != "" {
 			t.Errorf("at %d pixels these are cut: %s", width, cut)
 		}
-		c.silent()
 	}
+	c.silent()
 }
 
 // On a phone an open request says at once that its signature is bad. Its tabs are one row, which a finger pushes aside, and
@@ -256,11 +257,12 @@ func TestAnEventTypeIsWholeInTheList(t *testing.T) {
 	sent := s.github("pull_request_review_thread", "d", `{}`, "secret")
 	sent.target = "/hooks"
 	event := s.hook(sent)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page(""))
+	c.until(lists(event))
 	for _, width := range []int64{1440, 390} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		c.open(s.page(""))
-		c.until(lists(event))
+		c.do(chromedp.EmulateViewport(width, 900))
 		if !eval[bool](c, `(() => {
 			const what = document.querySelector(".row-what"), type = document.createRange();
 			type.setStart(what.firstChild, 0);
@@ -427,15 +429,16 @@ func TestALongSubjectIsNotSqueezed(t *testing.T) {
 
 func TestTheURLOfAnEndpointIsInSight(t *testing.T) {
 	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.url) // a temporary endpoint, whose head has the most in it
 	for _, width := range []int64{1440, 1180, 1024, 900, 390} {
-		c := s.chrome(width, 900)
-		c.open(s.url) // a temporary endpoint, whose head has the most in it
+		c.do(chromedp.EmulateViewport(width, 900))
 		if !eval[bool](c, `[...document.querySelectorAll(".head-address code, .head h1")].every((of) => of.scrollWidth <= of.clientWidth)`) {
 			t.Errorf("at %d pixels the name or the URL is cut", width)
 		}
 		c.picture("head" + strconv.FormatInt(width, 10))
-		c.silent()
 	}
+	c.silent()
 	for _, name := range []string{"Orders", "Orders of the old shop"} { // nothing beside which there would be more room than it needs
 		inbox := s.create(name, hookglass.KindEmail)
 		c := s.chrome(1440, 900)
@@ -457,11 +460,12 @@ func TestSeveralTagsAreWholeInTheList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page(""))
+	c.until(lists(event))
 	for _, width := range []int64{1440, 390} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		c.open(s.page(""))
-		c.until(lists(event))
+		c.do(chromedp.EmulateViewport(width, 900))
 		if got := eval[string](c, `[...document.querySelectorAll(".row-tags > *")].map((tag) => tag.textContent).join("|")`); got != "a name that is longer than there is room for in a row|billing|later|+2" {
 			t.Errorf("the tags are %q", got)
 		}
@@ -475,8 +479,8 @@ func TestSeveralTagsAreWholeInTheList(t *testing.T) {
 			document.querySelector(".row-size").getBoundingClientRect().top < document.querySelector(".row-what").getBoundingClientRect().bottom`) {
 			t.Errorf("at %d pixels the tags do not stand below the rest", width)
 		}
-		c.silent()
 	}
+	c.silent()
 }
 
 // A name comes before its value, in whatever direction the two are written.
@@ -494,10 +498,11 @@ func TestNamesFromRightToLeftStandBeforeTheirValues(t *testing.T) {
 
 func TestEveryPageIsInSightInTheBar(t *testing.T) {
 	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/settings"))
 	for _, width := range []int64{1440, 1100, 1024, 900, 768} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		c.open(s.page("/settings"))
+		c.do(chromedp.EmulateViewport(width, 900))
 		if cut := eval[string](c, `[...document.querySelectorAll(".bar-nav, .subnav")].filter((nav) => nav.scrollWidth > nav.clientWidth).map((nav) => nav.className).join(", ")`); cut != "" {
 			t.Errorf("at %d pixels links are cut in: %s", width, cut)
 		}
@@ -577,11 +582,12 @@ func TestFieldsOfALineStayBesideEachOther(t *testing.T) {
 func TestFieldsOfAStepBeginTogether(t *testing.T) {
 	s := newWorkshop(t)
 	at := s.page("/actions/" + s.makeTricky().ID)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(at)
+	c.until(`document.querySelector(".step .field input")`)
 	for _, width := range []int64{1440, 1024, 768} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		c.open(at)
-		c.until(`document.querySelector(".step .field input")`)
+		c.do(chromedp.EmulateViewport(width, 900))
 		if apart := eval[float64](c, `(() => {
 			return Math.max(...[...document.querySelectorAll(".step")].map((step) => {
 				const tops = [...step.querySelector(".columns").querySelectorAll("input, select")].map((field) => field.getBoundingClientRect().top);
@@ -597,20 +603,21 @@ func TestFieldsOfAStepBeginTogether(t *testing.T) {
 func TestAnExportStandsBesideItsFormat(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page(""))
+	c.until(lists(event))
+	c.click(".pick-box")
 	for _, width := range []int64{1440, 1024, 390} {
-		c := s.chrome(width, 900)
-		c.open(s.link())
-		c.open(s.page(""))
-		c.until(lists(event))
-		c.click(".pick-box")
+		c.do(chromedp.EmulateViewport(width, 900))
 		if apart := eval[float64](c, `(() => {
 			const [format, button] = ["#bulk-format", "[value=export]"].map((one) => document.querySelector("#bulk").querySelector(one).getBoundingClientRect());
 			return Math.abs((format.top + format.bottom - button.top - button.bottom) / 2);
 		})()`); apart > 4 {
 			t.Errorf("at %d pixels they are %v pixels apart", width, apart)
 		}
-		c.silent()
 	}
+	c.silent()
 }
 
 // Safari paints a list of choices in its own way, taller than the fields beside it, unless the page does.
