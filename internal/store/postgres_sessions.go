@@ -92,6 +92,7 @@ func setUp(connect, statement, lock, idle time.Duration) pgconn.AfterConnectFunc
 		{"client_encoding", "'UTF8'"},
 		{"standard_conforming_strings", "on"},
 		{"default_transaction_isolation", "'read committed'"},
+		{"quote_all_identifiers", "off"}, // with it, the catalogue calls a type "text" in quotes
 		{"statement_timeout", strconv.FormatInt(statement.Milliseconds(), 10)},
 		{"lock_timeout", strconv.FormatInt(lock.Milliseconds(), 10)},
 		{"idle_in_transaction_session_timeout", strconv.FormatInt(idle.Milliseconds(), 10)},

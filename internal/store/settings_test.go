@@ -18,6 +18,7 @@ func TestSettingsOfADatabaseChangeNothing(t *testing.T) {
 	settings := map[string]string{
 		"client_encoding": "WIN1252", "standard_conforming_strings": "off", "default_transaction_isolation": "serializable",
 		"DateStyle": "German", "TimeZone": "Asia/Kathmandu", "IntervalStyle": "sql_standard", "bytea_output": "escape", "extra_float_digits": "-5",
+		"quote_all_identifiers": "on",
 	}
 	set := func(t *testing.T, dsn, setting string) {
 		t.Helper()
@@ -39,7 +40,7 @@ func TestSettingsOfADatabaseChangeNothing(t *testing.T) {
 	}
 }
 
-// worksAsEver captures, finds and deletes on a database.
+// worksAsEver captures, finds, dumps and deletes on a database.
 func worksAsEver(t *testing.T, dsn string) {
 	t.Helper()
 	db := storetest.Open(t, store.Config{URL: dsn})
@@ -77,6 +78,10 @@ func worksAsEver(t *testing.T, dsn string) {
 	err = conn.QueryRow(t.Context(), "SELECT char_length(path) FROM events").Scan(&characters)
 	if want := len([]rune(path)); err != nil || characters != want {
 		t.Errorf("stored as %d characters, want %d: %v", characters, want, err)
+	}
+	dumped := &memory{rows: make(map[string][][]any)}
+	if _, err := db.Dump(t.Context(), dumped); err != nil || len(dumped.rows["events"]) != 1 {
+		t.Errorf("dumped %v: %v", dumped.rows["events"], err)
 	}
 	var deleted int64
 	err = db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
