@@ -278,14 +278,15 @@ const (
 )
 
 // lookAgain lets a connection that was told to end read once more, and reports whether it may. A deadline that passed
-// while the process did not run hides what came in time.
+// hides what came before this goroutine ran again, which a sender would then see reset. So the last read of a socket
+// does not wait, and the connection ends right after it.
 func (c *conn) lookAgain() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.nudged || c.looked {
 		return false
 	}
-	c.looked = true
+	c.looked, c.wait.last = true, true
 	c.nc.SetReadDeadline(time.Now().Add(lastLook))
 	return true
 }

@@ -3,7 +3,10 @@
 package ingest
 
 // waiter reads from a connection.
-type waiter struct{ conn *conn }
+type waiter struct {
+	conn *conn
+	last bool
+}
 
 func (w *waiter) init(c *conn) { w.conn = c }
 

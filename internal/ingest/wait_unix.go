@@ -4,7 +4,6 @@ package ingest
 
 import (
 	"io"
-	"net"
 	"syscall"
 )
 
@@ -16,16 +15,17 @@ type waiter struct {
 	read func(fd uintptr) bool // readable, bound once to avoid allocations
 	n    int
 	err  error
+	last bool // the next read does not wait
 }
 
-// init binds the waiter to its connection. A connection that is not a TCP socket is read with a buffer held.
+// init binds the waiter to its connection. A connection that is not a socket is read with a buffer held.
 func (w *waiter) init(c *conn) {
 	w.conn = c
-	tcp, ok := c.nc.(*net.TCPConn)
+	socket, ok := c.nc.(syscall.Conn)
 	if !ok {
 		return
 	}
-	raw, err := tcp.SyscallConn()
+	raw, err := socket.SyscallConn()
 	if err != nil {
 		return
 	}
@@ -36,12 +36,17 @@ func (w *waiter) init(c *conn) {
 // once there is something to read.
 func (w *waiter) readable(fd uintptr) bool {
 	w.conn.ready()
+	last := w.last
+	w.last = false
 	for {
 		w.n, w.err = syscall.Read(int(fd), w.conn.space())
 		switch w.err {
 		case syscall.EINTR:
 			continue
 		case syscall.EAGAIN:
+			if last {
+				return true
+			}
 			w.conn.park()
 			return false
 		}
