@@ -139,11 +139,12 @@ func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
 
 // One that gives its connections out for a transaction at a time would let locks be held by whoever comes next.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
-	t.Run("that has one connection", func(t *testing.T) { poolerOfTransactions(t, 1) })
-	t.Run("that hands out each in turn", func(t *testing.T) { poolerOfTransactions(t, 2) })
+	t.Run("that has one connection", func(t *testing.T) { poolerOfTransactions(t, 1, false) })
+	t.Run("that hands out each in turn", func(t *testing.T) { poolerOfTransactions(t, 2, false) })
+	t.Run("and one of statements", func(t *testing.T) { poolerOfTransactions(t, 1, true) })
 }
 
-func poolerOfTransactions(t *testing.T, size int) {
+func poolerOfTransactions(t *testing.T, size int, statements bool) {
 	dsn := storetest.Postgres(t)
 	servers := make([]*pgx.Conn, size)
 	for i := range servers {
@@ -168,6 +169,11 @@ func poolerOfTransactions(t *testing.T, size int) {
 			message, err := backend.Receive()
 			query, ok := message.(*pgproto3.Query)
 			if err != nil || !ok {
+				return
+			}
+			if statements && strings.HasPrefix(query.String, "BEGIN") { // as PgBouncer 1.18 answers
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "transaction blocks not allowed in statement pooling mode"})
+				_ = backend.Flush()
 				return
 			}
 			mu.Lock()

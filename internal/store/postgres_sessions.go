@@ -138,7 +138,7 @@ func notLetIn(err error) bool {
 		ok && slices.ContainsFunc([]string{"22", "28", "3D", "42"}, func(class string) bool { return strings.HasPrefix(said.Code, class) })
 }
 
-// checkSessions refuses a pooler in transaction mode, which changes the server connection after each transaction:
+// checkSessions refuses a pooler in transaction or statement mode, which changes the server connection after each:
 // locks, settings and prepared statements would end up with other clients.
 func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 	var conns [2]*pgxpool.Conn
@@ -163,6 +163,10 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		text string
 	}{{0, "SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}, {1, "BEGIN; SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}} {
 		results, err := conns[ask.of].Conn().PgConn().Exec(ctx, ask.text).ReadAll()
+		// PgBouncer has one code for all that it says.
+		if said, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(said.Message, "statement pooling mode") {
+			return errNoSessions
+		}
 		if err != nil {
 			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 		}
@@ -172,7 +176,9 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
 	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
-		return errors.New("store: the connection pooler in front of PostgreSQL does not give each session its own connection: set pool_mode = session in PgBouncer, or connect to the server itself")
+		return errNoSessions
 	}
 	return nil
 }
+
+var errNoSessions = errors.New("store: the connection pooler in front of PostgreSQL does not give each session its own connection: set pool_mode = session in PgBouncer, or connect to the server itself")
