@@ -186,6 +186,28 @@ func TestAnOutageThatEndedBeforeItWasKnownIsAGap(t *testing.T) {
 	})
 }
 
+// A process that died may have given its last sign of life before a client came to it. The outage of that client begins
+// when it came, at the earliest: after the outage before, so that they are listed oldest first.
+func TestAnOutageBeginsAfterItsClientCame(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		heard := time.Now()
+		lose := func(session int64, since time.Time, gone bool) {
+			t.Helper()
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.EndTunnels([]store.TunnelEnd{{Session: session, Lost: true, Since: since, NodeGone: gone}})
+			})
+			several(t, db, e, 1)
+		}
+		lose(subscribed(t, db, "tsess_1", "node", e), time.Now(), false)
+		lose(subscribed(t, db, "tsess_2", "node", e), heard, true)
+		gaps := missed(t, db, e)
+		if len(gaps) != 2 || gaps[0].StartedAt.Before(gaps[1].ReconnectedAt) {
+			t.Errorf("%+v", gaps)
+		}
+	})
+}
+
 // The gap of one endpoint says nothing of the events of another, nor does it go when that of another turns out empty.
 func TestAGapIsOfItsEndpointAlone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

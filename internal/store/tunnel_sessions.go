@@ -170,7 +170,7 @@ func (tx *Tx) EndTunnels(ends []TunnelEnd) error {
 		if len(nums) == 0 {
 			continue
 		}
-		found, err := queryAll(&tx.View, scanEnded, "SELECT num, session, endpoint, begins, received, target_url, hostname, reports FROM tunnel_subscriptions WHERE "+
+		found, err := queryAll(&tx.View, scanEnded, "SELECT num, session, endpoint, begins, received, target_url, hostname, reports, subscribed_at FROM tunnel_subscriptions WHERE "+
 			tx.dialect.among(column, "$1"), tx.dialect.list(nums))
 		if err != nil {
 			return err
@@ -181,6 +181,9 @@ func (tx *Tx) EndTunnels(ends []TunnelEnd) error {
 				end = ofSession[s.SessionNum]
 			}
 			s.end, s.Received = end, max(s.Received, end.Received[s.Num])
+			if began := time.UnixMicro(s.subscribedAt); !end.Since.IsZero() && end.Since.Before(began) {
+				s.end.Since = began // a process that died may have given its last sign of life before this one came
+			}
 			lost[s.EndpointNum] = append(lost[s.EndpointNum], s)
 		}
 	}
@@ -199,12 +202,13 @@ func (tx *Tx) EndTunnels(ends []TunnelEnd) error {
 // endedSubscription is a subscription that ends, and how.
 type endedSubscription struct {
 	hookglass.TunnelSubscription
-	end TunnelEnd
+	subscribedAt int64
+	end          TunnelEnd
 }
 
 func scanEnded(scan func(...any) error) (s endedSubscription, err error) {
 	var reports int64
-	err = scan(&s.Num, &s.SessionNum, &s.EndpointNum, &s.Begins, &s.Received, &s.TargetURL, &s.Hostname, &reports)
+	err = scan(&s.Num, &s.SessionNum, &s.EndpointNum, &s.Begins, &s.Received, &s.TargetURL, &s.Hostname, &reports, &s.subscribedAt)
 	s.Reports = reports != 0
 	return s, err
 }
