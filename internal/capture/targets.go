@@ -47,13 +47,21 @@ type targets struct {
 
 	mu       sync.RWMutex
 	known    map[string]*target
+	reading  map[string]*reading
 	underWay map[int64]*atomic.Int64
+}
+
+// reading is a look-up in the storage that is in progress, for all that want its result.
+type reading struct {
+	heard uint64 // the announcement count before it
+	done  chan struct{}
+	found *target // nil if it failed
 }
 
 func newTargets(db *store.DB, verifiers Verifiers) *targets {
 	return &targets{
 		db: db, verifiers: verifiers, changed: db.Listen(store.TopicEndpoints),
-		known: make(map[string]*target), underWay: make(map[int64]*atomic.Int64),
+		known: make(map[string]*target), reading: make(map[string]*reading), underWay: make(map[int64]*atomic.Int64),
 	}
 }
 
@@ -66,16 +74,15 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 	if byAddress && !hookglass.ValidLocalPart(localPart) || !byAddress && !hookglass.IsEndpointID(ref) && !hookglass.ValidCustomID(ref) {
 		return nil, hookglass.NotFound("endpoint") // not cached: it may be long
 	}
-	now, heard := time.Now(), ts.changed.Heard()
+	heard := ts.changed.Heard()
 	ts.mu.RLock()
 	known := ts.known[ref]
 	ts.mu.RUnlock()
-	if known == nil || known.heard != heard || !now.Before(known.until) {
-		fresh, err := ts.read(ctx, ref)
+	if !known.fresh(heard) {
+		fresh, err := ts.refresh(ctx, ref, heard)
 		switch {
 		case err == nil:
-			fresh.heard, fresh.until = heard, now.Add(targetLife)
-			known = ts.keep(ref, fresh)
+			known = fresh
 		case known == nil || known.missing || errors.Is(err, errSecrets): // it may be made by now, its secrets replaced
 			return nil, err
 		}
@@ -85,6 +92,58 @@ func (ts *targets) find(ctx context.Context, ref string) (*target, error) {
 		return nil, hookglass.NotFound("endpoint")
 	}
 	return known, nil
+}
+
+// fresh reports whether the entry needs not be read again. heard is the announcement count.
+func (t *target) fresh(heard uint64) bool {
+	return t != nil && t.heard >= heard && time.Now().Before(t.until)
+}
+
+// refresh reads a reference for all that look it up meanwhile. If each of them read it, the senders of a busy endpoint
+// would wait for one another whenever it has aged, and on a slow storage find it aged again when they have read it.
+func (ts *targets) refresh(ctx context.Context, ref string, heard uint64) (*target, error) {
+	for {
+		ts.mu.Lock()
+		if known := ts.known[ref]; known.fresh(heard) {
+			ts.mu.Unlock()
+			return known, nil
+		}
+		r := ts.reading[ref]
+		if r == nil || r.heard < heard {
+			r = &reading{heard: heard, done: make(chan struct{})}
+			ts.reading[ref] = r
+			ts.mu.Unlock()
+			return ts.readFor(ctx, ref, r)
+		}
+		ts.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return ts.read(ctx, ref) // says that the time is over
+		}
+		if r.found != nil {
+			return r.found, nil
+		} // else it failed, perhaps because only its caller's time was over
+	}
+}
+
+func (ts *targets) readFor(ctx context.Context, ref string, r *reading) (*target, error) {
+	defer func() {
+		ts.mu.Lock()
+		defer ts.mu.Unlock()
+		if ts.reading[ref] == r {
+			delete(ts.reading, ref)
+		}
+		close(r.done)
+	}()
+	at := time.Now()
+	fresh, err := ts.read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	fresh.heard, fresh.until = r.heard, at.Add(targetLife)
+	r.found = ts.keep(ref, fresh)
+	return r.found, nil
 }
 
 func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
