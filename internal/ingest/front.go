@@ -120,6 +120,7 @@ type Front struct {
 	capturer Capturer
 	log      *slog.Logger
 	budget   *intake.Budget
+	turns    *intake.Budget // of large bodies in the capturer
 	full     intake.Telling // logs that there are too many connections
 	crowded  intake.Telling // logs that the budget has no room for bodies
 	clock    clock
@@ -188,6 +189,14 @@ func (s *serving) acceptLast(err error) net.Conn {
 	return nc
 }
 
+// The storage writes one group of captures after the other, and what comes behind them waits for all that it was given.
+// So bodies that are a group of their own have turns: turnBytes at a time, and one body besides (docs/decisions/0053).
+// Smaller ones share groups, which would be emptier if they had turns.
+const (
+	turnsFrom = 4 << 20
+	turnBytes = 8 << 20
+)
+
 // New returns a front that passes arrivals to the capturer.
 func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 	cfg = cfg.withDefaults()
@@ -201,6 +210,7 @@ func New(cfg Config, capturer Capturer, log *slog.Logger) *Front {
 		capturer: capturer,
 		log:      log,
 		budget:   intake.NewBudget(cfg.InFlightBytes, cfg.MaxBodyBytes),
+		turns:    intake.NewTurns(turnBytes),
 		drain:    make(chan struct{}),
 		turned:   make(chan struct{}, max(1, min(mostTurned, cfg.MaxConns/8))),
 		conns:    make(map[*conn]struct{}),

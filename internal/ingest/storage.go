@@ -54,6 +54,14 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 	if s.mail {
 		keep = s.front.capturer.CapturePosted
 	}
+	if len(a.Body) >= turnsFrom {
+		turn := s.front.turns.Lease()
+		defer turn.Release()
+		if err := turn.Grow(int64(len(a.Body)), s.front.cfg.BudgetWait); err != nil {
+			return nil, err
+		}
+		s.resume()
+	}
 	a.At = time.Now()
 	reply, err := keep(s.ctx, t, a)
 	return reply, s.told(err)
@@ -67,6 +75,7 @@ func (s *storage) told(err error) error {
 	late := s.ctx.Err() != nil
 	if late {
 		s.front.budget.RefuseWaiting()
+		s.front.turns.RefuseWaiting()
 	}
 	if !hookglass.Is(err, hookglass.CodeInternal) {
 		return err

@@ -52,6 +52,9 @@ func NewBudget(n, body int64) *Budget {
 	return b
 }
 
+// NewTurns returns a budget of n bytes, and one body of any size beside them, for turns with something but memory.
+func NewTurns(n int64) *Budget { return &Budget{free: n} }
+
 // Lease returns a lease that holds nothing yet.
 func (b *Budget) Lease() Lease { return Lease{budget: b} }
 

@@ -1,0 +1,102 @@
+package ingest_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/capture"
+	"hookglass/internal/ingest"
+)
+
+// TestLargeBodiesHaveTurnsWithTheStorage has a storage that takes a while for each large body: with all of them at once
+// the last would run out of time there. Whatever else comes does not wait for the turns.
+func TestLargeBodiesHaveTurnsWithTheStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, most = 5 << 20, 8<<20 + 5<<20
+		store := make(chan struct{}, 1)
+		var mu sync.Mutex
+		held := 0
+		hold := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if held += n; held > most {
+				t.Errorf("%d bytes wait for the storage", held)
+			}
+		}
+		s := &stub{capture: func(ctx context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+			if len(a.Body) < size {
+				return nil, nil
+			}
+			hold(len(a.Body))
+			defer hold(-len(a.Body))
+			select {
+			case store <- struct{}{}:
+				time.Sleep(2 * time.Second)
+				<-store
+				return nil, nil
+			case <-ctx.Done():
+				return nil, &hookglass.Error{Code: hookglass.CodeUnavailable}
+			}
+		}}
+		b := inBubble(t, nil, ingest.Config{}, s)
+		large := strings.Repeat("b", size)
+		var senders sync.WaitGroup
+		for i := range 8 {
+			c := b.dial()
+			path := hook("")
+			if i%2 == 1 {
+				path = escapedHook // by net/http
+			}
+			senders.Go(func() {
+				go io.WriteString(c.nc, post(path, large))
+				if res := c.answer(); res.StatusCode != 200 {
+					t.Errorf("a large body: %s", res.Status)
+				}
+				c.nc.Close()
+			})
+		}
+		synctest.Wait()
+		c, begun := b.dial(), time.Now()
+		go io.WriteString(c.nc, post(hook(""), "small"))
+		if res, took := c.answer(), time.Since(begun); res.StatusCode != 200 || took > 0 {
+			t.Errorf("a small body: %s after %v", res.Status, took)
+		}
+		c.nc.Close()
+		senders.Wait()
+		b.stop()
+		if n := len(s.all()); n != 9 {
+			t.Errorf("%d arrivals", n)
+		}
+	})
+}
+
+// When the storage has stopped answering, those that wait for their turn hear of it together with the first.
+func TestWhoWaitsForATurnIsRefusedWithTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{capture: func(ctx context.Context, _ capture.Target, _ *capture.Arrival) (*hookglass.Reply, error) {
+			<-ctx.Done()
+			return nil, &hookglass.Error{Code: hookglass.CodeUnavailable}
+		}}
+		b := inBubble(t, nil, ingest.Config{CaptureTimeout: 6 * time.Second}, s)
+		large, begun := strings.Repeat("b", 9<<20), time.Now()
+		var senders sync.WaitGroup
+		for range 3 {
+			c := b.dial()
+			senders.Go(func() {
+				go io.WriteString(c.nc, post(hook(""), large))
+				if res, took := c.answer(), time.Since(begun); res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || took != 6*time.Second {
+					t.Errorf("%s, Retry-After %q, after %v", res.Status, res.Header.Get("Retry-After"), took)
+				}
+				c.nc.Close()
+			})
+		}
+		senders.Wait()
+		b.stop()
+	})
+}
