@@ -128,6 +128,7 @@ type Front struct {
 	readBufs sync.Pool // *readBuf
 	outBufs  sync.Pool // *[]byte
 
+	stored   atomic.Int64 // when an arrival was last stored, in ns
 	draining atomic.Bool
 	held     atomic.Int64  // senders that are kept waiting without an answer
 	delayed  atomic.Int64  // bytes of delayed answers

@@ -64,6 +64,9 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 	}
 	a.At = time.Now()
 	reply, err := keep(s.ctx, t, a)
+	if err == nil {
+		s.front.stored.Store(time.Now().UnixNano())
+	}
 	return reply, s.told(err)
 }
 
@@ -73,7 +76,7 @@ func (s *storage) told(err error) error {
 		return nil
 	}
 	late := s.ctx.Err() != nil
-	if late {
+	if late && s.front.silent() {
 		s.front.budget.RefuseWaiting()
 		s.front.turns.RefuseWaiting()
 	}
@@ -85,4 +88,10 @@ func (s *storage) told(err error) error {
 	}
 	s.front.log.Error("an arrival was not captured", "error", err)
 	return err
+}
+
+// silent reports whether the storage has stopped answering. One that is only too slow for somebody has stored something
+// meanwhile, and those that wait for room need not be refused.
+func (f *Front) silent() bool {
+	return time.Since(time.Unix(0, f.stored.Load())) > f.cfg.CaptureTimeout/3
 }

@@ -100,3 +100,51 @@ func TestWhoWaitsForATurnIsRefusedWithTheFirst(t *testing.T) {
 		b.stop()
 	})
 }
+
+// Those that wait for room are told to come back when the storage answers nobody any more, not when it was too slow for
+// one of them.
+func TestWhoWaitsIsRefusedByASilentStorageOnly(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		stores bool // meanwhile
+		status int
+	}{{"slow", true, 200}, {"silent", false, 503}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stub{capture: func(ctx context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+				if a.Path != "/late" {
+					return nil, nil
+				}
+				<-ctx.Done()
+				return nil, &hookglass.Error{Code: hookglass.CodeUnavailable}
+			}}
+			b := inBubble(t, nil, ingest.Config{MaxBodyBytes: 3 << 20, InFlightBytes: 4 << 20, CaptureTimeout: 6 * time.Second}, s) // room for one
+			begin := func(path, body string) *piped {
+				c := b.dial()
+				go io.WriteString(c.nc, post(hook(path), body))
+				synctest.Wait()
+				return c
+			}
+			c := begin("/", "small") // before all else
+			c.answer()
+			c.nc.Close()
+			large := strings.Repeat("b", 3<<20)
+			late, waits := begin("/late", large), begin("/", large)
+			time.Sleep(5 * time.Second)
+			if row.stores {
+				c := begin("/", "small")
+				c.answer()
+				c.nc.Close()
+			}
+			if res := late.answer(); res.StatusCode != 503 {
+				t.Errorf("%s: the late one: %s", row.name, res.Status)
+			}
+			begun := time.Now()
+			if res := waits.answer(); res.StatusCode != row.status || time.Since(begun) > 0 {
+				t.Errorf("%s: the one that waits: %s after %v", row.name, res.Status, time.Since(begun))
+			}
+			late.nc.Close()
+			waits.nc.Close()
+			b.stop()
+		})
+	}
+}
