@@ -552,16 +552,25 @@ func TestHandlerAlone(t *testing.T) {
 	}
 }
 
-// Clients of HTTP/2 may name the host in a field of its own.
-func TestTheHostOfHTTP2IsListedOnce(t *testing.T) {
-	s := new(stub)
-	front := ingest.New(ingest.Config{MaxBodyBytes: 1000}, s, slog.New(slog.DiscardHandler))
-	r := httptest.NewRequest("GET", hook(""), nil)
-	r.Proto, r.ProtoMajor, r.ProtoMinor, r.Host = "HTTP/2.0", 2, 0, "a.test"
-	r.Header = http.Header{"Host": {"a.test", "b.test"}, "X-A": {"1"}}
-	front.Handler(http.HandlerFunc(echo)).ServeHTTP(httptest.NewRecorder(), r)
-	if got := wire(s.one(t).Headers); got != lines("Host: a.test", "host: b.test", "x-a: 1") {
-		t.Errorf("got %q", got)
+// Clients of HTTP/2 may name the host in a field of its own, or not at all.
+func TestTheHostOfHTTP2IsListedAsItWasNamed(t *testing.T) {
+	for _, c := range []struct {
+		authority string
+		hosts     []string
+		want      string
+	}{
+		{"a.test", []string{"a.test", "b.test"}, lines("Host: a.test", "host: b.test", "x-a: 1")},
+		{"", nil, lines("x-a: 1")},
+	} {
+		s := new(stub)
+		front := ingest.New(ingest.Config{MaxBodyBytes: 1000}, s, slog.New(slog.DiscardHandler))
+		r := httptest.NewRequest("GET", hook(""), nil)
+		r.Proto, r.ProtoMajor, r.ProtoMinor, r.Host = "HTTP/2.0", 2, 0, c.authority
+		r.Header = http.Header{"Host": c.hosts, "X-A": {"1"}}
+		front.Handler(http.HandlerFunc(echo)).ServeHTTP(httptest.NewRecorder(), r)
+		if got := wire(s.one(t).Headers); got != c.want {
+			t.Errorf("got %q", got)
+		}
 	}
 }
 

@@ -140,7 +140,7 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 		HasQuery: hasQuery,
 		Target:   r.URL.RequestURI(),
 		Proto:    r.Proto,
-		Headers:  append(hookglass.Headers{{Name: "Host", Value: r.Host}}, withoutHost(flatten(r.Header, r.ProtoMajor), r.Host)...),
+		Headers:  fallbackHeaders(r),
 	}
 	if strings.HasPrefix(r.RequestURI, "/") {
 		a.Target = r.RequestURI
@@ -197,10 +197,16 @@ func flatten(header http.Header, major int) hookglass.Headers {
 	return fields
 }
 
-// withoutHost leaves out the Host field of HTTP/2 that says again what r.Host says. A client may send it in place of
-// :authority (RFC 9113, section 8.3.1).
-func withoutHost(h hookglass.Headers, host string) hookglass.Headers {
-	return slices.DeleteFunc(h, func(f hookglass.Header) bool { return strings.EqualFold(f.Name, "Host") && f.Value == host })
+// fallbackHeaders returns the header lines of a request, with the host first. A Host field of HTTP/2 that says it again is
+// left out: a client may send it in place of :authority (RFC 9113, section 8.3.1). Only HTTP/1.1 requires a host.
+func fallbackHeaders(r *http.Request) hookglass.Headers {
+	fields := slices.DeleteFunc(flatten(r.Header, r.ProtoMajor), func(f hookglass.Header) bool {
+		return strings.EqualFold(f.Name, "Host") && f.Value == r.Host
+	})
+	if r.Host == "" && r.Proto != "HTTP/1.1" {
+		return fields
+	}
+	return append(hookglass.Headers{{Name: "Host", Value: r.Host}}, fields...)
 }
 
 // fallbackBody reads a body from net/http. It enforces the same pace as for other bodies.
