@@ -27,6 +27,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	scratch, program = dir, filepath.Join(dir, "hookglass")
+	os.Unsetenv("GOGC") // which script/test sets for test programs, and which would tune the program under test
 	// Linked without what a debugger needs, which is half of what linking takes.
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-buildvcs=false", "-o", program, "hookglass/cmd/hookglass")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
