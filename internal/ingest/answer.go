@@ -39,10 +39,8 @@ func (c *conn) refuse(r *refusal) bool {
 	}
 	c.body.pace = c.front.newPace(time.Now())
 	_, err := io.Copy(io.Discard, &c.body)
-	return err == nil && c.keepAlive()
+	return err == nil && !c.ends
 }
-
-func (c *conn) keepAlive() bool { return !c.head.close && !c.front.draining.Load() }
 
 // answerUnserved refuses what is not served, and after which nothing is: it is no request, or cannot be handed over.
 func (c *conn) answerUnserved(r *refusal) {
@@ -70,6 +68,7 @@ func (c *conn) write(r *hookglass.Reply, closing bool) bool {
 		close: closing || c.front.draining.Load(),
 		date:  c.front.clock.date(now),
 	}
+	c.ends = form.close
 	form.keepAlive = !form.close && c.head.minor == 0
 	if r.Status < 200 || r.Status > 999 {
 		c.front.log.Error("a reply has an impossible status", "status", r.Status)

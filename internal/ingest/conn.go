@@ -45,6 +45,7 @@ type conn struct {
 	readBy    time.Time // the current deadline for our own reads
 	writeBy   time.Time
 	responded bool
+	ends      bool // the sender was told so with the last answer
 
 	relay  relayState
 	unread atomic.Bool // the body of the request that net/http was given is not fully read
@@ -178,15 +179,19 @@ func (c *conn) nextHead(idle time.Duration) error {
 	}
 }
 
-// rest ends a request and reports whether another may follow.
+// rest ends a request and reports whether another may follow. After an answer that did not end the connection, its
+// sender may have sent one already, so if the front drains by now, the connection ends like an idle one.
 func (c *conn) rest() bool {
 	if c.r == c.w {
 		c.r, c.w = 0, 0
 	}
 	c.setBusy(false)
+	if c.front.draining.Load() {
+		c.nudge()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.closing && !c.front.draining.Load()
+	return !c.closing
 }
 
 // ready makes buf hold the unused bytes, with room for more. Its callers bound its growth: nextHead by the limits of

@@ -50,7 +50,7 @@ func (c *conn) serveHook() (keep bool) {
 	if !c.write(reply, h.close) {
 		return false
 	}
-	return c.keepAlive()
+	return !c.ends
 }
 
 func (f *Front) panicked(v any) {

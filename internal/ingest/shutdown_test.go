@@ -1,13 +1,16 @@
 package ingest_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hookglass"
@@ -89,6 +92,53 @@ func TestShutdownAnswersWhatHasBegunAndEndsTheIdle(t *testing.T) {
 	if got := len(s.all()); got != 5 {
 		t.Errorf("%d arrivals, want 5", got)
 	}
+}
+
+// A sender whose answer said nothing of an end may send again before it could know of the end, also if the server stops
+// just after that answer.
+func TestShutdownAnswersWhatFollowsAnAnswerThatEndedNothing(t *testing.T) {
+	for _, path := range []string{hook(""), hook("/refused")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stub{capture: func(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
+				if a.Path == "/refused" {
+					return nil, hookglass.NotFound("endpoint")
+				}
+				return nil, nil
+			}}
+			b := inBubble(t, nil, ingest.Config{}, s)
+			ours, theirs := net.Pipe()
+			wrote := make(chan struct{})
+			b.ln <- writingConn{theirs, wrote}
+			c := &piped{t, ours, bufio.NewReader(ours)}
+			go io.WriteString(c.nc, get(path))
+			if res := c.answer(); res.Close {
+				t.Error("the first answer ends the connection")
+			}
+			stopped := make(chan struct{})
+			go func() { b.stop(); close(stopped) }()
+			synctest.Wait() // it drains
+			close(wrote)
+			synctest.Wait()
+			go io.WriteString(c.nc, get(path))
+			if res := c.answer(); !res.Close {
+				t.Error("the second answer does not end the connection")
+			}
+			c.end()
+			<-stopped
+		})
+	}
+}
+
+// writingConn goes on after a write once wrote is closed.
+type writingConn struct {
+	net.Conn
+	wrote chan struct{}
+}
+
+func (c writingConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	<-c.wrote
+	return n, err
 }
 
 func TestShutdownCutsADelayShort(t *testing.T) {
