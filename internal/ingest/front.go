@@ -123,6 +123,7 @@ type Front struct {
 	turns    *intake.Budget // of large bodies in the capturer
 	full     intake.Telling // logs that there are too many connections
 	crowded  intake.Telling // logs that the budget has no room for bodies
+	queued   intake.Telling // logs that large bodies have no turn in time
 	clock    clock
 	base     string    // the path of PublicURL without a trailing slash
 	readBufs sync.Pool // *readBuf

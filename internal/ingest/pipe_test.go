@@ -24,7 +24,11 @@ type bubble struct {
 }
 
 func inBubble(t *testing.T, tlsConfig *tls.Config, cfg ingest.Config, s *stub) *bubble {
-	b := &bubble{t, ingest.New(cfg, s, slog.New(slog.DiscardHandler)), make(pipes), make(chan error, 1)}
+	return inBubbleWith(t, slog.New(slog.DiscardHandler), tlsConfig, cfg, s)
+}
+
+func inBubbleWith(t *testing.T, log *slog.Logger, tlsConfig *tls.Config, cfg ingest.Config, s *stub) *bubble {
+	b := &bubble{t, ingest.New(cfg, s, log), make(pipes), make(chan error, 1)}
 	rest := &http.Server{Handler: b.front.Handler(http.HandlerFunc(echo))}
 	if tlsConfig == nil {
 		go func() { b.served <- b.front.Serve(b.ln, rest) }()

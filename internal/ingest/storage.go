@@ -58,6 +58,7 @@ func (s *storage) capture(t capture.Target, a *capture.Arrival) (*hookglass.Repl
 		turn := s.front.turns.Lease()
 		defer turn.Release()
 		if err := turn.Grow(int64(len(a.Body)), s.front.cfg.BudgetWait); err != nil {
+			s.front.queued.Tell(s.front.log.Warn, "large webhooks are refused: those before them are not stored in time", "bytes", turnsFrom)
 			return nil, err
 		}
 		s.resume()

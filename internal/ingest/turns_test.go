@@ -3,8 +3,10 @@ package ingest_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +74,36 @@ func TestLargeBodiesHaveTurnsWithTheStorage(t *testing.T) {
 		b.stop()
 		if n := len(s.all()); n != 9 {
 			t.Errorf("%d arrivals", n)
+		}
+	})
+}
+
+// Who gets no turn in time is refused, and the log says so.
+func TestTheLogSaysThatLargeBodiesHaveNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{capture: func(context.Context, capture.Target, *capture.Arrival) (*hookglass.Reply, error) {
+			time.Sleep(2 * time.Second)
+			return nil, nil
+		}}
+		log := new(syncBuffer)
+		b := inBubbleWith(t, slog.New(slog.NewTextHandler(log, nil)), nil, ingest.Config{BudgetWait: time.Second}, s)
+		large := strings.Repeat("b", 9<<20)
+		var senders sync.WaitGroup
+		var refused atomic.Int64
+		for range 3 {
+			c := b.dial()
+			senders.Go(func() {
+				go io.WriteString(c.nc, post(hook(""), large))
+				if res := c.answer(); res.StatusCode == 503 {
+					refused.Add(1)
+				}
+				c.nc.Close()
+			})
+		}
+		senders.Wait()
+		b.stop()
+		if refused.Load() != 2 || strings.Count(log.String(), "large webhooks are refused") != 1 {
+			t.Errorf("%d are refused, and the log says %q", refused.Load(), log)
 		}
 	})
 }
