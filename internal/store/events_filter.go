@@ -124,7 +124,8 @@ func delivery(t query.Term) string {
 }
 
 // answered2xx says of the event seq of the surrounding query whether a local machine answered it with a 2xx, as it came
-// or replayed to the tunnel: 1, 0, or NULL if it was sent to none. Like delivery, it is answered per event.
+// or replayed to the tunnel: 1, 0, or NULL if neither was tried, which a replay that found no machine was. It is
+// answered per event, like delivery.
 const answered2xx = `(SELECT max(tried.ok) FROM (SELECT CASE WHEN t.delivered_at IS NULL THEN 0 ELSE 1 END AS ok FROM tunnel_events t WHERE t.event = seq
 	UNION ALL SELECT r.passed FROM replays r WHERE r.event = seq AND r.target_url = '` + hookglass.TunnelTarget + `') AS tried)`
 
