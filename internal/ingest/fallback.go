@@ -197,8 +197,8 @@ func flatten(header http.Header, major int) hookglass.Headers {
 	return fields
 }
 
-// fallbackHeaders returns the header lines of a request, with the host first. A Host field of HTTP/2 that says it again is
-// left out: a client may send it in place of :authority (RFC 9113, section 8.3.1). Only HTTP/1.1 requires a host.
+// fallbackHeaders returns the header lines of a request, with the host first. A Host field of HTTP/2 that says it again
+// is left out: a client may send it in place of :authority (RFC 9113, section 8.3.1). Only HTTP/1.1 requires a host.
 func fallbackHeaders(r *http.Request) hookglass.Headers {
 	fields := slices.DeleteFunc(flatten(r.Header, r.ProtoMajor), func(f hookglass.Header) bool {
 		return strings.EqualFold(f.Name, "Host") && f.Value == r.Host
