@@ -733,6 +733,20 @@ func TestANameReordersNothingOnAnyPage(t *testing.T) {
 	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {`path:"` + name + `"`}, "status": {"200"}})
 	s.hook(sent{})
 	fields := regexp.MustCompile(` value="[^"]*"`) // what is edited stays what it is
+	b.want(201, "POST", "/account/tokens", url.Values{"scopes": {"read"}, "level": {"workspace"}, "workspace": {
+		b.want(200, "GET", "/account/tokens", nil).found(t, `<option value="(\d+)">pay`),
+	}})
+	tags := url.Values{"do": {"save"}, "name": {name}, "failure_policy": {"stop"}, "steps[0].step_type": {"tag"}, "steps[0].name": {name}, "steps[0].config.tag": {"a"}}
+	action := b.want(303, "POST", s.page("/actions/new"), tags).Header.Get("Location")
+	tags.Set("do", "backtest")
+	for _, once := range []answer{
+		b.want(200, "POST", action, tags),
+		b.want(201, "POST", "/channels", url.Values{"name": {name}, "kind": {"webhook"}, "url": {"https://chat.example.com/"}}),
+	} {
+		if page := fields.ReplaceAllString(once.body, ""); strings.Contains(page, "\u202e") {
+			t.Errorf("%s shows the name as it is", once.Request.URL)
+		}
+	}
 	for _, address := range []string{
 		s.page(""), s.page("/cases"), s.page("/actions"), s.page("/alerts"), s.page("/tunnel"), s.page("/metrics"), s.page("/settings"),
 		"/endpoints", "/endpoint-names?text=pay", "/activity", "/secrets", "/channels", "/tags", "/setup", "/account/workspaces", "/account/tokens",

@@ -845,7 +845,7 @@ func (m TokensModel) reach(t hookglass.Token) string {
 	}
 	for _, w := range m.Workspaces {
 		if w.ID == t.WorkspaceID {
-			return "workspace " + w.Name
+			return "workspace " + show.Line(w.Name)
 		}
 	}
 	return "workspace"

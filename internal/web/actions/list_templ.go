@@ -949,9 +949,9 @@ func History(r Runs) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var51 string
-					templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(s.Name + " " + string(s.Status))
+					templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(s.Name) + " " + string(s.Status))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/list.templ`, Line: 141, Col: 107}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/list.templ`, Line: 141, Col: 118}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var51))
 					if templ_7745c5c3_Err != nil {
@@ -962,9 +962,9 @@ func History(r Runs) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var52 string
-					templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinStringErrs(s.Name + ": " + string(s.Status))
+					templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(s.Name) + ": " + string(s.Status))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/list.templ`, Line: 141, Col: 150}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/list.templ`, Line: 141, Col: 172}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var52))
 					if templ_7745c5c3_Err != nil {

@@ -856,9 +856,9 @@ func outcome(p action.PreviewResult) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var39 string
-			templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(s.Name + " " + string(s.Status))
+			templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(s.Name) + " " + string(s.Status))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 191, Col: 99}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 191, Col: 110}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var39))
 			if templ_7745c5c3_Err != nil {
@@ -869,9 +869,9 @@ func outcome(p action.PreviewResult) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var40 string
-			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(s.Name + ": " + string(s.Status))
+			templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(s.Name) + ": " + string(s.Status))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 191, Col: 142}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/actions/try.templ`, Line: 191, Col: 164}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var40))
 			if templ_7745c5c3_Err != nil {
