@@ -1114,6 +1114,7 @@ func TestTokensSessionsAndThePasswordAreOnesOwn(t *testing.T) {
 		t.Error("the token is shown again")
 	}
 	b.want(422, "POST", "/account/tokens", url.Values{"name": {"none"}, "level": {"account"}}).holds(t, "Scopes must name")
+	b.want(422, "POST", "/account/tokens", url.Values{"scopes": {"read"}, "level": {"odd"}}).holds(t, "Level must be account or workspace")
 	revoke := regexp.MustCompile(`action="(/account/tokens/\d+/revoke)"`).FindStringSubmatch(list.body)[1]
 	b.want(303, "POST", revoke, url.Values{})
 	if _, err := s.accounts.Authenticate(t.Context(), token); !hookglass.Is(err, hookglass.CodeUnauthorized) {
