@@ -77,6 +77,12 @@ func TestFlowsAreListedAndBeginAgain(t *testing.T) {
 	step.Set("change", "0")
 	b.want(200, "POST", "/flows/new", step).holds(t, "Step 1") // one stays
 
+	page := b.want(200, "GET", "/flows/new", nil)
+	page.lacks(t, "data-unsaved")
+	step.Set("change", "more")
+	page = b.want(200, "POST", "/flows/new", step)
+	page.holds(t, "Step 2", "data-unsaved")
+
 	eve := s.stranger()
 	eve.want(404, "GET", at, nil)
 	eve.want(404, "GET", "/flows/new?from="+strings.TrimPrefix(at, "/flows/"), nil)

@@ -164,7 +164,7 @@ func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
 		return a.saveMailScript(w, r, v, e)
 	}
 	typed := settings.Answer{
-		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: r.PostFormValue("headers"), Body: lines(r.PostForm, "body"), Delay: r.PostFormValue("delay_ms"),
+		Custom: e.Response != nil, Status: r.PostFormValue("status"), Headers: lines(r.PostForm, "headers"), Body: lines(r.PostForm, "body"), Delay: r.PostFormValue("delay_ms"),
 		Seen: r.PostFormValue("seen"),
 	}
 	var response *hookglass.Response
@@ -239,6 +239,9 @@ func (a *app) previewResponse(w http.ResponseWriter, r *http.Request, v visitor,
 	}
 	reply := capture.PreviewResponse(response, event)
 	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) {
+		if !typed.Same(m.Answer) {
+			m.Unsaved = "response"
+		}
 		m.Answer, m.Preview = typed, &settings.Preview{Reply: reply, To: to}
 	})
 }

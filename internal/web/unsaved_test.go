@@ -70,6 +70,27 @@ func TestAHalfFilledFormIsNotLeftWithoutAQuestion(t *testing.T) {
 	}
 }
 
+// A form that a button of it changed, or that was only tried, is stored nowhere.
+func TestAFormThatAButtonChangedIsNotLeftWithoutAQuestion(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/settings"))
+	const preview = `document.querySelector("#response [value=preview]").click()`
+	eval[any](c, preview)
+	c.until(`document.readyState === "complete" && document.querySelector("#response .preview")`)
+	if eval[bool](c, leaving) {
+		t.Error("nothing was typed, and the page is held")
+	}
+	eval[any](c, `document.querySelector("#response [name=body]").value = "typed"`)
+	eval[any](c, preview)
+	c.until(`document.readyState === "complete" && document.querySelector("#response .preview").textContent.includes("typed")`)
+	if !eval[bool](c, leaving) {
+		t.Error("what was typed is lost with the page")
+	}
+	c.silent()
+}
+
 // Which request an action is tried with is not a part of the action.
 func TestAPreviewIsLeftWithoutAQuestion(t *testing.T) {
 	s := newWorkshop(t)

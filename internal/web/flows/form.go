@@ -20,6 +20,7 @@ type Form struct {
 	Since   string // how far back events count; empty: from now on
 	Steps   []Step
 	Added   bool // the last step was just added and takes the focus
+	Unsent  bool // it holds what was typed on the page before
 	Faults  []hookglass.FieldError
 
 	Endpoints []hookglass.Endpoint // for a step to choose from: the first ones
@@ -109,6 +110,7 @@ func field(step int, name string) string { return fmt.Sprintf("steps.%d.%s", ste
 
 // More returns the form with another step, up to the limit.
 func (f Form) More() Form {
+	f.Unsent = true
 	if len(f.Steps) < hookglass.MaxFlowSteps {
 		f.Steps, f.Added = append(f.Steps, Step{How: atLeast, Count: "1"}), true
 	}
@@ -117,6 +119,7 @@ func (f Form) More() Form {
 
 // Less returns the form without a step. The last step stays.
 func (f Form) Less(step int) Form {
+	f.Unsent = true
 	if step >= 0 && step < len(f.Steps) && len(f.Steps) > 1 {
 		f.Steps = append(f.Steps[:step:step], f.Steps[step+1:]...)
 	}

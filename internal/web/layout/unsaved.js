@@ -23,8 +23,8 @@ const unsaved = (within, sent) => [...typed, ...given].some((form) => form.isCon
 
 document.addEventListener("input", (event) => posts(event.target.form) && typed.add(event.target.form));
 
-// A form that was refused comes back as it was typed, as if that had always been in it.
-for (const form of document.querySelectorAll("main form:has([aria-invalid=true], .fault:not([hidden], :empty), .problem-note)")) if (posts(form)) given.add(form);
+// A form that was refused, or that a button changed, comes back as it was typed, as if that had always been in it.
+for (const form of document.querySelectorAll("main form[data-unsaved], main form:has([aria-invalid=true], .fault:not([hidden], :empty), .problem-note)")) if (posts(form)) given.add(form);
 
 // A script may put another form in the place of one, with the same text.
 document.addEventListener("hookglass:swap", ({ detail: { from, to, edited } }) => (edited || changed(from)) && given.add(to));

@@ -38,6 +38,7 @@ type Model struct {
 	Target   NewTarget // as typed, if the faults belong to its form
 	Faults   []hookglass.FieldError
 	FaultAt  string // the form of the faults: a part of the page, or the form of a config or target
+	Unsaved  string // the part that shows what was typed and is stored nowhere; empty: none
 	Stale    string // the part or target that changed after its form was shown; empty: none
 	Now      time.Time
 }
@@ -65,6 +66,12 @@ type Answer struct {
 	Custom                       bool
 	Status, Headers, Body, Delay string
 	Seen                         string // as in General
+}
+
+// Same reports whether both say the same.
+func (a Answer) Same(b Answer) bool {
+	a.Custom, a.Seen = b.Custom, b.Seen
+	return a == b
 }
 
 // AnswerOf returns the form of a stored response, or of a new one if r is nil.
