@@ -1178,6 +1178,27 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 
 	typed := url.Values{"do": {"try"}, "when": {"header.x-id:<abc>", "header.x-id:abc"}, "status": {"400", "207"}, "headers": {"", ""}, "body": {"", ""}, "delay_ms": {"0", "0"}, "seen": {"of long ago"}}
 	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "Rules would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
+	moved := func(do, held string) {
+		t.Helper()
+		page := b.want(200, "POST", s.page("/response_rules"), url.Values{ // the second was cleared
+			"do": {do}, "when": {"path:/1", "", "path:/3", "path:/4", ""}, "was": {"path:/1", "path:/2", "path:/3", "path:/4", ""}, "status": {"201", "202", "", "204", "200"}, "seen": {"of long ago"},
+		})
+		var order []string
+		for _, rule := range regexp.MustCompile(`name="when" value="path:(/\d)"`).FindAllStringSubmatch(page.body, -1) {
+			order = append(order, rule[1])
+		}
+		if got := strings.Join(order, ""); got != held {
+			t.Errorf("%s: %s, want %s", do, got, held)
+		}
+		page.holds(t, `value="of long ago"`, "data-unsaved")
+	}
+	moved("up 2", "/3/1/4")
+	moved("down 0", "/3/1/4")
+	moved("down 2", "/1/4/3")
+	moved("down 3", "/1/3/4") // is the last one
+	moved("up 0", "/1/3/4")
+	moved("up 1", "/1/3/4") // was cleared
+	moved("up 99", "/1/3/4")
 	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "Rules would answer 0 of the last 1 request.", "the default response")
 	page = b.want(422, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {"tag:a"}, "status": {"200"}})
 	page.holds(t, "The condition cannot use status, tag")

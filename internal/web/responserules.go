@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"hookglass"
@@ -22,9 +23,20 @@ func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 	if err := readLongForm(w, r); err != nil {
 		return err
 	}
-	typed := settings.Rules{Rules: typedRules(r), Seen: r.PostFormValue("seen")}
+	do := r.PostFormValue("do")
+	by, place := movement(do)
+	typed := settings.Rules{Seen: r.PostFormValue("seen")}
+	var at int
+	typed.Rules, at = typedRules(r, place)
 	show := func(m *settings.Model) { m.Rules = typed }
-	try := r.PostFormValue("do") == "try"
+	if by != 0 {
+		if to := at + by; at >= 0 && to >= 0 && to < len(typed.Rules) {
+			typed.Rules[at], typed.Rules[to] = typed.Rules[to], typed.Rules[at]
+			typed.Moved = to + 1
+		}
+		return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) { show(m); m.Unsaved = "rules" })
+	}
+	try := do == "try"
 	if stored := settings.RulesOf(e.ResponseRules).Seen; !try && stale(typed.Seen, stored) {
 		typed.Seen = stored
 		return a.renderSettings(w, r, http.StatusConflict, func(m *settings.Model) { show(m); m.Stale = "rules" })
@@ -54,14 +66,19 @@ func (a *app) tryRules(w http.ResponseWriter, r *http.Request, v visitor, e hook
 		return err
 	}
 	return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) {
+		if settings.RulesOf(rules).Seen != m.Rules.Seen {
+			m.Unsaved = "rules"
+		}
 		show(m)
 		m.Tried = &tried
 	})
 }
 
 // typedRules returns the rules of a form, which has the fields of one rule after the other. A rule whose condition was
-// cleared is removed. A new one without a condition is left out if nothing else was typed in it.
-func typedRules(r *http.Request) (rules []settings.Rule) {
+// cleared is removed. A new one without a condition is left out if nothing else was typed in it. at is the index of the
+// rule that is at a place of the form, or -1.
+func typedRules(r *http.Request, place int) (rules []settings.Rule, at int) {
+	at = -1
 	field := func(name string, i int) string {
 		if all := r.PostForm[name]; i < len(all) {
 			return strings.ReplaceAll(all[i], "\r\n", "\n")
@@ -75,9 +92,26 @@ func typedRules(r *http.Request) (rules []settings.Rule) {
 		if rule.When == "" && (field("was", i) != "" || rule.Blank()) {
 			continue
 		}
+		if i == place {
+			at = len(rules)
+		}
 		rules = append(rules, rule)
 	}
-	return rules
+	return rules, at
+}
+
+// movement reads a button that moves a rule, "up 2" or "down 2": by how much, and the rule's place in the form. by is 0
+// for another button.
+func movement(do string) (by, place int) {
+	direction, number, _ := strings.Cut(do, " ")
+	place, err := strconv.Atoi(number)
+	switch {
+	case err == nil && direction == "up":
+		by = -1
+	case err == nil && direction == "down":
+		by = 1
+	}
+	return by, place
 }
 
 // within puts a prefix before the fields at fault.

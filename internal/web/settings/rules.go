@@ -16,6 +16,7 @@ import (
 type Rules struct {
 	Rules []Rule
 	Seen  string // as of General
+	Moved int    // the number of the rule that was just moved, from 1; 0: none
 }
 
 // Rule is a rule as stored, or as typed.
