@@ -79,6 +79,7 @@ func TestAFormThatAButtonChangedIsNotLeftWithoutAQuestion(t *testing.T) {
 	const preview = `document.querySelector("#response [value=preview]").click()`
 	eval[any](c, preview)
 	c.until(`document.readyState === "complete" && document.querySelector("#response .preview")`)
+	c.until(`document.activeElement.matches("#response .preview") && document.activeElement.getBoundingClientRect().top < innerHeight`)
 	if eval[bool](c, leaving) {
 		t.Error("nothing was typed, and the page is held")
 	}

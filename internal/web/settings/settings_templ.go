@@ -493,7 +493,7 @@ func response(m Model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Preview != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<div class=\"preview\" role=\"status\" aria-label=\"Preview\"><p class=\"small\">The response to ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<div class=\"preview\" tabindex=\"-1\" autofocus role=\"status\" aria-label=\"Preview\"><p class=\"small\">The response to ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
