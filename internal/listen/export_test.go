@@ -44,6 +44,27 @@ func (l *Listener) Knows(gap string) bool {
 // Look sets when, after connecting, gaps are looked for that were not known before.
 func (c *Config) Look(at ...time.Duration) { c.looks = at }
 
+// Behind reports whether events were left for later.
+func (l *Listener) Behind() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.behind.IsZero()
+}
+
+// Weight is how many bytes of events wait.
+func (l *Listener) Weight() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.weight
+}
+
+// Fill has so many bytes wait beneath the most that may.
+func (l *Listener) Fill(room int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.weight = laneBytes - room
+}
+
 // Admitted is how many events were taken for delivery.
 func (l *Listener) Admitted() int {
 	l.mu.Lock()
