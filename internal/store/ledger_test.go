@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,6 +102,117 @@ func TestATargetIsOwedWhatCameSinceItWasChanged(t *testing.T) {
 				t.Errorf("%d consumers", len(l.Consumers))
 			}
 			return err
+		})
+	})
+}
+
+// A window has its first moment and not its last: wherever it begins and ends, the figures, the events and the lines
+// agree on what is in it, of few events and of many, before they are rolled up and after.
+func TestAWindowHasItsFirstMomentAndNotItsLast(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		hour := time.Now().UTC().Truncate(time.Hour)
+		type window struct {
+			from, to time.Time
+			e        hookglass.Endpoint
+			events   int64
+		}
+		var windows []window
+		for _, of := range [][2]time.Duration{{-3 * time.Hour, -2 * time.Hour}, {-53 * time.Minute, -51 * time.Minute}, {-113 * time.Minute, -51 * time.Minute}, {-4 * time.Hour, -51 * time.Minute}} {
+			w := window{from: hour.Add(of[0]), to: hour.Add(of[1]), e: newEndpoint(t, db), events: 2}
+			update(t, db, func(tx *store.Tx) error {
+				return tx.Exec(`INSERT INTO tunnel_gaps (id, endpoint, state, from_seq, started_at, detected_at, target_url, hostname, recovered_gone, expired_gone)
+					VALUES ($1, $2, 'open', 0, 1, 2, '', '', 0, 0)`, fmt.Sprintf("tgap_%d", w.e.Num), w.e.Num)
+			})
+			times := []time.Time{w.from.Add(-time.Microsecond), w.from, w.to.Add(-time.Microsecond), w.to}
+			for at := w.from.Truncate(time.Hour).Add(time.Hour); at.Before(w.to); at = at.Add(time.Hour) {
+				times = append(times, at)
+				w.events++
+			}
+			for _, at := range times {
+				event := newEvent(w.e, "x")
+				event.ReceivedAt = at
+				capture(t, db, event)
+			}
+			windows = append(windows, w)
+		}
+		for _, rolled := range []bool{false, true} {
+			if rolled {
+				rollUp(t, db)
+			}
+			for _, w := range windows {
+				for _, count := range []int{10, 1_000_000} {
+					update(t, db, func(tx *store.Tx) error {
+						return tx.Exec("UPDATE endpoint_stats SET event_count = $1 WHERE endpoint = $2", count, w.e.Num)
+					})
+					reading(t, db, func(v *store.View) error {
+						l, err := v.Ledger(string(w.e.ID), w.from, w.to)
+						if err != nil {
+							return err
+						}
+						lines, _, err := v.LedgerLines(string(w.e.ID), w.from, w.to, 0, 10)
+						if l.Stored != w.events || l.Kept != w.events || len(l.Consumers) != 1 || l.Consumers[0].Pending != w.events || int64(len(lines)) != w.events {
+							t.Errorf("%v to %v, rolled up: %t, as one of %d: %d lines, want %d: %+v", w.from, w.to, rolled, count, len(lines), w.events, l)
+						}
+						return err
+					})
+				}
+			}
+		}
+	})
+}
+
+// An endpoint has a tunnel in its ledger once a client was there. It owes what came while one was, or was away, and
+// nothing of what came before the first.
+func TestTheTunnelOwesWhatItsOwnClientsWereThereFor(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		none, there, away, reported := newEndpoint(t, db), newEndpoint(t, db), newEndpoint(t, db), newEndpoint(t, db)
+		all := []hookglass.Endpoint{none, there, away, reported}
+		arrive := func() (events []*hookglass.Event) {
+			t.Helper()
+			for _, e := range all {
+				events = append(events, several(t, db, e, 1)...)
+			}
+			return events
+		}
+		lost := subscribed(t, db, "tsess_1", "node", away)
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.EndTunnels([]store.TunnelEnd{{Session: lost, Lost: true, Since: tx.Now}})
+		})
+		first := arrive()
+		subscribed(t, db, "tsess_2", "node", there)
+		arrive()
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.RecordReport(string(reported.ID), string(first[3].ID), &hookglass.DeliveryReport{Version: 1, StatusCode: 200})
+			return err
+		})
+		hour := time.Now().UTC().Truncate(time.Hour)
+		reading(t, db, func(v *store.View) error {
+			for i, want := range [][]hookglass.LedgerConsumer{nil, {{Pending: 1, Skipped: 1}}, {{Pending: 2}}, {{Delivered: 1, Skipped: 1}}} {
+				l, err := v.Ledger(string(all[i].ID), hour.Add(-time.Hour), hour.Add(2*time.Hour))
+				if err != nil {
+					return err
+				}
+				for j := range want {
+					want[j].Kind = hookglass.ConsumerTunnel
+				}
+				if !slices.Equal(l.Consumers, want) {
+					t.Errorf("endpoint %d: %+v, want %+v", i, l.Consumers, want)
+				}
+				lines, _, err := v.LedgerLines(string(all[i].ID), hour.Add(-time.Hour), hour.Add(2*time.Hour), 0, 10)
+				if err != nil {
+					return err
+				}
+				n := map[hookglass.ConsumerState]int64{}
+				for _, line := range lines {
+					n[line.Tunnel]++
+				}
+				for _, c := range want {
+					if n[hookglass.StatePending] != c.Pending || n[hookglass.StateSkipped] != c.Skipped || n[hookglass.StateDelivered] != c.Delivered {
+						t.Errorf("endpoint %d: its lines are %v, want %+v", i, n, c)
+					}
+				}
+			}
+			return nil
 		})
 	})
 }
