@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -168,10 +169,25 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 		body := func(members string) string {
 			return `{"endpoint_id":"` + e.ID + `","webhook_request_id":"` + id + `","target_url":"http://localhost:3000/x"` + members + `}`
 		}
+		evidence := func(members string) string { return body(`,"status_code":200,"report_version":2,` + members) }
+		fields := make([]string, hookglass.EvidenceFields+1)
+		for i := range fields {
+			fields[i] = fmt.Sprintf(`"X-%d":""`, i)
+		}
+		word := strings.Repeat("x", 256)
 		for name, c := range map[string]struct {
 			status int
 			body   string
 		}{
+			"attempt too long":  {422, body(`,"status_code":200,"delivery_attempt_id":"` + word + `"`)},
+			"attempt of lines":  {422, body(`,"status_code":200,"delivery_attempt_id":"a\nb"`)},
+			"client too long":   {422, body(`,"status_code":200,"tunnel_client_id":"` + word + `"`)},
+			"type too long":     {422, evidence(`"content_type":"` + word + `"`)},
+			"reason too long":   {422, evidence(`"truncation_reason":"` + word + `"`)},
+			"unknown encoding":  {422, evidence(`"body":"x","body_encoding":"latin1"`)},
+			"negative length":   {422, evidence(`"declared_content_length":-1`)},
+			"too many fields":   {422, evidence(`"response_headers":{` + strings.Join(fields, ",") + `}`)},
+			"fields too long":   {422, evidence(`"response_headers":{"X":"` + strings.Repeat("x", hookglass.EvidenceFieldsLimit) + `"}`)},
 			"no status":         {422, body("")},
 			"status as text":    {422, body(`,"status_code":"200"`)},
 			"impossible status": {422, body(`,"status_code":42`)},
