@@ -811,6 +811,39 @@ func TestWhyNoAnswerCame(t *testing.T) {
 	}
 }
 
+// A person is told once that a handler stopped answering, with what sends the events again, and once that it is back.
+func TestAHandlerThatStopsAnsweringIsNamedOnce(t *testing.T) {
+	s := newServer(t)
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := socket.Addr().String()
+	socket.Close()
+	l := start(t, s, "http://"+address, nil)
+	arrive := func(total int) {
+		t.Helper()
+		s.arrive(api.TunnelRequest{})
+		eventually(t, "it is tried", func() bool { return len(told[listen.Delivered](l)) == total })
+	}
+	arrive(1)
+	arrive(2)
+	if w := told[listen.Warning](l); len(w) != 1 || !strings.Contains(w[0].Text, "nothing answers at http://"+address) || !strings.Contains(w[0].Text, "-e ep_a -q tunnel:failed") {
+		t.Errorf("while it is away: %v", w)
+	}
+	if socket, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	h := &http.Server{Handler: http.NotFoundHandler()}
+	go func() { _ = h.Serve(socket) }()
+	t.Cleanup(func() { h.Close() })
+	arrive(3)
+	arrive(4)
+	if w := told[listen.Warning](l); len(w) != 2 || w[1].Text != "http://"+address+" answers again" {
+		t.Errorf("once it is back: %v", w)
+	}
+}
+
 // The names of this machine lead to a handler on either of its addresses, whatever its resolver makes of them.
 func TestNamesOfThisMachineMeanBothOfItsAddresses(t *testing.T) {
 	on := func(address string) (port string, ok bool) {
