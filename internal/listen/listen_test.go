@@ -640,6 +640,28 @@ func TestAGapWhoseEventsWereAllTriedIsSaidToBeOver(t *testing.T) {
 	}
 }
 
+// Who catches up on nothing says that of what nobody has tried. What another listener said of an outage stays.
+func TestWhatIsSkippedIsWhatNobodyTried(t *testing.T) {
+	s := newServer(t)
+	tried := s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	s.set(func() {
+		s.take(api.DeliveryReport{EndpointID: "ep_a", WebhookRequestID: tried, TargetURL: "http://x.test/", StatusCode: api.Some[int64](500), ReportVersion: 2, DeliveryAttemptID: "before"})
+		for i, state := range []string{"reconnected", "partial", "reconnected"} {
+			s.gaps = append(s.gaps, &gap{id: fmt.Sprintf("tgap_%d", i), endpoint: "ep_a", from: i, to: i + 1, at: time.Now().Add(time.Duration(i-3) * time.Minute), state: state})
+		}
+	})
+	l := start(t, s, "http://x.test/", func(cfg *listen.Config) { cfg.Recover = listen.RecoverNone })
+	eventually(t, "a word about the last", func() bool { return get(s, func() bool { return s.gaps[2].state == "partial" }) })
+	if said := get(s, func() []api.RecoverGap { return slices.Clone(s.said) }); !slices.Equal(said, []api.RecoverGap{{Outcome: "skipped"}}) {
+		t.Errorf("it says %+v", said)
+	}
+	if sum, _ := l.end(true); sum.Received != 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // An outage from before a listener began is caught up on to its end, though some of its events were tried, and though
 // all fail: each is sent once, and the server is told how many.
 func TestALongGapIsTriedToItsEnd(t *testing.T) {
