@@ -709,6 +709,34 @@ func TestAReportIsKeptUntilTheServerHasIt(t *testing.T) {
 	}
 }
 
+// A report says that an event was delivered whoever delivered it: where the server knows the client no longer, it is sent
+// without its name. One that the server will not have is named.
+func TestAReportIsWorthMoreThanItsClient(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now(), state: "open"}}
+	missed := s.arrive(api.TunnelRequest{})
+	s.set(func() { s.forgot = true })
+	l := start(t, s, h.URL, nil)
+	eventually(t, "a word about the gap", func() bool { return get(s, func() bool { return len(s.said) == 1 }) })
+	s.set(func() {
+		if r := s.reports[missed]; len(r) != 1 || r[0].TunnelClientID != "" || r[0].TunnelClientCredential != "" {
+			t.Errorf("reports %+v", r)
+		}
+	})
+	if w := told[listen.Warning](l); len(w) != 0 {
+		t.Errorf("it warns: %v", w)
+	}
+	s.set(func() { s.deaf, s.down = true, true })
+	s.cut()
+	eventually(t, "a gap", func() bool { return get(s, func() bool { return len(s.gaps) == 2 }) })
+	s.arrive(api.TunnelRequest{})
+	s.set(func() { s.down = false })
+	eventually(t, "a warning", func() bool {
+		return slices.ContainsFunc(told[listen.Warning](l), func(w listen.Warning) bool { return strings.HasPrefix(w.Text, "a result was not taken: ") })
+	})
+}
+
 func TestAReportThatTheSocketTookAndNobodyConfirmedGoesByREST(t *testing.T) {
 	s := newServer(t)
 	s.unacked = true

@@ -31,6 +31,8 @@ type server struct {
 	mu       sync.Mutex
 	down     bool // 503 to everything
 	unacked  bool // reports of the socket are not confirmed
+	forgot   bool // the clients: reports that name one are refused
+	deaf     bool // 404 to every report
 	refuse   int  // the status of connects; 0: they work
 	deleted  map[string]bool
 	others   []api.Endpoint  // of the account
@@ -304,6 +306,14 @@ func (s *server) restReport(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	switch {
+	case s.deaf:
+		refuse(w, 404, "not_found")
+		return
+	case s.forgot && body.TunnelClientID != "":
+		refuse(w, 403, "forbidden")
+		return
+	}
 	s.byREST++
 	s.take(body)
 	answer(w, map[string]any{"data": map[string]any{}, "status": "ok"})
