@@ -518,7 +518,7 @@ func TestWhatFailedWhileTheAppWasDownIsSentAgain(t *testing.T) {
 		}
 	}
 	if app, err = net.Listen("tcp", address); err != nil {
-		t.Skip("another program has the port now: ", err)
+		t.Fatal(err)
 	}
 	var mended atomic.Bool
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
