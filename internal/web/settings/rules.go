@@ -40,9 +40,7 @@ func newRule() Rule { return Rule{Answer: AnswerOf(nil)} }
 
 // Blank reports whether nothing was typed in the form of a new rule.
 func (r Rule) Blank() bool {
-	blank := newRule()
-	r.Seen = blank.Seen
-	return r == blank || r == Rule{Answer: Answer{Seen: blank.Seen}}
+	return r.When == "" && (r.Same(newRule().Answer) || r.Same(Answer{}))
 }
 
 // answeredBy names what responds if no rule does.
