@@ -68,17 +68,23 @@ func (db *DB) take(ctx context.Context, bucket string, per time.Duration, next f
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		// The row is locked until the commit, and calls on one bucket may be many.
 		tx.MayBeLost()
-		var tat int64
-		err := tx.queryRow("bucket", statement, append([]any{bucket}, rest(tx.Now)...), &tat)
-		if !hookglass.Is(err, hookglass.CodeNotFound) { // no row means that it took nothing
-			return err
-		}
-		if err := tx.queryRow("bucket", "SELECT tat FROM rate_limits WHERE bucket = $1", []any{bucket}, &tat); err != nil {
-			return err
-		}
-		return &hookglass.Error{
-			Code: hookglass.CodeRateLimited, Message: "Too many requests. Try again later.",
-			RetryAfter: min(next(tat).Sub(db.Now()), per), // another node's clock could make it longer
+		// The call carries the time when it started. Others that started later may have come before it, so it is
+		// refused only if it may not come by now either; the row stays locked meanwhile.
+		for now := tx.Now; ; now = db.Now() {
+			var tat int64
+			err := tx.queryRow("bucket", statement, append([]any{bucket}, rest(now)...), &tat)
+			if !hookglass.Is(err, hookglass.CodeNotFound) { // no row means that it took nothing
+				return err
+			}
+			if err := tx.queryRow("bucket", "SELECT tat FROM rate_limits WHERE bucket = $1", []any{bucket}, &tat); err != nil {
+				return err
+			}
+			if wait := next(tat).Sub(db.Now()); wait > 0 {
+				return &hookglass.Error{
+					Code: hookglass.CodeRateLimited, Message: "Too many requests. Try again later.",
+					RetryAfter: min(wait, per), // another node's clock could make it longer
+				}
+			}
 		}
 	})
 }

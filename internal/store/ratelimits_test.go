@@ -96,6 +96,25 @@ func TestALimitHoldsToTheEndOfItsPeriod(t *testing.T) {
 	}
 }
 
+// Calls come in another order than they started in. One that may come by now is not refused for having started too early.
+func TestACallThatStartedBeforeTheFirstIsNotRefused(t *testing.T) {
+	began := time.Now()
+	var at, step atomic.Int64
+	db := storetest.Open(t, store.Config{
+		Path: filepath.Join(t.TempDir(), "hookglass.db"), Clock: func() time.Time { return began.Add(time.Duration(at.Add(step.Load()))) },
+	})
+	const limit, per = 3, time.Hour
+	for i := range limit {
+		if i == limit-1 {
+			at.Store(int64(-30 * time.Millisecond))
+			step.Store(int64(20 * time.Millisecond)) // it starts 10 ms before the first, and is counted 10 ms after that
+		}
+		if err := db.AllowEvenly(t.Context(), "b", limit, per); err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
 func TestTwiceTheLimitTakesAPeriod(t *testing.T) {
 	eachKind(t, func(t *testing.T, allow allow) {
 		storetest.Each(t, func(t *testing.T, db *store.DB) {
