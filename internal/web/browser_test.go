@@ -508,12 +508,7 @@ func TestThreeTabsInTheBackgroundStayLive(t *testing.T) {
 	c.until(isLive)
 	taken := func(n int) {
 		t.Helper()
-		end := time.Now().Add(patience)
-		for eval[int](c, `navigator.locks.query().then((all) => all.held.filter((lock) => lock.name.startsWith("hidden ")).length)`) != n {
-			if time.Now().After(end) {
-				t.Fatalf("%d tabs have a place, want %d", eval[int](c, `navigator.locks.query().then((all) => all.held.filter((lock) => lock.name.startsWith("hidden ")).length)`), n)
-			}
-		}
+		c.until(fmt.Sprintf(`navigator.locks.query().then((all) => all.held.filter((lock) => lock.name.startsWith("hidden ")).length === %d)`, n))
 	}
 	var live []*chrome
 	for n := range 3 {
@@ -548,11 +543,11 @@ func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
 	c.open(s.link())
 	c.until(isLive)
 	c.hide()
-	c.until(`(navigator.locks.query().then((all) => window.held = all.held), window.held.length === 1 && window.held[0].name.startsWith("hidden "))`)
+	c.until(`navigator.locks.query().then(({ held }) => held.length === 1 && held[0].name.startsWith("hidden "))`)
 	if _, err := s.endpoints.Delete(t.Context(), s.who, string(s.endpoint.ID)); err != nil {
 		t.Fatal(err)
 	}
-	c.until(`(navigator.locks.query().then((all) => window.held = all.held.length), document.querySelector("#live").dataset.state === "ended" && window.held === 0)`)
+	c.until(`navigator.locks.query().then(({ held }) => document.querySelector("#live").dataset.state === "ended" && held.length === 0)`)
 	c.until(`document.querySelector("#trouble").checkVisibility() && document.querySelector("#trouble").textContent.startsWith("This page is no longer live")`)
 	eval[bool](c, `window.made = 0, window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.made++; } }, true`)
 	c.show()

@@ -181,7 +181,7 @@ func (c *chrome) open(address string) {
 	c.do(chromedp.Navigate(address))
 }
 
-// until waits until a JavaScript expression holds, looking at each frame.
+// until waits until a JavaScript expression, or what it promises, holds.
 func (c *chrome) until(expression string) {
 	c.t.Helper()
 	c.untilIn(patience, expression)
@@ -202,9 +202,9 @@ func (c *chrome) untilIn(limit time.Duration, expression string) {
 		var err error
 		held, err = chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
 			const end = Date.now() + %d;
-			const look = () => {
+			const look = async () => {
 				let holds = false;
-				try { holds = Boolean(%s); } catch {}
+				try { holds = Boolean(await (%s)); } catch {}
 				if (holds || Date.now() > end) resolve(holds); else setTimeout(look, 10);
 			};
 			look();
