@@ -120,10 +120,7 @@ func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Action]{Data: made}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Created action %s: %s\n", made.ID, visible(made.Name))
-		return err
-	})
+	return c.say(t, api.One[api.Action]{Data: made}, "Created action %s: %s\n", made.ID, visible(made.Name))
 }
 
 // ActionsUpdateCmd is `hookglass actions update`.
@@ -146,10 +143,7 @@ func (r *ActionsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Actio
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Action]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Changed action %s: %s\n", now.ID, visible(now.Name))
-		return err
-	})
+	return c.say(t, api.One[api.Action]{Data: now}, "Changed action %s: %s\n", now.ID, visible(now.Name))
 }
 
 // readAction reads an action as the API takes it, or as it answers it, without what only the server sets.
@@ -225,10 +219,7 @@ func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsC
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ActionRun]{Data: run}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s is %s; \"hookglass actions runs\" tells how it went.\n", run.ID, run.Status)
-		return err
-	})
+	return c.say(t, api.One[api.ActionRun]{Data: run}, "%s is %s; \"hookglass actions runs\" tells how it went.\n", run.ID, run.Status)
 }
 
 // ActionsRunsCmd is `hookglass actions runs`.
@@ -298,10 +289,7 @@ func (c *ActionsCmd) enable(ctx context.Context, t *server.Terminal, word string
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Action]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Action %s is %s.\n", now.ID, enabledWord(now.Enabled))
-		return err
-	})
+	return c.say(t, api.One[api.Action]{Data: now}, "Action %s is %s.\n", now.ID, enabledWord(now.Enabled))
 }
 
 // ActionsDeleteCmd is `hookglass actions delete`.

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -92,10 +90,7 @@ func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Alerts
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Alert]{Data: made}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Created alert %s: %s\n", made.ID, visible(made.Name))
-		return err
-	})
+	return c.say(t, api.One[api.Alert]{Data: made}, "Created alert %s: %s\n", made.ID, visible(made.Name))
 }
 
 // AlertsDeleteCmd is `hookglass alerts delete`.

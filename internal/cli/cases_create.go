@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"hookglass/api"
@@ -80,8 +79,5 @@ func (r *CasesCreateCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCm
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ReplayCase]{Data: made}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Created case %s: %s\n", made.ID, visible(made.Name))
-		return err
-	})
+	return c.say(t, api.One[api.ReplayCase]{Data: made}, "Created case %s: %s\n", made.ID, visible(made.Name))
 }

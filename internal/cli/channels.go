@@ -163,10 +163,7 @@ func (r *ChannelsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.NotificationChannel]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Channel %s is %s.\n", now.ID, now.State)
-		return err
-	})
+	return c.say(t, api.One[api.NotificationChannel]{Data: now}, "Channel %s is %s.\n", now.ID, now.State)
 }
 
 // ChannelsDeleteCmd is `hookglass channels delete`.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 
 	"hookglass/api"
@@ -74,10 +73,7 @@ func (c *EndpointsCreateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	if err != nil {
 		return err
 	}
-	return e.print(t, api.One[api.Endpoint]{Data: made}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Created %s: %s\n", made.ID, address(made))
-		return err
-	})
+	return e.say(t, api.One[api.Endpoint]{Data: made}, "Created %s: %s\n", made.ID, address(made))
 }
 
 // EndpointsGetCmd is `hookglass endpoints get`.
@@ -133,10 +129,7 @@ func (c *EndpointsDeleteCmd) Run(ctx context.Context, t *server.Terminal, e *End
 
 // deleted reports that something was deleted.
 func (r *remote) deleted(t *server.Terminal, id string) error {
-	return r.print(t, api.One[api.Deleted]{Data: api.Deleted{ID: id, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted %s.\n", id)
-		return err
-	})
+	return r.say(t, api.One[api.Deleted]{Data: api.Deleted{ID: id, Deleted: true}}, "Deleted %s.\n", id)
 }
 
 // address returns the address of an endpoint.

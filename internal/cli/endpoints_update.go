@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 	"time"
@@ -82,10 +81,7 @@ func (c *EndpointsUpdateCmd) Run(ctx context.Context, t *server.Terminal, e *End
 	if err != nil {
 		return err
 	}
-	return e.print(t, api.One[api.Endpoint]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Changed %s (%s), whose answer is: %s\n", now.ID, visible(address(now)), answerOf(now))
-		return err
-	})
+	return e.say(t, api.One[api.Endpoint]{Data: now}, "Changed %s (%s), whose answer is: %s\n", now.ID, visible(address(now)), answerOf(now))
 }
 
 // change returns the change that the flags ask for. If flags set only some fields of a setting, the others keep the

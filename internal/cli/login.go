@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -69,10 +68,7 @@ func (c *LoginCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return c.print(t, map[string]any{"user": who.User, "account": who.Account, "server": c.Server}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Signed in to %s as %s (account %s). The token is kept in %s.\n", c.Server, who.User.Email, visible(who.Account.Name), path)
-		return err
-	})
+	return c.say(t, map[string]any{"user": who.User, "account": who.Account, "server": c.Server}, "Signed in to %s as %s (account %s). The token is kept in %s.\n", c.Server, who.User.Email, visible(who.Account.Name), path)
 }
 
 // fillServer uses the server of the last login if none is named, as other commands do. Unreadable credentials do not
@@ -124,8 +120,5 @@ func (c *WhoamiCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return c.print(t, map[string]any{"user": who.User, "account": who.Account, "server": address}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s, account %s (%s), at %s\n", who.User.Email, visible(who.Account.Name), who.Account.Plan, address)
-		return err
-	})
+	return c.say(t, map[string]any{"user": who.User, "account": who.Account, "server": address}, "%s, account %s (%s), at %s\n", who.User.Email, visible(who.Account.Name), who.Account.Plan, address)
 }

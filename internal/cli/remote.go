@@ -90,6 +90,15 @@ func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) erro
 	return writeJSON(t.Out, object)
 }
 
+// say writes the object as JSON, or a sentence.
+func (r *remote) say(t *server.Terminal, object any, format string, args ...any) error {
+	if r.JSON {
+		return writeJSON(t.Out, object)
+	}
+	_, err := fmt.Fprintf(t.Out, format, args...)
+	return err
+}
+
 // everything reads all pages of a list. It is never nil, for JSON.
 func everything[T any](list func(client.Page) (api.List[T], error)) ([]T, error) {
 	all := []T{}

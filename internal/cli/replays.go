@@ -122,16 +122,10 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 		c.advise(t, r.Query)
 	}
 	if b.ID == nil {
-		return c.print(t, api.One[api.ReplayBatch]{Data: b}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "It would be %s.\n", plural(b.Total, "request", "requests"))
-			return err
-		})
+		return c.say(t, api.One[api.ReplayBatch]{Data: b}, "It would be %s.\n", plural(b.Total, "request", "requests"))
 	}
 	if r.Detach {
-		return c.print(t, api.One[api.ReplayBatch]{Data: b}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s: %s\n", *b.ID, plural(b.Total, "request", "requests"))
-			return err
-		})
+		return c.say(t, api.One[api.ReplayBatch]{Data: b}, "%s: %s\n", *b.ID, plural(b.Total, "request", "requests"))
 	}
 	out := t.Out
 	if c.JSON {
@@ -141,10 +135,7 @@ func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysC
 	if b, err = c.ended(ctx, out, to, b); err != nil {
 		return err
 	}
-	err = c.print(t, api.One[api.ReplayBatch]{Data: b}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %d passed, %d failed, %d not sent\n", b.State, b.Passed, b.Failed, b.Pending)
-		return err
-	})
+	err = c.say(t, api.One[api.ReplayBatch]{Data: b}, "%s: %d passed, %d failed, %d not sent\n", b.State, b.Passed, b.Failed, b.Pending)
 	switch {
 	case err != nil:
 	case b.Failed > 0:

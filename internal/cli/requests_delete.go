@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -75,10 +74,7 @@ func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	if deleted == 0 {
 		r.advise(t, c.Query)
 	}
-	return r.print(t, api.One[api.DeletedEvents]{Data: api.DeletedEvents{Deleted: deleted}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted %s.\n", plural(deleted, "event", "events"))
-		return err
-	})
+	return r.say(t, api.One[api.DeletedEvents]{Data: api.DeletedEvents{Deleted: deleted}}, "Deleted %s.\n", plural(deleted, "event", "events"))
 }
 
 // delete deletes several events and returns how many were deleted, also with an error.

@@ -75,10 +75,7 @@ func (c *RequestsExportCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 	if err := writeFile(c.Output, write); err != nil {
 		return err
 	}
-	return r.print(t, exported{c.Output, c.Format, counted.n}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %s\n", visible(c.Output), plural(counted.n, "byte", "bytes"))
-		return err
-	})
+	return r.say(t, exported{c.Output, c.Format, counted.n}, "%s: %s\n", visible(c.Output), plural(counted.n, "byte", "bytes"))
 }
 
 // counting counts what is written, and reports it from time to time.

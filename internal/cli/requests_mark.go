@@ -119,8 +119,5 @@ func (r *RequestsCmd) mark(ctx context.Context, t *server.Terminal, word, said s
 	if err != nil {
 		return err
 	}
-	return r.print(t, api.One[api.Event]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s.\n", said, now.ID)
-		return err
-	})
+	return r.say(t, api.One[api.Event]{Data: now}, "%s %s.\n", said, now.ID)
 }

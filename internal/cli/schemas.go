@@ -60,10 +60,7 @@ func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
 		if err != nil {
 			return err
 		}
-		return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "The schema of %s, of %s, is the baseline now.\n", visible(nameOf(s.SchemaSummary)), plural(s.Events, "event", "events"))
-			return err
-		})
+		return c.say(t, api.One[api.Schema]{Data: s}, "The schema of %s, of %s, is the baseline now.\n", visible(nameOf(s.SchemaSummary)), plural(s.Events, "event", "events"))
 	case c.Lang == "go" || c.Lang == "ts":
 		code, err := from.SchemaTypes(ctx, c.Endpoint, c.EventType, c.Provider, c.Lang)
 		if err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -143,10 +142,7 @@ func (r *SecretsSetCmd) Run(ctx context.Context, t *server.Terminal, c *SecretsC
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ActionSecret]{Data: there}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s secret %s: steps of actions name it as {{ secrets.%[2]s }}\n", done, there.Name)
-		return err
-	})
+	return c.say(t, api.One[api.ActionSecret]{Data: there}, "%s secret %s: steps of actions name it as {{ secrets.%[2]s }}\n", done, there.Name)
 }
 
 // SecretsDeleteCmd is `hookglass secrets delete`.
@@ -166,10 +162,7 @@ func (r *SecretsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Secre
 	if err := at.DeleteActionSecret(ctx, workspace, there.ID); err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Deleted]{Data: api.Deleted{ID: there.ID, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted secret %s.\n", there.Name)
-		return err
-	})
+	return c.say(t, api.One[api.Deleted]{Data: api.Deleted{ID: there.ID, Deleted: true}}, "Deleted secret %s.\n", there.Name)
 }
 
 // secretNames returns the names of the secrets in the current token's workspace.

@@ -110,8 +110,5 @@ func (c *ShareRevokeCmd) Run(ctx context.Context, t *server.Terminal, of *ShareC
 	if err := at.RevokeShareLink(ctx, of.Endpoint, c.Link); err != nil {
 		return err
 	}
-	return of.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: c.Link, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Revoked link %d.\n", c.Link)
-		return err
-	})
+	return of.say(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: c.Link, Deleted: true}}, "Revoked link %d.\n", c.Link)
 }

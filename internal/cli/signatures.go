@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -77,10 +76,7 @@ func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *Signa
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.SignatureConfig]{Data: set}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Signatures of %s are checked from now on. Events that came before: hookglass signatures check %[1]s -e %s\n", visible(set.Provider), visible(c.Endpoint))
-		return err
-	})
+	return c.say(t, api.One[api.SignatureConfig]{Data: set}, "Signatures of %s are checked from now on. Events that came before: hookglass signatures check %[1]s -e %s\n", visible(set.Provider), visible(c.Endpoint))
 }
 
 // secretOf returns the value of a flag, or standard input if that is a dash.
@@ -146,10 +142,7 @@ func (s *SignaturesCheckCmd) Run(ctx context.Context, t *server.Terminal, c *Sig
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Rejudged]{Data: r}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %d verified, %d failed, %d unchecked; %d changed.\n", plural(r.Checked, "event", "events"), r.Verified, r.Failed, r.Unchecked, r.Changed)
-		return err
-	})
+	return c.say(t, api.One[api.Rejudged]{Data: r}, "%s: %d verified, %d failed, %d unchecked; %d changed.\n", plural(r.Checked, "event", "events"), r.Verified, r.Failed, r.Unchecked, r.Changed)
 }
 
 // SignaturesDeleteCmd is `hookglass signatures delete`.
@@ -166,8 +159,5 @@ func (s *SignaturesDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Si
 	if err := at.DeleteSignatureConfig(ctx, c.Endpoint, config.ID); err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: config.ID, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Signatures of %s are checked no more.\n", visible(s.Provider))
-		return err
-	})
+	return c.say(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: config.ID, Deleted: true}}, "Signatures of %s are checked no more.\n", visible(s.Provider))
 }

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strconv"
 
 	"hookglass/api"
@@ -60,10 +58,7 @@ func (r *TagsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd)
 }
 
 func (c *TagsCmd) printTag(t *server.Terminal, done string, tag api.Tag) error {
-	return c.print(t, api.One[api.Tag]{Data: tag}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s tag %d: %s\n", done, tag.ID, visible(tag.Name))
-		return err
-	})
+	return c.say(t, api.One[api.Tag]{Data: tag}, "%s tag %d: %s\n", done, tag.ID, visible(tag.Name))
 }
 
 // TagsRenameCmd is `hookglass tags rename`.
@@ -99,8 +94,5 @@ func (r *TagsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd)
 	if err := at.DeleteTag(ctx, id); err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: id, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted tag %d.\n", id)
-		return err
-	})
+	return c.say(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: id, Deleted: true}}, "Deleted tag %d.\n", id)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -172,10 +171,7 @@ func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ForwardingTarget]{Data: made}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Created target %d: %s\n", made.ID, visible(made.URL))
-		return err
-	})
+	return c.say(t, api.One[api.ForwardingTarget]{Data: made}, "Created target %d: %s\n", made.ID, visible(made.URL))
 }
 
 // TargetsGetCmd is `hookglass targets get`.
@@ -260,10 +256,7 @@ func (c *TargetsCmd) change(
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ForwardingTarget]{Data: now}, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, said(now))
-		return err
-	})
+	return c.say(t, api.One[api.ForwardingTarget]{Data: now}, "%s\n", said(now))
 }
 
 // changeNamed is change for a target given by its id or name.
@@ -289,10 +282,7 @@ func (r *TargetsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 	if err := at.DeleteForwardingTarget(ctx, c.Endpoint, id); err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: id, Deleted: true}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted target %d.\n", id)
-		return err
-	})
+	return c.say(t, api.One[api.DeletedNumber]{Data: api.DeletedNumber{ID: id, Deleted: true}}, "Deleted target %d.\n", id)
 }
 
 // TargetsPauseCmd is `hookglass targets pause`.

@@ -90,10 +90,7 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.SentTestRequest]{Data: api.SentTestRequest{RequestID: id}}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Sent %s as %s\n", c.Event, id)
-		return err
-	})
+	return c.say(t, api.One[api.SentTestRequest]{Data: api.SentTestRequest{RequestID: id}}, "Sent %s as %s\n", c.Event, id)
 }
 
 // sampleOf returns the provider and the event that a word means. Without a provider it is the only provider's event of
