@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -93,11 +94,7 @@ type declaration struct {
 	service *declare.Service
 	ok      func(bool) // observes whether the server matches the current file
 	hangup  <-chan os.Signal
-	log     interface {
-		Info(msg string, args ...any)
-		Warn(msg string, args ...any)
-		Error(msg string, args ...any)
-	}
+	log     *slog.Logger
 	seen    [sha256.Size]byte // of the content that was last tried
 	pending bool              // try again
 	unread  int               // consecutive failures to read it
