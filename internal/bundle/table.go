@@ -99,49 +99,51 @@ func (c cell) fitting(value string, separator byte) string {
 func cells(s string, separator byte, visit func(cell) bool) bool {
 	row := 0
 	for i := 0; i < len(s); {
-		if s[i] == '\n' || s[i] == '\r' {
+		if endsLine(s[i]) {
 			i++
 			continue
 		}
 		for {
-			c := cell{row: row, start: i}
-			if i < len(s) && s[i] == '"' {
-				c.quoted, c.start = true, i+1
-				for i++; ; i += 2 {
-					n := strings.IndexByte(s[min(i, len(s)):], '"')
-					if n < 0 {
-						return false
-					}
-					if i += n; i+1 >= len(s) || s[i+1] != '"' {
-						break
-					}
-				}
-				c.end = i
-				c.value = strings.ReplaceAll(s[c.start:c.end], `""`, `"`)
-				i++
-			} else {
-				for i < len(s) && s[i] != separator && s[i] != '\n' && s[i] != '\r' {
-					i++
-				}
-				c.end = i
-				c.value = strings.TrimSpace(s[c.start:c.end])
-				if n := strings.Index(s[c.start:c.end], c.value); n > 0 {
-					c.start += n
-				}
-				c.end = c.start + len(c.value)
-			}
-			if !utf8.ValidString(c.value) || !visit(c) {
+			c, behind, whole := cellAt(s, i, separator)
+			if c.row = row; !whole || !utf8.ValidString(c.value) || !visit(c) {
 				return false
 			}
-			if i >= len(s) || s[i] != separator {
+			if i = behind; i >= len(s) || s[i] != separator {
 				break
 			}
 			i++
 		}
-		if i < len(s) && s[i] != '\n' && s[i] != '\r' { // something behind a closing quote
+		if i < len(s) && !endsLine(s[i]) { // something behind a closing quote
 			return false
 		}
 		row++
 	}
 	return true
+}
+
+func endsLine(b byte) bool { return b == '\n' || b == '\r' }
+
+// cellAt reads the cell that begins at a place, and returns the place behind it.
+func cellAt(s string, start int, separator byte) (c cell, behind int, whole bool) {
+	if start < len(s) && s[start] == '"' {
+		return quotedCell(s, start+1)
+	}
+	for behind = start; behind < len(s) && s[behind] != separator && !endsLine(s[behind]); behind++ {
+	}
+	value := strings.TrimSpace(s[start:behind])
+	start += strings.Index(s[start:behind], value)
+	return cell{start: start, end: start + len(value), value: value}, behind, true
+}
+
+// quotedCell is cellAt from behind the opening quote. Two quotes in the cell are one of its value.
+func quotedCell(s string, start int) (c cell, behind int, whole bool) {
+	for i := start; ; i += 2 {
+		n := strings.IndexByte(s[i:], '"')
+		if n < 0 {
+			return c, 0, false
+		}
+		if i += n; i+1 == len(s) || s[i+1] != '"' {
+			return cell{start: start, end: i, quoted: true, value: strings.ReplaceAll(s[start:i], `""`, `"`)}, i + 1, true
+		}
+	}
 }
