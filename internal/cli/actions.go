@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -84,18 +83,19 @@ func (r *ActionsGetCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsC
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ActionDetail]{Data: a}, asJSON(a))
+	return c.printWhole(t, api.One[api.ActionDetail]{Data: a}, a)
 }
 
-// asJSON prints an object as indented JSON.
-func asJSON(v any) func(io.Writer) error {
-	return func(w io.Writer) error {
-		text, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		return copyJSON(w, append(text, '\n'))
+// printWhole is print for what has no other text than its JSON, indented.
+func (c *ActionsCmd) printWhole(t *server.Terminal, object, inner any) error {
+	if c.JSON {
+		return writeJSON(t.Out, object)
 	}
+	text, err := json.MarshalIndent(inner, "", "  ")
+	if err != nil {
+		return err
+	}
+	return copyJSON(t.Out, append(text, '\n'))
 }
 
 // ActionsCreateCmd is `hookglass actions create`.
@@ -197,7 +197,7 @@ func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *Acti
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.ActionPreview]{Data: p}, asJSON(p))
+	return c.printWhole(t, api.One[api.ActionPreview]{Data: p}, p)
 }
 
 // ActionsRunCmd is `hookglass actions run`.

@@ -50,7 +50,7 @@ func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err := cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Declared]{Data: declared}, func(w io.Writer) error { return printDeclared(w, declared) })
+	return c.print(t, api.One[api.Declared]{Data: declared}, func(w io.Writer) { printDeclared(w, declared) })
 }
 
 // read reads the file. For standard input, files with secrets are relative to the working directory.
@@ -66,7 +66,7 @@ func (c *ApplyCmd) read(t *server.Terminal) (*endpointsfile.File, error) {
 }
 
 // printDeclared prints changes as a diff.
-func printDeclared(w io.Writer, d api.Declared) error {
+func printDeclared(w io.Writer, d api.Declared) {
 	unchanged := 0
 	for _, c := range d.Changes {
 		what := c.Kind + " " + c.Endpoint
@@ -104,8 +104,7 @@ func printDeclared(w io.Writer, d api.Declared) error {
 	if !d.Applied {
 		done = "to change; this was a dry run"
 	}
-	_, err := fmt.Fprintf(w, "%d %s, %d as declared.\n", d.Changed, done, unchanged)
-	return err
+	fmt.Fprintf(w, "%d %s, %d as declared.\n", d.Changed, done, unchanged)
 }
 
 // EndpointsExportCmd is `hookglass endpoints export`.

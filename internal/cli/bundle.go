@@ -79,9 +79,9 @@ func (c *BundleCreateCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err := writeFile(c.Output, only(text.Bytes())); err != nil {
 		return err
 	}
-	return c.print(t, bundleSummary{c.Output, len(file.Events), file.Replaced}, func(w io.Writer) error {
+	return c.print(t, bundleSummary{c.Output, len(file.Events), file.Replaced}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s, %s replaced. Look at it before you send it: what only you know to be personal stays.\n", visible(c.Output), plural(len(file.Events), "request", "requests"), plural(total(file.Replaced), "value", "values"))
-		return replacedTable(file)(w)
+		replacedTable(file)(w)
 	})
 }
 
@@ -98,7 +98,7 @@ func total(replaced []bundle.Count) (n int) {
 	return n
 }
 
-func replacedTable(f bundle.File) func(io.Writer) error {
+func replacedTable(f bundle.File) func(io.Writer) {
 	rows := make([][]string, len(f.Replaced))
 	for i, r := range f.Replaced {
 		rows[i] = []string{strconv.Itoa(r.Event), r.Pointer, r.Kind, strconv.Itoa(r.Count)}
@@ -124,7 +124,7 @@ func (c *bundleFile) read(t *server.Terminal) (bundle.File, error) {
 	return bundle.Read(f)
 }
 
-func (c *bundleFile) print(t *server.Terminal, object any, text func(io.Writer) error) error {
+func (c *bundleFile) print(t *server.Terminal, object any, text func(io.Writer)) error {
 	return (&remote{JSON: c.JSON}).print(t, object, text)
 }
 
@@ -137,7 +137,7 @@ func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return c.print(t, f, func(w io.Writer) error {
+	return c.print(t, f, func(w io.Writer) {
 		for _, e := range f.Events {
 			fmt.Fprintf(w, "%s, received %s\n", visible(titleOf(e)), e.ReceivedAt.Format(time.RFC3339))
 			fmt.Fprintf(w, "   %s\n", strings.ReplaceAll(strings.TrimSpace(visibleLines(e.Head)), "\n", "\n   "))
@@ -149,7 +149,7 @@ func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 			}
 		}
 		fmt.Fprintln(w)
-		return replacedTable(f)(w)
+		replacedTable(f)(w)
 	})
 }
 
@@ -245,7 +245,7 @@ func (c *BundleReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 			failed++
 		}
 		if !c.JSON {
-			if err := sent[i].write(t.Out); err != nil {
+			if err := c.print(t, nil, sent[i].write); err != nil {
 				return err
 			}
 		}

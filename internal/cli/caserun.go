@@ -127,7 +127,7 @@ func (f *caseFile) result(state string) caseResult {
 
 // tell prints results as JSON with --json; text was printed as they came, unless that failed.
 func (c *CasesCmd) tell(t *server.Terminal, results []caseResult, printed *minding) error {
-	err := c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) error { return nil })
+	err := c.print(t, api.List[caseResult]{Data: append([]caseResult{}, results...)}, func(io.Writer) {})
 	return cmp.Or(err, printed.err)
 }
 

@@ -125,12 +125,11 @@ func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) 
 	if err != nil {
 		return err
 	}
-	err = c.print(t, api.One[api.ReplayCaseRun]{Data: run}, func(w io.Writer) error {
+	err = c.print(t, api.One[api.ReplayCaseRun]{Data: run}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s\n", run.ID, run.State)
 		for _, line := range missed(run) {
 			fmt.Fprintln(w, "  "+visible(line))
 		}
-		return nil
 	})
 	if err == nil && r.JUnit != "" {
 		if err := reportRun(run, r.JUnit); err != nil {

@@ -73,7 +73,7 @@ func (r *ChannelsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.NotificationChannel]{Data: made}, func(w io.Writer) error {
+	return c.print(t, api.One[api.NotificationChannel]{Data: made}, func(w io.Writer) {
 		fmt.Fprintf(w, "Created channel %s: %s\n", made.ID, visible(made.Name))
 		if made.Secret != "" {
 			fmt.Fprintf(w, "Messages are signed with %s, which is not shown again.\n", made.Secret)
@@ -81,7 +81,6 @@ func (r *ChannelsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 		if made.Problem != nil {
 			fmt.Fprintln(w, visible(*made.Problem))
 		}
-		return nil
 	})
 }
 
@@ -136,11 +135,10 @@ func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *Channe
 	case !sent.Delivered && sent.StatusCode != nil:
 		trouble = fmt.Sprintf("the channel answered %d", *sent.StatusCode)
 	}
-	err = c.print(t, api.One[api.ChannelTest]{Data: sent}, func(w io.Writer) error {
+	err = c.print(t, api.One[api.ChannelTest]{Data: sent}, func(w io.Writer) {
 		if sent.Delivered {
 			fmt.Fprintln(w, strings.TrimSpace("The message was taken. "+trouble))
 		}
-		return nil
 	})
 	if err == nil && !sent.Delivered {
 		return outcome{exitFailed, "the message was not delivered: " + trouble}
@@ -181,12 +179,10 @@ func (r *ChannelsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *Chan
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.DeletedChannel]{Data: gone}, func(w io.Writer) error {
-		text := fmt.Sprintf("Deleted %s.\n", gone.ID)
+	return c.print(t, api.One[api.DeletedChannel]{Data: gone}, func(w io.Writer) {
+		fmt.Fprintf(w, "Deleted %s.\n", gone.ID)
 		for _, r := range gone.References {
-			text += fmt.Sprintf("Step %s of action %s (%s) of endpoint %s names it, and fails from now on.\n", r.Step, visible(r.ActionName), r.ActionID, r.EndpointID)
+			fmt.Fprintf(w, "Step %s of action %s (%s) of endpoint %s names it, and fails from now on.\n", r.Step, visible(r.ActionName), r.ActionID, r.EndpointID)
 		}
-		_, err := io.WriteString(w, text)
-		return err
 	})
 }

@@ -63,14 +63,11 @@ func (c *EndpointsTryCmd) Run(ctx context.Context, t *server.Terminal, e *Endpoi
 		}
 		rows[i] = []string{clock(&one.RequestedAt), one.EventID, one.Method, one.Path, status, by}
 	}
-	return e.print(t, api.One[api.TriedRules]{Data: tried}, func(w io.Writer) error {
-		if err := table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "ANSWERED BY"}, rows)(w); err != nil {
-			return err
-		}
+	return e.print(t, api.One[api.TriedRules]{Data: tried}, func(w io.Writer) {
+		table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "ANSWERED BY"}, rows)(w)
 		fmt.Fprintf(w, "\n%d of %s would be answered by a rule.\n", tried.Matched, plural(tried.Evaluated, "event", "events"))
 		if !tried.Complete {
 			fmt.Fprintln(w, "There was not enough time to try them all.")
 		}
-		return nil
 	})
 }

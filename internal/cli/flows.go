@@ -307,7 +307,7 @@ func (g *FlowGetCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Flow]{Data: f}, func(w io.Writer) error {
+	return c.print(t, api.One[api.Flow]{Data: f}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s %s\n", f.ID, f.State, visible(deref(f.Name)))
 		for _, s := range f.Steps {
 			fmt.Fprintln(w, "  "+strings.TrimRight(stepLine(s, s.State), " "))
@@ -315,7 +315,6 @@ func (g *FlowGetCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) er
 		if f.Message != nil {
 			fmt.Fprintln(w, visible(*f.Message))
 		}
-		return nil
 	})
 }
 

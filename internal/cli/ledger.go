@@ -37,7 +37,7 @@ func (c *LedgerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := c.print(t, page, func(w io.Writer) error { return printLedger(w, page.Data) }); err != nil {
+	if err := c.print(t, page, func(w io.Writer) { printLedger(w, page.Data) }); err != nil {
 		return err
 	}
 	if !page.Data.Balanced && len(page.Data.Differences) > 0 {
@@ -46,7 +46,7 @@ func (c *LedgerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	return nil
 }
 
-func printLedger(w io.Writer, l api.Ledger) error {
+func printLedger(w io.Writer, l api.Ledger) {
 	n := l.Totals
 	fmt.Fprintf(w, "%s from %s to %s\n\n", l.EndpointID, l.From, l.To)
 	rows := [][]string{
@@ -56,9 +56,7 @@ func printLedger(w io.Writer, l api.Ledger) error {
 		{"    kept", count(n.Kept), counted(n.Answers)},
 		{"    deleted", count(n.Deleted), ""},
 	}
-	if err := table([]string{"ARRIVALS", "COUNT", "OF WHICH"}, rows)(w); err != nil {
-		return err
-	}
+	table([]string{"ARRIVALS", "COUNT", "OF WHICH"}, rows)(w)
 	fmt.Fprintln(w)
 	rows = nil
 	for _, c := range l.Consumers {
@@ -73,18 +71,15 @@ func printLedger(w io.Writer, l api.Ledger) error {
 	if r := n.Replays; r.Delivered+r.Failed+r.Pending > 0 {
 		rows = append(rows, []string{"replays", "-", count(r.Delivered), count(r.Failed), "-", count(r.Pending), "-", "-"})
 	}
-	if err := table([]string{"CONSUMER", "NAME", "DELIVERED", "FAILED", "SKIPPED", "PENDING", "EXPIRED", "DELETED"}, rows)(w); err != nil {
-		return err
-	}
+	table([]string{"CONSUMER", "NAME", "DELIVERED", "FAILED", "SKIPPED", "PENDING", "EXPIRED", "DELETED"}, rows)(w)
 	if l.Balanced {
-		_, err := fmt.Fprintln(w, "\nBalanced: nothing is lost.")
-		return err
+		fmt.Fprintln(w, "\nBalanced: nothing is lost.")
+		return
 	}
 	fmt.Fprintln(w, "\nNot balanced:")
 	for _, d := range l.Differences {
 		fmt.Fprintf(w, "  %s: expected %d, got %d. %s\n", visible(d.Name), d.Expected, d.Actual, visible(d.Message))
 	}
-	return nil
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -32,10 +32,10 @@ func (c *MetricsCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return c.print(t, api.One[api.Metrics]{Data: m}, func(w io.Writer) error { return printMetrics(w, m) })
+	return c.print(t, api.One[api.Metrics]{Data: m}, func(w io.Writer) { printMetrics(w, m) })
 }
 
-func printMetrics(w io.Writer, m api.Metrics) error {
+func printMetrics(w io.Writer, m api.Metrics) {
 	rows := [][]string{
 		{"Events", fmt.Sprintf("%d, %d of them ignored", m.Total, m.Ignored)},
 		{"Bytes", strconv.FormatInt(m.Bytes, 10)},
@@ -47,9 +47,7 @@ func printMetrics(w io.Writer, m api.Metrics) error {
 		{"Tunnel", deliveries(m.Tunnel)},
 		{"Action runs", tally(m.Actions.RunsByStatus)},
 	}
-	if err := table([]string{"Last " + m.Window, ""}, rows)(w); err != nil {
-		return err
-	}
+	table([]string{"Last " + m.Window, ""}, rows)(w)
 	fmt.Fprintln(w)
 	rows = make([][]string, 0, len(m.Series))
 	for _, p := range m.Series {
@@ -57,7 +55,7 @@ func printMetrics(w io.Writer, m api.Metrics) error {
 			rows = append(rows, []string{clock(&p.Time), strconv.FormatInt(p.Count, 10), strconv.FormatInt(p.SignatureFailed, 10), strconv.FormatInt(p.Deliveries, 10), strconv.FormatInt(p.DeliveriesFailed, 10)})
 		}
 	}
-	return table([]string{"FROM", "EVENTS", "FORGED", "DELIVERIES", "FAILED"}, rows)(w)
+	table([]string{"FROM", "EVENTS", "FORGED", "DELIVERIES", "FAILED"}, rows)(w)
 }
 
 // maxTallied bounds the names on a line.

@@ -81,13 +81,13 @@ func (r *remote) connect() (*client.Client, string, error) {
 func sameServer(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
 // print writes the object as JSON, or what text writes.
-func (r *remote) print(t *server.Terminal, object any, text func(io.Writer) error) error {
-	if !r.JSON {
-		out := &minding{to: t.Out}
-		err := text(out)
-		return cmp.Or(err, out.err)
+func (r *remote) print(t *server.Terminal, object any, text func(io.Writer)) error {
+	if r.JSON {
+		return writeJSON(t.Out, object)
 	}
-	return writeJSON(t.Out, object)
+	out := &minding{to: t.Out}
+	text(out)
+	return out.err
 }
 
 // say writes the object as JSON, or a sentence.
@@ -127,8 +127,8 @@ func (w *minding) Write(p []byte) (int, error) {
 }
 
 // table prints rows of cells under a heading.
-func table(heading []string, rows [][]string) func(io.Writer) error {
-	return func(w io.Writer) error {
+func table(heading []string, rows [][]string) func(io.Writer) {
+	return func(w io.Writer) {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, cells := range append([][]string{heading}, rows...) {
 			for i, cell := range cells {
@@ -136,7 +136,7 @@ func table(heading []string, rows [][]string) func(io.Writer) error {
 			}
 			fmt.Fprintln(tw, strings.Join(cells, "\t"))
 		}
-		return tw.Flush()
+		tw.Flush()
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	err = c.print(t, api.One[api.Replay]{Data: r}, func(w io.Writer) error {
+	err = c.print(t, api.One[api.Replay]{Data: r}, func(w io.Writer) {
 		if r.Delivered {
 			fmt.Fprintf(w, "%d in %d ms", *r.StatusCode, r.DurationMS)
 			if r.Verdict != nil {
@@ -150,7 +150,6 @@ func (c *ReplayCmd) Run(ctx context.Context, t *server.Terminal) error {
 		for _, warning := range r.Warnings {
 			fmt.Fprintln(t.Err, "warning:", visible(warning))
 		}
-		return nil
 	})
 	if err == nil && !r.Delivered && !r.DryRun {
 		err = fmt.Errorf("not delivered: %s", visible(r.Error.Message))

@@ -63,12 +63,11 @@ func (l *ReplaysListCmd) Run(ctx context.Context, t *server.Terminal, c *Replays
 	for i, b := range page.Data {
 		rows[i] = batchRow(b)
 	}
-	return c.print(t, page, func(w io.Writer) error {
-		if err := table(batchHeading, rows)(w); err != nil || page.Meta.NextCursor == nil {
-			return err
+	return c.print(t, page, func(w io.Writer) {
+		table(batchHeading, rows)(w)
+		if next := page.Meta.NextCursor; next != nil {
+			fmt.Fprintf(w, "\nMore: --cursor %s\n", *next)
 		}
-		_, err := fmt.Fprintf(w, "\nMore: --cursor %s\n", *page.Meta.NextCursor)
-		return err
 	})
 }
 

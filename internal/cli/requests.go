@@ -62,10 +62,8 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	for i, e := range page.Data {
 		rows[i] = eventRow(e)
 	}
-	return r.print(t, page, func(w io.Writer) error {
-		if err := table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "SIZE", "PROVIDER", "EVENT", "SIGNATURE"}, rows)(w); err != nil {
-			return err
-		}
+	return r.print(t, page, func(w io.Writer) {
+		table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "SIZE", "PROVIDER", "EVENT", "SIGNATURE"}, rows)(w)
 		if len(page.Data) == 0 && page.Meta.Total == 0 && page.Meta.TotalExact {
 			r.advise(t, c.Query)
 		}
@@ -74,10 +72,8 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 			if !page.Meta.TotalExact {
 				of = "of at least"
 			}
-			_, err := fmt.Fprintf(w, "\n%d %s %d. More: --cursor %s\n", len(page.Data), of, page.Meta.Total, *page.Meta.NextCursor)
-			return err
+			fmt.Fprintf(w, "\n%d %s %d. More: --cursor %s\n", len(page.Data), of, page.Meta.Total, *page.Meta.NextCursor)
 		}
-		return nil
 	})
 }
 
@@ -131,15 +127,11 @@ func (c *RequestsTailCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		if err != nil {
 			return err
 		}
-		err := r.print(t, e, func(w io.Writer) error {
-			cells := eventRow(e)
-			for i := range cells {
-				cells[i] = visible(cells[i])
-			}
-			_, err := fmt.Fprintln(w, strings.Join(cells, "  "))
-			return err
-		})
-		if err != nil {
+		cells := eventRow(e)
+		for i := range cells {
+			cells[i] = visible(cells[i])
+		}
+		if err := r.say(t, e, "%s\n", strings.Join(cells, "  ")); err != nil {
 			return err
 		}
 	}
@@ -208,10 +200,7 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	if c.As != nil {
 		return pasted(t, e, *c.As)
 	}
-	return r.print(t, api.One[api.EventDetail]{Data: e}, func(w io.Writer) error {
-		_, err := io.WriteString(w, detail(e))
-		return err
-	})
+	return r.say(t, api.One[api.EventDetail]{Data: e}, "%s", detail(e))
 }
 
 // bytes writes captured bytes unchanged, which is not safe for a terminal.

@@ -28,15 +28,10 @@ func (c *RequestsDiagnoseCmd) Run(ctx context.Context, t *server.Terminal, r *Re
 	for i, f := range d.Findings {
 		rows[i] = []string{f.Severity, f.Area, f.Code, f.Message}
 	}
-	return r.print(t, api.One[api.Diagnosis]{Data: d}, func(w io.Writer) error {
-		if err := table([]string{"SEVERITY", "OF", "CODE", "FINDING"}, rows)(w); err != nil {
-			return err
-		}
+	return r.print(t, api.One[api.Diagnosis]{Data: d}, func(w io.Writer) {
+		table([]string{"SEVERITY", "OF", "CODE", "FINDING"}, rows)(w)
 		for _, step := range d.NextSteps {
-			if _, err := fmt.Fprintf(w, "- %s\n", visible(step)); err != nil {
-				return err
-			}
+			fmt.Fprintf(w, "- %s\n", visible(step))
 		}
-		return nil
 	})
 }

@@ -50,15 +50,14 @@ func (r *RequestsCmd) retag(ctx context.Context, t *server.Terminal, word string
 		return err
 	}
 	var now []string
-	say := func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Tags of %s: %s\n", event, visible(cmp.Or(strings.Join(now, ", "), "none")))
-		return err
+	say := func(w io.Writer) {
+		fmt.Fprintf(w, "Tags of %s: %s\n", event, visible(cmp.Or(strings.Join(now, ", "), "none")))
 	}
 	for i, tag := range tags {
 		then, err := change(at, ctx, r.Endpoint, event, tag)
 		if err != nil {
 			if i > 0 { // what was done before the refusal stays
-				_ = say(t.Err)
+				say(t.Err)
 			}
 			return fmt.Errorf("%q: %w", tag, err)
 		}

@@ -38,12 +38,11 @@ func (c *RequestsReleaseCmd) Run(ctx context.Context, t *server.Terminal, r *Req
 	if err != nil {
 		return err
 	}
-	err = r.print(t, api.One[api.Release]{Data: made}, func(w io.Writer) error {
+	err = r.print(t, api.One[api.Release]{Data: made}, func(w io.Writer) {
 		if made.Status != string(hookglass.ReleaseSent) {
-			return nil
+			return
 		}
-		_, err := fmt.Fprintf(w, "Sent %s to %s. The relay said: %s\n", made.EventID, visible(strings.Join(made.To, ", ")), relaySaid(made))
-		return err
+		fmt.Fprintf(w, "Sent %s to %s. The relay said: %s\n", made.EventID, visible(strings.Join(made.To, ", ")), relaySaid(made))
 	})
 	if err == nil && made.Status != string(hookglass.ReleaseSent) {
 		err = errors.New(made.Status + ": it has not ended")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,10 +81,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		if !ok {
 			continue
 		}
-		return r.print(t, api.One[api.EventDetail]{Data: e}, func(w io.Writer) error {
-			_, err := io.WriteString(w, part)
-			return err
-		})
+		return r.say(t, api.One[api.EventDetail]{Data: e}, "%s", part)
 	}
 	if ctx.Err() != nil {
 		return outcome{exitFailed, "stopped before it came"}

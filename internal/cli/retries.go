@@ -52,10 +52,10 @@ func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if p.Events == 0 {
 		c.advise(t, c.Query)
 	}
-	return c.print(t, api.One[api.RetryProfile]{Data: p}, func(w io.Writer) error { return printProfile(w, p) })
+	return c.print(t, api.One[api.RetryProfile]{Data: p}, func(w io.Writer) { printProfile(w, p) })
 }
 
-func printProfile(w io.Writer, p api.RetryProfile) error {
+func printProfile(w io.Writer, p api.RetryProfile) {
 	s := p.Summary
 	fmt.Fprintf(w, "%s, %s: %d delivered, %d waiting, %d given up; %d with more than one attempt.\n", plural(p.Events, "event", "events"), plural(s.Deliveries, "delivery", "deliveries"), s.Delivered, s.Waiting, s.GivenUp, s.Retried)
 	for _, g := range p.Groups {
@@ -64,8 +64,8 @@ func printProfile(w io.Writer, p api.RetryProfile) error {
 		}
 	}
 	if s.Retried == 0 {
-		_, err := fmt.Fprintln(w, "No sender has tried a delivery again yet. To make one retry, have the endpoint refuse: --script 500*3,200")
-		return err
+		fmt.Fprintln(w, "No sender has tried a delivery again yet. To make one retry, have the endpoint refuse: --script 500*3,200")
+		return
 	}
 	rows := make([][]string, len(s.Schedule))
 	for i, step := range s.Schedule {
@@ -76,23 +76,19 @@ func printProfile(w io.Writer, p api.RetryProfile) error {
 		rows[i] = []string{strconv.Itoa(step.Attempt), strconv.Itoa(step.Count), lasting(step.MedianMS), lasting(step.MinMS), lasting(step.MaxMS), fmt.Sprintf("%.0f%%", 100*step.Jitter), documented}
 	}
 	fmt.Fprintln(w)
-	if err := table([]string{"ATTEMPT", "DELIVERIES", "MEDIAN WAIT", "SHORTEST", "LONGEST", "JITTER", "DOCUMENTED"}, rows)(w); err != nil {
-		return err
-	}
+	table([]string{"ATTEMPT", "DELIVERIES", "MEDIAN WAIT", "SHORTEST", "LONGEST", "JITTER", "DOCUMENTED"}, rows)(w)
 	fmt.Fprintln(w)
 	rows = make([][]string, len(s.Answers))
 	for i, a := range s.Answers {
 		rows[i] = []string{a.Answer, strconv.Itoa(a.Attempts), strconv.Itoa(a.Retried), strconv.Itoa(a.NotRetried)}
 	}
-	if err := table([]string{"ANSWER", "ATTEMPTS", "RETRIED", "NOT RETRIED"}, rows)(w); err != nil {
-		return err
-	}
+	table([]string{"ANSWER", "ATTEMPTS", "RETRIED", "NOT RETRIED"}, rows)(w)
 	fmt.Fprintln(w)
-	return printHabits(w, p)
+	printHabits(w, p)
 }
 
 // printHabits prints how the sender retried, and what it documents.
-func printHabits(w io.Writer, p api.RetryProfile) error {
+func printHabits(w io.Writer, p api.RetryProfile) {
 	s := p.Summary
 	if g := s.GaveUpAfter; g != nil {
 		word := "attempts"
@@ -122,7 +118,6 @@ func printHabits(w io.Writer, p api.RetryProfile) error {
 			fmt.Fprintf(w, "%s documents: %s.\n", visible(d.Provider), visible(*d.Retries))
 		}
 	}
-	return nil
 }
 
 // chartWidth is the width of a delivery's timeline in characters.

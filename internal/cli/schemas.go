@@ -66,10 +66,7 @@ func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
 		if err != nil {
 			return err
 		}
-		return c.print(t, api.One[api.SchemaCode]{Data: code}, func(w io.Writer) error {
-			_, err := io.WriteString(w, visibleLines(code.Code))
-			return err
-		})
+		return c.say(t, api.One[api.SchemaCode]{Data: code}, "%s", visibleLines(code.Code))
 	}
 	s, err := from.Schema(ctx, c.Endpoint, c.EventType, c.Provider)
 	if err != nil {
@@ -83,7 +80,7 @@ func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
 		pretty.WriteByte('\n')
 		return copyJSON(t.Out, pretty.Bytes())
 	}
-	return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) error { return printSchema(w, s) })
+	return c.print(t, api.One[api.Schema]{Data: s}, func(w io.Writer) { printSchema(w, s) })
 }
 
 func (c *SchemasCmd) list(ctx context.Context, t *server.Terminal, from *client.Client) error {
@@ -99,19 +96,15 @@ func (c *SchemasCmd) list(ctx context.Context, t *server.Terminal, from *client.
 		}
 		rows[i] = []string{nameOf(s), s.Provider, strconv.FormatInt(s.Events, 10), strconv.Itoa(s.FieldCount), baseline, strconv.Itoa(s.DriftCount), clock(&s.LastSeenAt)}
 	}
-	return c.print(t, list, func(w io.Writer) error {
-		if err := table([]string{"EVENT TYPE", "PROVIDER", "EVENTS", "FIELDS", "BASELINE", "DRIFTS", "LAST SEEN"}, rows)(w); err != nil {
-			return err
-		}
+	return c.print(t, list, func(w io.Writer) {
+		table([]string{"EVENT TYPE", "PROVIDER", "EVENTS", "FIELDS", "BASELINE", "DRIFTS", "LAST SEEN"}, rows)(w)
 		if list.Meta.Source == "sample" {
 			note := "--track keeps schemas of all that arrives."
 			if list.Meta.Tracking {
 				note = "Schemas are kept of all that arrives from now on."
 			}
-			_, err := fmt.Fprintf(w, "\nInferred from the newest %s. %s\n", plural(list.Meta.Events, "event", "events"), note)
-			return err
+			fmt.Fprintf(w, "\nInferred from the newest %s. %s\n", plural(list.Meta.Events, "event", "events"), note)
 		}
-		return nil
 	})
 }
 
@@ -120,20 +113,20 @@ func (c *SchemasCmd) drift(ctx context.Context, t *server.Terminal, from *client
 	if err != nil {
 		return err
 	}
-	err = c.print(t, api.One[api.SchemaDrifts]{Data: d}, func(w io.Writer) error {
+	err = c.print(t, api.One[api.SchemaDrifts]{Data: d}, func(w io.Writer) {
 		switch {
 		case !d.Baseline:
-			_, err := fmt.Fprintln(w, "No baseline was accepted: --accept makes one.")
-			return err
+			fmt.Fprintln(w, "No baseline was accepted: --accept makes one.")
+			return
 		case len(d.Drifts) == 0:
-			_, err := fmt.Fprintf(w, "None of %s since %s departs from the baseline.\n", plural(d.Events, "event", "events"), clock(d.AcceptedAt))
-			return err
+			fmt.Fprintf(w, "None of %s since %s departs from the baseline.\n", plural(d.Events, "event", "events"), clock(d.AcceptedAt))
+			return
 		}
 		rows := make([][]string, len(d.Drifts))
 		for i, one := range d.Drifts {
 			rows[i] = []string{one.Kind, one.Pointer, orDash(dashed(one.Was)), orDash(dashed(one.Is)), orDash(one.Value), strconv.FormatInt(one.Count, 10), one.FirstSeen}
 		}
-		return table([]string{"KIND", "POINTER", "WAS", "IS", "VALUE", "COUNT", "FIRST SEEN IN"}, rows)(w)
+		table([]string{"KIND", "POINTER", "WAS", "IS", "VALUE", "COUNT", "FIRST SEEN IN"}, rows)(w)
 	})
 	if err == nil && len(d.Drifts) > 0 {
 		return outcome{exitFailed, plural(len(d.Drifts), "departure", "departures") + " from the baseline"}
@@ -150,7 +143,7 @@ func dashed(types []string) *string {
 
 func nameOf(s api.SchemaSummary) string { return orDash(s.EventType) }
 
-func printSchema(w io.Writer, s api.Schema) error {
+func printSchema(w io.Writer, s api.Schema) {
 	fmt.Fprintf(w, "%s of %s: %s, %s (%s)\n\n", visible(nameOf(s.SchemaSummary)), visible(s.Provider), plural(s.Events, "event", "events"), plural(s.FieldCount, "field", "fields"), s.Source)
 	rows := make([][]string, len(s.Fields))
 	for i, f := range s.Fields {
@@ -165,5 +158,5 @@ func printSchema(w io.Writer, s api.Schema) error {
 		}
 		rows[i] = []string{f.Pointer, strings.Join(types, "|"), required, fmt.Sprintf("%d of %d", f.Present, f.Of), what}
 	}
-	return table([]string{"POINTER", "TYPE", "", "PRESENT", "FORMAT OR VALUES"}, rows)(w)
+	table([]string{"POINTER", "TYPE", "", "PRESENT", "FORMAT OR VALUES"}, rows)(w)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -62,11 +61,11 @@ func (c *ShareCreateCmd) Run(ctx context.Context, t *server.Terminal, of *ShareC
 	if err != nil {
 		return err
 	}
-	return of.print(t, api.One[api.ShareLink]{Data: made}, func(w io.Writer) error {
-		fmt.Fprintln(w, visible(made.URL))
-		_, err := fmt.Fprintf(t.Err, "Whoever has link %d can read %s until %s. It is not shown again. Look at it before you send it: what only you know to be secret stays.\n", made.ID, visible(made.RequestID), clock(&made.ExpiresAt))
+	if err := of.say(t, api.One[api.ShareLink]{Data: made}, "%s\n", visible(made.URL)); err != nil || of.JSON {
 		return err
-	})
+	}
+	_, err = fmt.Fprintf(t.Err, "Whoever has link %d can read %s until %s. It is not shown again. Look at it before you send it: what only you know to be secret stays.\n", made.ID, visible(made.RequestID), clock(&made.ExpiresAt))
+	return err
 }
 
 // ShareListCmd is `hookglass share list`.

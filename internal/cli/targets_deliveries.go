@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -72,9 +71,7 @@ func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *T
 		}
 		rows[i] = []string{clock(&d.CreatedAt), d.EventID, d.Status, strconv.Itoa(len(d.Attempts)), status, clock(d.NextAttemptAt), trouble}
 	}
-	return c.print(t, api.List[api.Delivery]{Data: append([]api.Delivery{}, found...)}, func(w io.Writer) error {
-		return table([]string{"TIME", "EVENT", "STATUS", "ATTEMPTS", "ANSWER", "NEXT", "TROUBLE"}, rows)(w)
-	})
+	return c.print(t, api.List[api.Delivery]{Data: append([]api.Delivery{}, found...)}, table([]string{"TIME", "EVENT", "STATUS", "ATTEMPTS", "ANSWER", "NEXT", "TROUBLE"}, rows))
 }
 
 // find reads as many pages as needed.

@@ -39,14 +39,11 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 		if err != nil {
 			return err
 		}
-		return c.print(t, api.One[api.ResentDeliveries]{Data: put}, func(w io.Writer) error {
-			text := "Sending again: " + count(put.Resent) + ".\n"
-			if put.PausedAt != nil {
-				text = "Waiting for the target, which is paused, to be resumed: " + count(put.Resent) + ".\n"
-			}
-			_, err := io.WriteString(w, text)
-			return err
-		})
+		text := "Sending again: %d.\n"
+		if put.PausedAt != nil {
+			text = "Waiting for the target, which is paused, to be resumed: %d.\n"
+		}
+		return c.say(t, api.One[api.ResentDeliveries]{Data: put}, text, put.Resent)
 	}
 	put := make([]api.Delivery, len(r.Deliveries))
 	for i, id := range r.Deliveries {
@@ -60,12 +57,9 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 			return fmt.Errorf("%s: %w", visible(r.Deliveries[i]), err)
 		}
 	}
-	return c.print(t, api.List[api.Delivery]{Data: put}, func(w io.Writer) error {
+	return c.print(t, api.List[api.Delivery]{Data: put}, func(w io.Writer) {
 		for _, d := range put {
-			if _, err := fmt.Fprintf(w, "%s is %s.\n", d.EventID, d.Status); err != nil {
-				return err
-			}
+			fmt.Fprintf(w, "%s is %s.\n", d.EventID, d.Status)
 		}
-		return nil
 	})
 }

@@ -171,10 +171,9 @@ type triggered struct {
 	DurationMS int64  `json:"duration_ms"`
 }
 
-func (r triggered) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s -> [%d] %s (%d ms)\n%s\n", visible(r.Sample), r.StatusCode, visible(r.URL), r.DurationMS, visibleLines(r.Body))
-	if err == nil && r.Truncated {
-		_, err = fmt.Fprintln(w, "(the answer goes on)")
+func (r triggered) write(w io.Writer) {
+	fmt.Fprintf(w, "%s -> [%d] %s (%d ms)\n%s\n", visible(r.Sample), r.StatusCode, visible(r.URL), r.DurationMS, visibleLines(r.Body))
+	if r.Truncated {
+		fmt.Fprintln(w, "(the answer goes on)")
 	}
-	return err
 }
