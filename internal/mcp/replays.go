@@ -5,7 +5,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/delivery"
 	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 )
@@ -96,11 +95,10 @@ func (s *service) replay(ctx context.Context, in *replayRequest) (out api.One[re
 	if err != nil {
 		return out, err
 	}
-	r := replay.Request{TargetURL: in.TargetURL, Identity: in.IdentityMode, Signature: in.SignatureMode, TimeShift: string(in.TimeShift), DryRun: in.DryRun}
-	if o := in.Overrides; o != nil {
-		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: (*string)(o.Query)}
-	}
-	done, err := s.Replays.Replay(ctx, asker(ctx), ref, id, r)
+	done, err := s.Replays.Replay(ctx, asker(ctx), ref, id, replay.Request{
+		TargetURL: in.TargetURL, Identity: in.IdentityMode, Signature: in.SignatureMode, Overrides: replay.ReadOverrides(in.Overrides),
+		TimeShift: string(in.TimeShift), DryRun: in.DryRun,
+	})
 	if err != nil {
 		return out, err
 	}

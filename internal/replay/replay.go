@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/delivery"
 	"hookglass/internal/fair"
 	"hookglass/internal/provider"
@@ -117,6 +118,14 @@ type Request struct {
 	Overrides delivery.Overrides
 	TimeShift string // moves the times of the copy (see timeshift.Parse); "": moves none
 	DryRun    bool   // only return what would be sent
+}
+
+// ReadOverrides reads the changes to a copy of an event; nil changes nothing.
+func ReadOverrides(o *api.Overrides) delivery.Overrides {
+	if o == nil {
+		return delivery.Overrides{}
+	}
+	return delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: (*string)(o.Query)}
 }
 
 // source is an event with all that is needed to send it.

@@ -6,7 +6,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/delivery"
 	"hookglass/internal/replay"
 	"hookglass/internal/store"
 )
@@ -79,13 +78,10 @@ func (s *service) replays(t *table) {
 }
 
 func (s *service) replay(ctx context.Context, in *EventPath, body *api.ReplayRequest) (out api.One[api.Replay], err error) {
-	r := replay.Request{
-		TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode, TimeShift: string(body.TimeShift), DryRun: body.DryRun,
-	}
-	if o := body.Overrides; o != nil {
-		r.Overrides = delivery.Overrides{Method: o.Method, Headers: o.Headers, Body: o.Body, Query: (*string)(o.Query)}
-	}
-	done, err := s.Replays.Replay(ctx, asker(ctx), in.EndpointID, in.ID, r)
+	done, err := s.Replays.Replay(ctx, asker(ctx), in.EndpointID, in.ID, replay.Request{
+		TargetURL: body.TargetURL, Identity: body.IdentityMode, Signature: body.SignatureMode, Overrides: replay.ReadOverrides(body.Overrides),
+		TimeShift: string(body.TimeShift), DryRun: body.DryRun,
+	})
 	if err != nil {
 		return out, err
 	}
