@@ -1,7 +1,7 @@
 # `make` lists what there is to do. The work is in script/, which can be run by hand as well.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race check fmt generate fuzz crash soak bench need release clean
+.PHONY: help run build test race oracles check fmt generate fuzz crash soak bench need release clean
 
 BIN     := bin/hookglass
 DURATION ?= 10m
