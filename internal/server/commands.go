@@ -37,12 +37,6 @@ type Terminal struct {
 	Typed    bool // In is a keyboard, so prompt
 }
 
-// Run implements the command.
-func (c *ServeCmd) Run(ctx context.Context, t *Terminal) error { return c.Serve(ctx, t.Out, t.Err) }
-
-// Run implements the command.
-func (c *DevCmd) Run(ctx context.Context, t *Terminal) error { return c.Dev(ctx, t.Out, t.Err) }
-
 // output selects how a command that works on the data prints its result.
 type output struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of text."`

@@ -53,8 +53,8 @@ type devInfo struct {
 	Swaks       string `json:"swaks,omitempty"`
 }
 
-// Dev creates what is missing (owner, token, endpoints), serves until ctx ends, and prints where everything is.
-func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
+// Run creates what is missing (owner, token, endpoints), serves until ctx ends, and prints where everything is.
+func (c *DevCmd) Run(ctx context.Context, t *Terminal) error {
 	c.anySMTPPort = true
 	c.OutboundAllow = append(c.OutboundAllow, "127.0.0.0/8", "::1/128")
 	checked, err := c.Validate()
@@ -65,7 +65,7 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.LogLevel == "info" {
 		level = slog.LevelWarn // keep the terminal readable
 	}
-	log, closeLog := newLogger(stderr, c.LogFormat, level)
+	log, closeLog := newLogger(t.Err, c.LogFormat, level)
 	defer closeLog()
 	s, err := New(c.Config, log)
 	if err != nil {
@@ -77,9 +77,9 @@ func (c *DevCmd) Dev(ctx context.Context, stdout, stderr io.Writer) error {
 			return fmt.Errorf("dev: %w", err)
 		}
 		if c.JSON {
-			return json.NewEncoder(stdout).Encode(info)
+			return json.NewEncoder(t.Out).Encode(info)
 		}
-		_, err = io.WriteString(stdout, info.text())
+		_, err = io.WriteString(t.Out, info.text())
 		return err
 	})
 }

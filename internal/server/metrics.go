@@ -76,31 +76,24 @@ func newMetrics(ready, onReserve func() bool) *metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_info", Help: "1; the version is a label.", ConstLabels: prometheus.Labels{"version": hookglass.Version}},
 			func() float64 { return 1 }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work, as /readyz says it: not while its storage takes no writes."}, func() float64 {
-			if ready() {
-				return 1
-			}
-			return 0
-		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookglass_ready", Help: "1 when the service accepts work, as /readyz says it: not while its storage takes no writes."},
+			func() float64 { return oneIf(ready()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "hookglass_disk_reserve", Help: "0 when the disk of the embedded database is full, what was held in reserve on it is given up for deleting, and nothing is captured; else 1.",
-		}, func() float64 {
-			if onReserve() {
-				return 0
-			}
-			return 1
-		}))
+		}, func() float64 { return oneIf(!onReserve()) }))
 	m.declared.Set(1)
 	return m
 }
 
-// applied observes the endpoints file.
-func (m *metrics) applied(ok bool) {
-	m.declared.Set(0)
-	if ok {
-		m.declared.Set(1)
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
 	}
+	return 0
 }
+
+// applied observes the endpoints file.
+func (m *metrics) applied(ok bool) { m.declared.Set(oneIf(ok)) }
 
 // captureGroup observes one group commit; see store.Config.OnCapture.
 func (m *metrics) captureGroup(events int, bytes int64, took time.Duration) {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"io"
 )
 
 // ServeCmd is `hookglass serve`.
@@ -11,13 +10,13 @@ type ServeCmd struct {
 	Config
 }
 
-// Serve runs one node until ctx ends. It prints the address in use to stdout and logs to stderr.
-func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
+// Run runs one node until ctx ends. It prints the address in use, and logs to standard error.
+func (c *ServeCmd) Run(ctx context.Context, t *Terminal) error {
 	checked, err := c.Validate()
 	if err != nil {
 		return err
 	}
-	log, closeLog := newLogger(stderr, c.LogFormat, checked.level)
+	log, closeLog := newLogger(t.Err, c.LogFormat, checked.level)
 	defer closeLog()
 	s, err := New(c.Config, log)
 	if err != nil {
@@ -27,9 +26,9 @@ func (c *ServeCmd) Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	if checked.secure() {
 		scheme = "https"
 	}
-	fmt.Fprintf(stdout, "hookglass listens on %s://%s\n", scheme, s.Addr())
+	fmt.Fprintf(t.Out, "hookglass listens on %s://%s\n", scheme, s.Addr())
 	if s.clear != nil {
-		fmt.Fprintf(stdout, "and on http://%s\n", s.clear.Addr())
+		fmt.Fprintf(t.Out, "and on http://%s\n", s.clear.Addr())
 	}
 	return s.Run(ctx, func(ctx context.Context) error {
 		s.sayHowToBegin(ctx)

@@ -61,7 +61,7 @@ func start(t *testing.T, cfg server.Config) (d dev, stop func()) {
 	ended := make(chan error, 1)
 	cmd := &server.DevCmd{Config: cfg, JSON: true}
 	go func() {
-		err := cmd.Dev(ctx, out, &log)
+		err := cmd.Run(ctx, &server.Terminal{Out: out, Err: &log})
 		out.CloseWithError(io.ErrUnexpectedEOF)
 		ended <- err
 	}()
@@ -317,7 +317,7 @@ func TestServeSaysHowTheFirstUserComesToBe(t *testing.T) {
 		read, log := io.Pipe()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- (&server.ServeCmd{Config: cfg}).Serve(ctx, io.Discard, log)
+			ended <- (&server.ServeCmd{Config: cfg}).Run(ctx, &server.Terminal{Out: io.Discard, Err: log})
 			log.Close()
 		}()
 		var said strings.Builder
