@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -88,8 +89,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	command, err := parser.Parse(arrange(parser.Model.Node, args))
 	if err != nil {
-		// An optional choice has the empty string among its values, which the message need not list.
-		text := strings.ReplaceAll(err.Error(), `,"" but got`, ` but got`)
+		text := err.Error()
+		for _, w := range wording {
+			text = w.of.ReplaceAllString(text, w.says)
+		}
 		if strings.Contains(text, "--endpoint=EP") {
 			text += " (-e, or the variable " + endpointVariable + "; \"hookglass endpoints list\" shows their ids)"
 		}
@@ -106,6 +109,18 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitCode(err)
 	}
 	return exitDone
+}
+
+// wording has what is said in place of the parser's words about how it is built.
+var wording = []struct {
+	of   *regexp.Regexp
+	says string
+}{
+	{regexp.MustCompile(`,"" but got`), ` but got`}, // an optional choice has the empty string among its values
+	{regexp.MustCompile(`: expected \S+ value but got "EOL" \(<EOL>\)$`), `: its value is missing`},
+	{regexp.MustCompile(`: expected a valid \d+ bit u?int but got (".*")$`), `: $1 is not a whole number`},
+	{regexp.MustCompile(`: expected a float but got (".*") \(\w+\)$`), `: $1 is not a number`},
+	{regexp.MustCompile(`^(unknown flag -\w), did you mean .*$`), `$1`}, // every letter is near every other
 }
 
 // commandsFor returns the tree of commands, or the one branch of it that args begin with: the parser of the whole tree

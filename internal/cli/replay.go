@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -95,10 +96,14 @@ func (c *ReplayCmd) sentTo(target string) string {
 
 // Validate checks the target: the server's message would use the API's names.
 func (c *ReplayCmd) Validate() error {
-	if c.To != tunnelTarget && !strings.Contains(c.To, "://") {
-		return fmt.Errorf("--to must be an http or https address that the server can reach, or the word tunnel, for the machine on which \"hookglass listen\" runs; %q is neither", c.To)
+	if c.To == tunnelTarget || strings.Contains(c.To, "://") {
+		return nil
 	}
-	return nil
+	given := ""
+	if c.To != "" {
+		given = fmt.Sprintf("; %q is neither", c.To)
+	}
+	return errors.New("--to must be an http or https address that the server can reach, or the word tunnel, for the machine on which \"hookglass listen\" runs" + given)
 }
 
 // tunnelTarget is the target that means the connected machine.
