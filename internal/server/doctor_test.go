@@ -163,8 +163,8 @@ func TestHealthAsksTheServiceOnThisMachine(t *testing.T) {
 		}
 		health := &server.HealthCmd{Listen: cfg.Listen, TLSCert: cfg.TLSCert}
 		var out bytes.Buffer
-		if err := health.Run(t.Context(), &server.Terminal{Out: &out}); err == nil {
-			t.Error("nothing runs, and it is said to be ready")
+		if err := health.Run(t.Context(), &server.Terminal{Out: &out}); err == nil || !strings.HasPrefix(err.Error(), "the service does not answer at "+cfg.Listen) {
+			t.Errorf("nothing runs, and health says: %v", err)
 		}
 		_, stop := start(t, cfg)
 		if err := health.Run(t.Context(), &server.Terminal{Out: &out}); err != nil || !strings.Contains(out.String(), `"ready"`) {

@@ -89,7 +89,7 @@ func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	a, err := ask(ctx, u, config)
 	if err != nil {
-		return err
+		return fmt.Errorf("the service does not answer at %s, the address of --listen: %w", u.Host, err)
 	}
 	if _, err := t.Out.Write(a.body); err != nil {
 		return err
