@@ -42,7 +42,7 @@ type Client struct {
 func New(server, token string) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(server, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the server's address must be of the form https://hooks.example.com")
+		return nil, errors.New("the server's address must be of the form https://hooks.example.com, or http://127.0.0.1:8080")
 	}
 	if u.Path == "/api/v1" { // of no server: a path of its own may not begin so
 		return nil, fmt.Errorf("the server's address is %s://%s, without /api/v1", u.Scheme, u.Host)
