@@ -362,7 +362,7 @@ func (s *Service) Accept(ctx context.Context, who hookglass.Principal, ref, even
 			return t, err
 		}
 		if !all.Endpoint.SchemaTracking {
-			return t, hookglass.Errorf(hookglass.CodeConflict, "The schemas of this endpoint are not kept: set its schema_tracking first.")
+			return t, hookglass.Errorf(hookglass.CodeConflict, "The schemas of this endpoint are not kept: turn on its schema_tracking first (hookglass schemas --track).")
 		}
 		known, accepted := t.EventSchema, t.Current
 		if t.Accepted != nil {
