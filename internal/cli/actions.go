@@ -21,13 +21,13 @@ type ActionsCmd struct {
 
 	List    ActionsListCmd    `cmd:"" help:"List actions, in the order in which they run."`
 	Get     ActionsGetCmd     `cmd:"" help:"Print an action with its last runs, as JSON."`
-	Create  ActionsCreateCmd  `cmd:"" help:"Create an action of a JSON file: it runs on events that are captured from now on."`
+	Create  ActionsCreateCmd  `cmd:"" help:"Create an action from a JSON file: it runs on events that are captured from now on."`
 	Update  ActionsUpdateCmd  `cmd:"" help:"Change an action to what a JSON file says; what the file leaves out stays."`
 	Preview ActionsPreviewCmd `cmd:"" help:"Show what an action would do with a captured event; nothing is sent."`
 	Run     ActionsRunCmd     `cmd:"" help:"Run an action on a captured event, whatever its conditions say."`
 	Runs    ActionsRunsCmd    `cmd:"" help:"List runs, newest first."`
 	Enable  ActionsEnableCmd  `cmd:"" help:"Have an action run on events that are captured from now on."`
-	Disable ActionsDisableCmd `cmd:"" help:"Have an action run on no more events."`
+	Disable ActionsDisableCmd `cmd:"" help:"Have an action run on nothing that is captured from now on."`
 	Delete  ActionsDeleteCmd  `cmd:"" help:"Delete an action; its runs stay."`
 }
 

@@ -24,7 +24,7 @@ type CasesCmd struct {
 	Dir      string `default:"hookglass-cases" placeholder:"DIR" help:"Where case files are (default: ${default})."`
 
 	List   CasesListCmd   `cmd:"" help:"List replay cases, newest first."`
-	Create CasesCreateCmd `cmd:"" help:"Make a case of a captured event."`
+	Create CasesCreateCmd `cmd:"" help:"Make a case from a captured event."`
 	Run    CasesRunCmd    `cmd:"" help:"Run a case on the server, or case files from here with --target."`
 	Pull   CasesPullCmd   `cmd:"" help:"Write the endpoint's cases to files, for a repository."`
 	Push   CasesPushCmd   `cmd:"" help:"Save case files on the server."`

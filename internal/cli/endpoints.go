@@ -17,7 +17,7 @@ type EndpointsCmd struct {
 	Create EndpointsCreateCmd `cmd:"" help:"Create an endpoint."`
 	Get    EndpointsGetCmd    `cmd:"" help:"Show an endpoint."`
 	Update EndpointsUpdateCmd `cmd:"" help:"Change an endpoint: its names, whether it takes anything, and how it answers."`
-	Try    EndpointsTryCmd    `cmd:"" help:"Show which rule would answer the events that came, or what else."`
+	Try    EndpointsTryCmd    `cmd:"" help:"Show which rule, or what else, would answer the events that came."`
 	Delete EndpointsDeleteCmd `cmd:"" help:"Delete an endpoint and all its events, for good."`
 	Export EndpointsExportCmd `cmd:"" help:"Write an endpoints file of what there is, without secrets."`
 }

@@ -35,8 +35,8 @@ type RequestsCmd struct {
 	Releases RequestsReleasesCmd `cmd:"" help:"List whom a mail was sent on to, newest first."`
 
 	Tag      RequestsTagCmd      `cmd:"" help:"Tag an event."`
-	Untag    RequestsUntagCmd    `cmd:"" help:"Take tags off an event."`
-	Note     RequestsNoteCmd     `cmd:"" help:"Write a note on an event, or take it off."`
+	Untag    RequestsUntagCmd    `cmd:"" help:"Remove tags from an event."`
+	Note     RequestsNoteCmd     `cmd:"" help:"Write a note on an event, or remove it."`
 	Ignore   RequestsIgnoreCmd   `cmd:"" help:"Hide an event from lists, alerts and health figures."`
 	Unignore RequestsUnignoreCmd `cmd:"" help:"Show an event again that was ignored."`
 }
@@ -101,7 +101,7 @@ func eventRow(e api.Event) []string {
 // RequestsTailCmd is `hookglass requests tail`.
 type RequestsTailCmd struct {
 	Query string `short:"q" type:"query" placeholder:"QUERY" help:"Which events, for example: provider:stripe."`
-	After string `placeholder:"EVENT" help:"Begin behind this event instead of with what comes next."`
+	After string `placeholder:"EVENT" help:"Begin after this event, instead of with what comes next."`
 }
 
 // Validate refuses an id for which the server's message would name a header.

@@ -29,7 +29,7 @@ func (c *RequestsDeleteCmd) Help() string {
   hookglass requests delete -e payments -q 'provider:stripe before:7d'
   hookglass requests delete -e payments --all --yes
 
-How many they are is shown before, and asked whether to delete them. What comes while that is asked, a search leaves there.`
+It says how many events there are, and asks. With --query, events that arrive meanwhile are kept.`
 }
 
 // Validate says what is wrong with the flags.

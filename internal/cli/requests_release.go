@@ -22,7 +22,7 @@ type RequestsReleaseCmd struct {
 
 // Help implements kong.HelpProvider.
 func (c *RequestsReleaseCmd) Help() string {
-	return `The mail goes out as it was caught, through the mail relay of the server. Examples:
+	return `The mail goes out as it was caught. Examples:
 
   hookglass requests release latest -e ep_… --to dev@example.com
   hookglass requests releases latest -e ep_…`

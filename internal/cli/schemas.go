@@ -26,7 +26,7 @@ type SchemasCmd struct {
 	Lang      string `enum:",jsonschema,go,ts" default:"" placeholder:"LANG" help:"Print jsonschema, go or ts instead of a table."`
 	Drift     bool   `xor:"do" help:"Show how what arrives departs from the baseline; exit 1 where it does."`
 	Accept    bool   `xor:"do" help:"Make what is known by now the baseline."`
-	Track     *bool  `negatable:"" help:"First have the endpoint keep schemas of all that arrives, or no more."`
+	Track     *bool  `negatable:"" help:"First have the endpoint keep schemas of all that arrives, or stop doing so."`
 }
 
 // Run implements the command.

@@ -16,7 +16,7 @@ import (
 // SecretsCmd is `hookglass secrets`.
 type SecretsCmd struct {
 	remote
-	Workspace *int64 `placeholder:"ID" help:"Whose secrets (default: the workspace that the token sees, where it is one)."`
+	Workspace *int64 `placeholder:"ID" help:"Whose secrets (default: the only workspace that the token sees)."`
 
 	List   SecretsListCmd   `cmd:"" help:"List the secrets that steps of actions can name, oldest first. Their values are shown to nobody."`
 	Set    SecretsSetCmd    `cmd:"" help:"Create a secret, or give it another value, from standard input or a file."`

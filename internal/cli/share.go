@@ -18,14 +18,14 @@ type ShareCmd struct {
 	ofEndpoint
 
 	Create ShareCreateCmd `cmd:"" help:"Create a link by which anybody may read an event, without its secrets."`
-	List   ShareListCmd   `cmd:"" help:"List the links that lead to something, newest first."`
-	Revoke ShareRevokeCmd `cmd:"" help:"End a link: whoever has it sees nothing there from then on."`
+	List   ShareListCmd   `cmd:"" help:"List the links that work, newest first."`
+	Revoke ShareRevokeCmd `cmd:"" help:"End a link: nobody can read anything by it from then on."`
 }
 
 // ShareCreateCmd is `hookglass share create`.
 type ShareCreateCmd struct {
 	Event     string         `arg:"" help:"The event's id, latest, or latest and an event type."`
-	ExpiresIn *time.Duration `placeholder:"TIME" help:"For how long it leads there, 1m to 30d (default: 7d)."`
+	ExpiresIn *time.Duration `placeholder:"TIME" help:"How long the link works, 1m to 30d (default: 7d)."`
 }
 
 // Help implements kong.HelpProvider.

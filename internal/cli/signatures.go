@@ -20,7 +20,7 @@ type SignaturesCmd struct {
 	List   SignaturesListCmd   `cmd:"" help:"List whose signatures are checked, oldest first."`
 	Set    SignaturesSetCmd    `cmd:"" help:"Give an endpoint the secret that a provider signs with, or another one."`
 	Check  SignaturesCheckCmd  `cmd:"" help:"Judge the newest captured events again, 1,000 at most."`
-	Delete SignaturesDeleteCmd `cmd:"" help:"Check the signatures of a provider no more."`
+	Delete SignaturesDeleteCmd `cmd:"" help:"Stop checking the signatures of a provider."`
 }
 
 // SignaturesListCmd is `hookglass signatures list`.

@@ -15,7 +15,7 @@ type TagsCmd struct {
 	List   TagsListCmd   `cmd:"" help:"List tags, oldest first."`
 	Create TagsCreateCmd `cmd:"" help:"Create a tag."`
 	Rename TagsRenameCmd `cmd:"" help:"Rename a tag; the events that have it get its new name."`
-	Delete TagsDeleteCmd `cmd:"" help:"Delete a tag and take it off the events that have it."`
+	Delete TagsDeleteCmd `cmd:"" help:"Delete a tag, and remove it from the events that have it."`
 }
 
 // TagsListCmd is `hookglass tags list`.

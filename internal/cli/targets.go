@@ -150,8 +150,8 @@ type TargetsCreateCmd struct {
 	Retries *int64         `placeholder:"N" help:"Attempts after the first, 0 to 5; default 3."`
 	MaxRate *targetRate    `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); more waits."`
 	When    *string        `type:"query" placeholder:"QUERY" help:"Send only what this search means: 'event:invoice.*'."`
-	Dedupe  *string        `placeholder:"BY" help:"Send what the sender sends again only once, told by: id, the sender's own; header.Idempotency-Key; /data/id, a JSON Pointer; or body."`
-	Within  *time.Duration `placeholder:"TIME" help:"For so long after the first, 1s to 168h; default 24h."`
+	Dedupe  *string        `placeholder:"BY" help:"Send a webhook only once when its sender repeats it, recognised by BY: id, the sender's own; header.NAME; a JSON Pointer, such as /data/id; or body."`
+	Within  *time.Duration `placeholder:"TIME" help:"With --dedupe: how long after the first a repetition counts, 1s to 168h; default 24h."`
 	Header  []string       `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, in the place of one of the same name; may be repeated. - reads such lines from standard input, since other users can see flags."`
 }
 
@@ -207,8 +207,8 @@ type TargetsUpdateCmd struct {
 	Retries *int64         `placeholder:"N" help:"Attempts after the first, 0 to 5."`
 	MaxRate *targetRate    `placeholder:"N/s" help:"Send at most so many requests a second (5/s) or a minute (30/m); none for no limit."`
 	When    *string        `type:"query" placeholder:"QUERY" help:"Send only what this search means; empty for all."`
-	Dedupe  *string        `placeholder:"BY" help:"Send what the sender sends again only once, told by: id, header.NAME, a JSON Pointer or body; none for every request."`
-	Within  *time.Duration `placeholder:"TIME" help:"For so long after the first, 1s to 168h."`
+	Dedupe  *string        `placeholder:"BY" help:"Send a webhook only once when its sender repeats it, recognised by BY: id, header.NAME, a JSON Pointer or body; none sends every request."`
+	Within  *time.Duration `placeholder:"TIME" help:"How long after the first a repetition counts, 1s to 168h."`
 	Header  []string       `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, too; 'N:' takes it away; may be repeated. - reads such lines from standard input, since other users can see flags."`
 	Enable  bool           `xor:"on" help:"Send what comes from now on."`
 	Disable bool           `xor:"on" help:"Send nothing: what waits is skipped. \"targets pause\" has it wait."`

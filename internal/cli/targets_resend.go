@@ -21,8 +21,8 @@ type TargetsResendCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*TargetsResendCmd) Help() string {
-	return `They are pending again and go as they first went, with all retries; what was attempted stays with them. What waits already, and what arrived, is not put in line. For a target that is
-paused they wait until "hookglass targets resume".`
+	return `These deliveries are pending again, with all their retries, and keep their earlier attempts. What waits already, and what arrived, is not sent again. While the target is paused, they wait until
+"hookglass targets resume".`
 }
 
 // Run implements the command.
