@@ -57,15 +57,6 @@ func (o ReplayOptions) Plain() bool {
 	return o.Identity != IdentityRegenerate && o.Signature != SignatureResign
 }
 
-// Permitted answers payment_method_required if a mode needs an entitlement that the account lacks (spec, Replay rules
-// 3 and 4).
-func (o ReplayOptions) Permitted(e Entitlements) error {
-	if o.Plain() {
-		return nil
-	}
-	return e.MayRegenerateOrResign()
-}
-
 // TunnelTarget stands in place of a target URL for the connected local machine (spec: decisions, section 7).
 const TunnelTarget = "tunnel"
 

@@ -59,7 +59,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	}); err != nil {
 		return b, err
 	}
-	if err := options.Permitted(src.entitlements); err != nil {
+	if err := src.permits(options); err != nil {
 		return b, err
 	}
 	var seqs []int64
@@ -338,7 +338,7 @@ func (s *Service) sendItem(ctx context.Context, st *batchStep) (made attempted, 
 	if err != nil {
 		return made, err
 	}
-	if err := b.Options.Permitted(src.entitlements); err != nil {
+	if err := src.permits(b.Options); err != nil {
 		return made, err
 	}
 	return s.attempt(ctx, src, b.TargetURL, s.order(src, b.TargetURL, b.Options, s.db.Now()))

@@ -229,7 +229,7 @@ func (s *Service) draft(v *store.View, c *hookglass.ReplayCase, src *source, d C
 	if err := hookglass.Refusal(faults, wrong); err != nil {
 		return err
 	}
-	return c.Options.Permitted(src.entitlements)
+	return src.permits(c.Options)
 }
 
 // isSource reports whether an ID, as the caller spells it, is already the source of the case. Naming it again changes

@@ -77,10 +77,7 @@ func TestACaseOutlivesItsSource(t *testing.T) {
 // A case of a mail that is made before the mail was authenticated tells the verdict once there is one.
 func TestACaseOfAMailTellsTheVerdictThatCameLater(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		mail := b.prepared("EMAIL", "Subject: Hi\r\n", "Subject: Hi\r\n\r\nx")
-		mail.Type, mail.ID = hookglass.EventEmail, hookglass.NewEventID(hookglass.EventEmail, mail.ReceivedAt)
-		mail.Reply, mail.Envelope = nil, &hookglass.Envelope{From: "ada@example.com"}
-		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, mail))
+		mail := b.captureMail()
 		c := b.newCase(mail, nil)
 		told := func(key, want string) {
 			t.Helper()

@@ -99,6 +99,24 @@ func (b *bench) prepared(method, headers, body string) *hookglass.Event {
 	}
 }
 
+// makeMailEndpoint makes the endpoint of the bench one of mail.
+func (b *bench) makeMailEndpoint() {
+	b.t.Helper()
+	var err error
+	b.ep, err = b.endpoints.Create(b.t.Context(), b.who, endpoint.Draft{Name: ptr("Mail"), Kind: ptr(hookglass.KindEmail)})
+	must(b.t, err)
+}
+
+// captureMail stores a mail of the endpoint.
+func (b *bench) captureMail() *hookglass.Event {
+	b.t.Helper()
+	e := b.prepared("EMAIL", "Subject: Hi\r\n", "Subject: Hi\r\n\r\nx")
+	e.Type, e.ID = hookglass.EventEmail, hookglass.NewEventID(hookglass.EventEmail, e.ReceivedAt)
+	e.Reply, e.Envelope = nil, &hookglass.Envelope{From: "ada@example.com"}
+	must(b.t, b.db.Capture(b.t.Context(), b.owner.Account.ID, e))
+	return e
+}
+
 func (b *bench) setPayment(has bool) {
 	b.t.Helper()
 	_, err := b.accounts.SetAccount(b.t.Context(), b.owner.Account.ID, account.Change{PaymentMethod: &has})

@@ -104,6 +104,34 @@ func TestWhatAReplayIsRefusedFor(t *testing.T) {
 	})
 }
 
+// The modes apply to webhooks only (spec, Replay rule 2), so a mail with them needs nothing of the account.
+func TestAMailNeedsNoPaymentMethodForModesThatItIgnores(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.makeMailEndpoint()
+		e := b.captureMail()
+		b.setPayment(false)
+		for _, r := range []replay.Request{{Identity: "regenerate"}, {Signature: "resign"}} {
+			r.TargetURL = b.sink.url
+			got, err := b.replays.Replay(t.Context(), b.who, string(b.ep.ID), string(e.ID), r)
+			must(t, err)
+			if got.Response == nil {
+				t.Errorf("%+v: %+v", r, got.Failure)
+			}
+		}
+		c := b.newCase(e, func(d *replay.CaseDraft) {
+			d.Options = &replay.CaseOptions{Identity: "regenerate", Signature: "resign"}
+		})
+		if r := b.run(c, "k"); r.State != hookglass.RunPassed {
+			t.Errorf("the run of a case: %s %+v", r.State, r.Failure)
+		}
+		begun := b.newBatch(func(r *replay.BatchRequest) { r.Signature = "resign" })
+		b.work(begun.ID)
+		if _, items := b.readBatch(begun.ID); items[0].State != hookglass.ItemPassed {
+			t.Errorf("a batch: %s %+v", items[0].State, items[0].Failure)
+		}
+	})
+}
+
 func TestTheHistoryComparesWithTheAttemptBefore(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		e := b.capture("POST", "Authorization: Bearer s3cret\r\nX-A: caf\xe9\r\n", "hi")

@@ -220,7 +220,7 @@ func (s *Service) prepare(ctx context.Context, q *queuedRun) (out delivery.Reque
 	if err := s.judged(ctx, q.endpoint, q.event); err != nil {
 		return out, err
 	}
-	if err := c.Options.Permitted(q.entitlements); err != nil {
+	if err := q.permits(c.Options); err != nil {
 		return out, err
 	}
 	if c.TargetURL == hookglass.TunnelTarget && !q.endpoint.TunnelActive {
