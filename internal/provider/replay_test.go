@@ -426,6 +426,19 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%v: %v", name, err)
 		}
 	}
+	for name, events := range map[string]string{ // what most handlers are written for
+		"github":  "ping push pull_request issues issue_comment pull_request_review release workflow_run",
+		"stripe":  "payment_intent.succeeded payment_intent.payment_failed charge.succeeded charge.refunded checkout.session.completed customer.created customer.subscription.created customer.subscription.updated customer.subscription.deleted invoice.paid invoice.payment_succeeded invoice.payment_failed",
+		"shopify": "orders/create orders/updated orders/paid orders/fulfilled orders/cancelled refunds/create products/create products/update customers/create app/uninstalled customers/data_request customers/redact shop/redact",
+		"slack":   "message app_mention reaction_added app_home_opened slash_command block_actions view_submission",
+		"twilio":  "message.received message.delivered call.ringing call.completed recording.completed",
+	} {
+		for event := range strings.FieldsSeq(events) {
+			if o, err := provider.Sample(name, event, target); err != nil || o.Headers.Has("X-Slack-Retry-Num") {
+				t.Errorf("%s.%s is no sample of a first delivery: %v %v", name, event, o.Headers, err)
+			}
+		}
+	}
 	for name, want := range map[[2]string]string{
 		{"github", "nothing"}: "event_type is no sample event; it must be one of ping, push, ", {"nobody", "push"}: "provider has no sample events; it must be one of github, ",
 		{"linear", ""}: "provider has no sample events; ",
