@@ -15,6 +15,7 @@ const (
 	IdentityDelivery IdentityKind = "delivery_id" // the provider's id of the delivery, or the header Webhook-Id
 	IdentityEvent    IdentityKind = "event_id"    // the provider's id of the event, and its type
 	IdentityBody     IdentityKind = "body"        // the body's bytes, and the event type
+	IdentityRequest  IdentityKind = "request"     // of what has no body: method, path and query
 	IdentityEnvelope IdentityKind = "envelope"    // of mail without a Message-ID: sender, recipients and subject
 )
 
@@ -29,11 +30,13 @@ func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	if kind, key, ok := SenderIdentity(e); ok {
 		return kind, key
 	}
-	var body []byte
-	if e.Payload != nil {
-		body = e.Body
+	switch {
+	case e.Payload == nil:
+		return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, nil)
+	case len(e.Body) == 0:
+		return IdentityRequest, deliveryKey(IdentityRequest, e.Method, e.Path, []byte(e.RawQuery))
 	}
-	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, body)
+	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, e.Body)
 }
 
 // SenderIdentity is DeliveryIdentity by an id that the sender gave: that of the delivery or of the event, or of a mail

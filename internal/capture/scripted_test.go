@@ -154,6 +154,21 @@ func TestAnotherScriptBeginsAnewAndNodesCountTogether(t *testing.T) {
 	})
 }
 
+func TestRequestsWithoutABodyAreCountedByMethodPathAndQuery(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		b := newBench(t, db)
+		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500,200" })
+		for i, c := range []struct {
+			method, path string
+			want         int
+		}{{"GET", "/a", 500}, {"GET", "/b", 500}, {"DELETE", "/a", 500}, {"GET", "/a", 200}, {"GET", "/a", 200}} {
+			if r := b.post(c.method, c.path, ""); r.Status != c.want {
+				t.Errorf("%d: %s %s was answered %d, want %d", i+1, c.method, c.path, r.Status, c.want)
+			}
+		}
+	})
+}
+
 func TestAttemptsAtTheSameTimeEachHaveTheirPlace(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		b := newBench(t, db)

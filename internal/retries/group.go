@@ -20,9 +20,15 @@ type delivery struct {
 // last returns the latest attempt.
 func (d *delivery) last() hookglass.Attempt { return d.Attempts[len(d.Attempts)-1] }
 
+// answered reports whether an attempt was answered with 2xx.
+func (d *delivery) answered() bool {
+	return slices.ContainsFunc(d.Attempts, hookglass.Attempt.Success)
+}
+
 // group groups attempts, given oldest first: by their identity, or by the provider's event if the sender gives each
-// attempt an id of its own, until one is answered with 2xx. It returns deliveries with several attempts first, newest
-// first.
+// attempt an id of its own, until one is answered with 2xx. Until then, too, by method, path and query: a sender that
+// was answered and asks the same again, such as a monitor, may mean another delivery. It returns deliveries with several
+// attempts first, newest first.
 func group(arrivals []arrival, now time.Time) []delivery {
 	type event struct{ provider, eventType, ref string }
 	byKey := map[hookglass.DeliveryKey]*delivery{}
@@ -32,12 +38,16 @@ func group(arrivals []arrival, now time.Time) []delivery {
 		of := event{a.provider, a.eventType, a.eventRef}
 		g := byKey[a.key]
 		if g == nil && a.eventRef != "" {
-			if g = byEvent[of]; g != nil && slices.ContainsFunc(g.Attempts, hookglass.Attempt.Success) {
+			if g = byEvent[of]; g != nil && g.answered() {
 				g = nil
 			}
 		}
+		name := a.key
+		if g != nil && a.kind == hookglass.IdentityRequest && g.answered() {
+			g, name = nil, a.own
+		}
 		if g == nil {
-			g = &delivery{AttemptGroup: hookglass.AttemptGroup{Key: a.key, Kind: a.kind, Provider: a.provider, EventType: a.eventType}, eventRef: a.eventRef, mail: a.mail}
+			g = &delivery{AttemptGroup: hookglass.AttemptGroup{Key: name, Kind: a.kind, Provider: a.provider, EventType: a.eventType}, eventRef: a.eventRef, mail: a.mail}
 			all = append(all, g)
 		}
 		byKey[a.key] = g
@@ -46,7 +56,7 @@ func group(arrivals []arrival, now time.Time) []delivery {
 		}
 		if len(g.Attempts) > 0 {
 			a.attempt.Gap = a.attempt.At.Sub(g.last().At)
-			if slices.ContainsFunc(g.Attempts, hookglass.Attempt.Success) {
+			if g.answered() {
 				g.AfterSuccess++
 			}
 		}
@@ -85,7 +95,7 @@ func longestGaps(all []*delivery) map[int]time.Duration {
 const quiet = time.Hour
 
 func stateOf(g *delivery, longest map[int]time.Duration, now time.Time) hookglass.GroupState {
-	if slices.ContainsFunc(g.Attempts, hookglass.Attempt.Success) {
+	if g.answered() {
 		return hookglass.GroupDelivered
 	}
 	wait := longest[len(g.Attempts)+1]

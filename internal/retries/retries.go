@@ -169,6 +169,7 @@ type arrival struct {
 	attempt    hookglass.Attempt
 	seq        int64
 	key        hookglass.DeliveryKey
+	own        hookglass.DeliveryKey // of a delivery that is no other's although it has the same key
 	kind       hookglass.IdentityKind
 	provider   string
 	eventType  string
@@ -182,6 +183,9 @@ func arrivalOf(e *hookglass.Event) arrival {
 		attempt: hookglass.Attempt{EventID: e.ID, At: e.ReceivedAt, Status: e.Status}, seq: e.Seq,
 		provider: e.Provider, eventType: e.EventType, eventRef: e.EventRef, deliveryID: e.DeliveryID,
 	}
+	lone := *e
+	lone.DeliveryID = string(e.ID)
+	_, a.own = hookglass.DeliveryIdentity(&lone)
 	a.kind, a.key = hookglass.DeliveryIdentity(e)
 	if a.mail = e.Type == hookglass.EventEmail; a.mail {
 		a.eventRef = "" // one mail goes to several recipients by itself, which are deliveries of their own
@@ -191,9 +195,7 @@ func arrivalOf(e *hookglass.Event) arrival {
 	}
 	if e.Payload == nil {
 		if a.kind == hookglass.IdentityBody { // too large to compare: a group of its own
-			lone := *e
-			lone.DeliveryID = string(e.ID)
-			_, a.key = hookglass.DeliveryIdentity(&lone)
+			a.key = a.own
 		}
 		return a
 	}

@@ -42,6 +42,9 @@ func TestWhatBelongsTogether(t *testing.T) {
 	body := func(text string) func(*hookglass.Event) {
 		return func(e *hookglass.Event) { e.Body = []byte(text) }
 	}
+	asked := func(method, path, query string) func(*hookglass.Event) {
+		return func(e *hookglass.Event) { e.Method, e.Path, e.RawQuery, e.Body = method, path, query, nil }
+	}
 	for _, c := range []struct {
 		name   string
 		events []*hookglass.Event
@@ -60,6 +63,12 @@ func TestWhatBelongsTogether(t *testing.T) {
 			[]string{"delivery_id delivered 200@0s 500@1s", "delivery_id delivered 200@0s"}},
 		{"one body of one type", []*hookglass.Event{attempt(0, 500, nil), attempt(time.Second, 500, body("x")), attempt(4*time.Second, 200, nil), attempt(5*time.Second, 500, func(e *hookglass.Event) { e.EventType = "refund" })}, time.Minute,
 			[]string{"body delivered 500@0s 200@4s", "body waiting 500@0s", "body waiting 500@0s"}},
+		{"what has no body, by method, path and query, until it was answered",
+			[]*hookglass.Event{
+				attempt(0, 500, asked("GET", "/", "")), attempt(time.Second, 500, asked("GET", "/favicon.ico", "")), attempt(2*time.Second, 500, asked("HEAD", "/", "")),
+				attempt(3*time.Second, 500, asked("GET", "/", "id=2")), attempt(4*time.Second, 200, asked("GET", "/", "")), attempt(64*time.Second, 200, asked("GET", "/", "")),
+			}, 66 * time.Second,
+			[]string{"request delivered 500@0s 200@4s", "request delivered 200@0s", "request waiting 500@0s", "request waiting 500@0s", "request waiting 500@0s"}},
 		{"given up, when it is silent for three times as long as ever",
 			[]*hookglass.Event{attempt(0, 500, nil), attempt(time.Hour, 500, nil)}, 4*time.Hour + 2*time.Minute, []string{"body given_up 500@0s 500@1h0m0s"}},
 		{"not given up before", []*hookglass.Event{attempt(0, 500, nil), attempt(time.Hour, 500, nil)}, 4 * time.Hour, []string{"body waiting 500@0s 500@1h0m0s"}},
@@ -76,6 +85,13 @@ func TestWhatBelongsTogether(t *testing.T) {
 			groups, _ := retries.Group(c.events, noon.Add(c.now))
 			if got := told(groups); !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			keys := map[hookglass.DeliveryKey]bool{}
+			for _, g := range groups {
+				keys[g.Key] = true
+			}
+			if len(keys) != len(groups) {
+				t.Errorf("%d deliveries have %d identities", len(groups), len(keys))
 			}
 		})
 	}
