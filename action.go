@@ -199,6 +199,7 @@ const (
 	FailureTransform      = "transform_error"
 	FailureCondition      = "condition_error"
 	FailureDeadline       = "deadline_exceeded"
+	FailureDisabled       = "action_disabled" // while the run waited
 	FailureOutcomeUnknown = "outcome_unknown" // the process died while the step may have been at work
 	FailureHTTPStatus     = "http_status"
 	FailureChannelMissing = "channel_not_found"

@@ -39,7 +39,8 @@ type run struct {
 	stored  bool // there is a row
 	policy  hookglass.FailurePolicy
 	steps   []step
-	next    int // the step at work
+	gone    *hookglass.Failure // why it begins no step and tries none again: the action was deleted or disabled; nil: it was not
+	next    int                // the step at work
 	sent    bool
 	tries   []hookglass.ForwardAttempt // of the forward step at work
 	done    []outcomeOf                // of the steps before it
@@ -285,7 +286,7 @@ func (r *run) settle(st *step, result *hookglass.StepResult, out outcome) (halte
 	if out.status != hookglass.StepFailed {
 		return false
 	}
-	return st.policy == hookglass.FailureStop || out.failure.Code == hookglass.FailureDeadline
+	return st.policy == hookglass.FailureStop || out.failure.Code == hookglass.FailureDeadline || out.failure == r.gone
 }
 
 // try runs a step; a panic becomes its failure.
@@ -298,6 +299,9 @@ func (r *run) try(ctx context.Context, st *step) (out outcome) {
 	}()
 	if r.s.db.Now().After(r.deadline()) {
 		return r.givenUp(st, outcome{status: hookglass.StepFailed, failure: tooLong()})
+	}
+	if r.gone != nil && !r.sent { // what may have been sent says so itself
+		return r.givenUp(st, outcome{status: hookglass.StepFailed, failure: r.gone})
 	}
 	if len(r.tries) == 0 && !r.sent { // otherwise the conditions were evaluated already
 		matched, failure := st.guard.Evaluate(r.doc)

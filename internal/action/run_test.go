@@ -491,6 +491,59 @@ func TestAForwardThatMayNotGoOnTellsOfItsAttempts(t *testing.T) {
 	})
 }
 
+// As a delivery to a target: who deletes or disables an action, to spare a target that fails, means what waits too.
+func TestARunThatWaitsEndsWithItsAction(t *testing.T) {
+	off := false
+	remove := func(b *bench, a hookglass.Action) error {
+		return b.actions.Delete(b.t.Context(), b.who, string(b.ep.ID), a.ID)
+	}
+	disable := func(b *bench, a hookglass.Action) error {
+		_, err := b.actions.Update(b.t.Context(), b.who, string(b.ep.ID), a.ID, action.Draft{Enabled: &off})
+		return err
+	}
+	for name, c := range map[string]struct {
+		end   func(b *bench, a hookglass.Action) error
+		rerun bool
+		want  string
+		sent  int
+	}{
+		"deleted":           {remove, false, "stopped on=failed(not_found) mark=stopped", 1},
+		"a rerun, deleted":  {remove, true, "stopped on=failed(not_found) mark=stopped", 1},
+		"disabled":          {disable, false, "stopped on=failed(action_disabled) mark=stopped", 1},
+		"a rerun, disabled": {disable, true, "failed on=failed(http_status) mark=completed", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bench) {
+				a := b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":2}`), step("tag", "Mark", `{"tag":"t"}`)))
+				b.net.respond = func(n int, _ outbound.Request) (*outbound.Response, error) {
+					if n == 1 {
+						must(t, c.end(b, a))
+					}
+					return answer(503, "hm"), nil
+				}
+				e := b.capture(body)
+				if !c.rerun {
+					b.work(e)
+				} else {
+					again, err := b.actions.Rerun(t.Context(), b.who, string(b.ep.ID), a.ID, string(e.ID), "")
+					must(t, err)
+					for range c.sent {
+						if err := b.actions.ExecuteRun(t.Context(), again.ID); err != nil && !hookglass.Is(err, hookglass.CodeRateLimited) {
+							t.Fatal(err)
+						}
+					}
+					must(t, b.actions.ExecuteRun(t.Context(), again.ID))
+				}
+				run := b.runs(a)[0]
+				wantOutcome(t, run, c.want)
+				if tried := summaryOf(t, run, 0)["attempts"].([]any); len(tried) != c.sent || len(b.net.requests()) != c.sent {
+					t.Errorf("%d requests were sent, of which the summary has %d, want %d", len(b.net.requests()), len(tried), c.sent)
+				}
+			})
+		})
+	}
+}
+
 func TestAForwardFailsRatherThanAskTooEarly(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.net.respond = func(int, outbound.Request) (*outbound.Response, error) {

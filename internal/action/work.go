@@ -176,12 +176,16 @@ func later(wait time.Duration) error {
 	return &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "The actions of an event wait to go on.", RetryAfter: wait}
 }
 
-// goOn takes over a run that has not ended and resumes it. A run that cannot be read ends as failed. force takes it
-// from another worker.
+// goOn takes over a run that has not ended and resumes it. A run that cannot be read ends as failed, and one whose
+// action is gone at its next step. force takes it from another worker.
 func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bool) error {
 	var ours bool
+	var gone *hookglass.Failure
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		ours, err = tx.TakeActionRun(&h, holdSlack, force)
+		if ours, err = tx.TakeActionRun(&h, holdSlack, force); err != nil || !ours {
+			return err
+		}
+		gone, err = goneAction(&tx.View, h)
 		return err
 	})
 	if err != nil || !ours {
@@ -192,7 +196,21 @@ func (s *Service) goOn(ctx context.Context, sc *scene, h store.HeldRun, force bo
 		s.Log.Error("a run of an action cannot go on", "run", h.ID, "error", err)
 		return s.abandon(ctx, h, hookglass.FailureInternal, "The run cannot go on: what it had to remember cannot be read.")
 	}
+	r.gone = gone
 	return s.run(ctx, r)
+}
+
+// goneAction says why a run that waited may not go on, nil if it may. A rerun is asked for by people, who may do so
+// while the action is disabled.
+func goneAction(v *store.View, h store.HeldRun) (*hookglass.Failure, error) {
+	a, err := v.ActionByNum(h.ActionNum)
+	switch {
+	case hookglass.Is(err, hookglass.CodeNotFound):
+		return &hookglass.Failure{Code: string(hookglass.CodeNotFound), Message: "The action was deleted while its run waited."}, nil
+	case err == nil && !a.Enabled && !h.Rerun:
+		return &hookglass.Failure{Code: hookglass.FailureDisabled, Message: "The action was disabled while its run waited."}, nil
+	}
+	return nil, err
 }
 
 // abandon ends a run that nobody can resume, unless another worker has ended it. The running step fails, and later ones
