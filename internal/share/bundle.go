@@ -166,7 +166,7 @@ func (s *Service) found(ctx context.Context, who hookglass.Principal, ref, text 
 		case len(ids) > bundle.MaxEvents:
 			return nil, hookglass.Invalid("query", "means more than %d requests; narrow it", bundle.MaxEvents)
 		case before == 0 && len(ids) == 0:
-			return nil, hookglass.Invalid("query", "means no request")
+			return nil, hookglass.Invalid("query", "%s", strings.TrimSuffix(strings.TrimSpace("means no request. "+query.Advice(text)), "."))
 		case before == 0:
 			slices.Reverse(ids)
 			return ids, nil

@@ -259,6 +259,7 @@ func TestABundleWhoseQueryTakesTooLongIsRefused(t *testing.T) {
 		}{
 			{time.Nanosecond, "haystack", "takes too long; narrow it, for example by received times"},
 			{time.Minute, "haystack", "means no request"},
+			{time.Minute, "needle AND haystack", "means no request. AND, OR and NOT are searched for as words. Terms simply stand beside each other, and all must hold; -term excludes what term finds"},
 			{time.Minute, "needle", "means more than 100 requests; narrow it"},
 		} {
 			s.SearchFor(c.within)
