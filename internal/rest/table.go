@@ -324,7 +324,7 @@ func named[In any](hc huma.Context, next func(huma.Context)) {
 
 // readable refuses a query that is not properly percent-encoded, if the operation has parameters: the framework takes
 // what it cannot decode for a missing parameter, and a missing bound means everything. It also rewrites what the
-// framework and net/url would parse differently, and the names of lists without brackets.
+// framework and net/url would parse differently, and the other names of lists.
 func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
 	flags := map[string]bool{} // the parameters, and whether each may have no value
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
@@ -351,9 +351,15 @@ func readable[In any](t *table) func(huma.Context, func(huma.Context)) {
 				httpd.WriteError(w, r, t.told(hc.Context(), hookglass.Invalid(field, "has a percent sign that is not followed by two hexadecimal digits")))
 				return
 			}
-			// A list may be named without its brackets, as other programs write lists: left out it means everything.
-			if _, list := flags[field+"[]"]; list {
-				field += "[]"
+			// A list may be named without its brackets or with a number in them, as other programs write lists. No
+			// other name may begin so: it would be unknown, and a list that is left out means everything.
+			base, index, bracketed := strings.Cut(field, "[")
+			if _, list := flags[base+"[]"]; list {
+				if bracketed && strings.TrimLeft(index, "0123456789") != "]" {
+					httpd.WriteError(w, r, t.told(hc.Context(), hookglass.Invalid(field, "is not how the list is named, which is %s[]", base)))
+					return
+				}
+				field = base + "[]"
 				pairs[i] = field + strings.TrimPrefix(pair, name)
 			}
 			// The framework treats a bare name at the end of a query as true, and ignores it elsewhere.

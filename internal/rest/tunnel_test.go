@@ -415,14 +415,15 @@ func TestUndeliveredIsPagedAndBounded(t *testing.T) {
 	})
 }
 
-// Without its brackets the list would be nothing that is known, and then everything would be meant.
-func TestAListInAQueryMayBeNamedWithoutBrackets(t *testing.T) {
+// By another name the list would be nothing that is known, and then everything would be meant.
+func TestAListInAQueryMayBeNamedAsOtherProgramsDo(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		a, b, c := s.newEndpoint(""), s.newEndpoint(""), s.newEndpoint("")
 		want := []string{s.arrive(a.ID, nil), s.arrive(b.ID, nil)}
 		s.arrive(c.ID, nil)
 		for _, query := range []string{
 			"endpoint_ids=" + a.ID + "&endpoint_ids=" + b.ID, "endpoint_ids[]=" + a.ID + "&endpoint_ids=" + b.ID, "endpoint%5Fids=" + a.ID + "&endpoint_ids%5B%5D=" + b.ID,
+			"endpoint_ids[0]=" + a.ID + "&endpoint_ids[1]=" + b.ID, "endpoint_ids%5B10%5D=" + a.ID + "&endpoint_ids=" + b.ID,
 		} {
 			var got api.Undelivered
 			s.want(200, "GET", "/tunnel/undelivered?"+query, "", &got)
@@ -435,6 +436,14 @@ func TestAListInAQueryMayBeNamedWithoutBrackets(t *testing.T) {
 			}
 		}
 		s.want(404, "GET", "/tunnel/gaps?endpoint_ids="+string(hookglass.NewEndpointID()), "", nil)
+		s.want(404, "GET", "/tunnel/gaps?endpoint_ids[0]="+string(hookglass.NewEndpointID()), "", nil)
+		for _, name := range []string{"endpoint_ids[first]", "endpoint_ids[", "endpoint_ids[0][1]", "endpoint_ids[-1]", "endpoint_ids[]x"} {
+			var refused api.Error
+			s.want(422, "GET", "/tunnel/gaps?"+name+"="+a.ID, "", &refused)
+			if len(refused.Details) != 1 || refused.Details[0].Field != name {
+				t.Errorf("%s: %+v", name, refused)
+			}
+		}
 	})
 }
 
