@@ -55,7 +55,7 @@ func unfinished(place string) string { return "." + filepath.Base(place) + ".unf
 func sweep(dir, prefix string) {
 	entries, _ := os.ReadDir(dir) // an error shows again when something is written
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), prefix) || !e.Type().IsRegular() {
+		if !temporary(e.Name(), prefix) || !e.Type().IsRegular() {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -69,6 +69,13 @@ func sweep(dir, prefix string) {
 			os.Remove(path)
 		}
 	}
+}
+
+// temporary reports whether a name is one that os.CreateTemp makes: the prefix and a number. People may name a file of
+// their own with the same prefix.
+func temporary(name, prefix string) bool {
+	number, found := strings.CutPrefix(name, prefix)
+	return found && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // syncDir makes the names in a directory durable.

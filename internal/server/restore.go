@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +118,7 @@ func (c *RestoreCmd) mayReplace(ctx context.Context) error {
 		// able to write nowhere else. The keyset may be one of them, or was put there; chooseKeys judges it.
 		info, err := e.Info()
 		own := e.Name() == lockFile || err == nil && os.SameFile(info, backup) || filepath.Join(c.Data, e.Name()) == filepath.Clean(c.keyFile()) ||
-			slices.ContainsFunc([]string{restoreFile, freshPrefix, probePrefix}, func(left string) bool { return strings.HasPrefix(e.Name(), left) })
+			strings.HasPrefix(e.Name(), restoreFile) || temporary(e.Name(), freshPrefix) || temporary(e.Name(), probePrefix)
 		if !own && !c.Force {
 			return fmt.Errorf("%s is not empty; --force replaces the database in it", c.Data)
 		}
