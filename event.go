@@ -70,6 +70,9 @@ func (r *Reply) Unanswered() bool { return r.Status == 0 && r.Source == SourceCu
 // TimeLayout is how times in UTC are written wherever others read them (spec: decisions, section 3).
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
+// HTTPDate is the form of a date in UTC in a header (RFC 9110, section 5.6.7).
+const HTTPDate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
 // Readable converts bytes from a sender to text. What is not valid UTF-8 is read as Latin-1, which HTTP field values
 // once were (RFC 9110, section 5.5), so that every byte stays visible and nothing is replaced.
 func Readable(s string) string {

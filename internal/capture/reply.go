@@ -41,7 +41,7 @@ func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 
 // dated adds the Date. The HTTP server would add one anyway; this way the recorded answer is the one that is sent.
 func dated(r *hookglass.Reply) *hookglass.Reply {
-	r.Headers = append(r.Headers, hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(httpDate)})
+	r.Headers = append(r.Headers, hookglass.Header{Name: "Date", Value: time.Now().UTC().Format(hookglass.HTTPDate)})
 	return r
 }
 

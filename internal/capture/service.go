@@ -202,9 +202,6 @@ func (s *Service) judge(t Target, a *Arrival) *hookglass.Event {
 	return ev
 }
 
-// httpDate is the format of Date (RFC 9110, section 5.6.7).
-const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
-
 // loopback is the client address of test requests.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 

@@ -188,7 +188,7 @@ func (s *scheme) stampFor(o *Outgoing, at time.Time) (string, bool) {
 	case "rfc3339":
 		return at.UTC().Format(time.RFC3339Nano), true
 	case "http":
-		return at.UTC().Format(httpTime), true
+		return at.UTC().Format(hookglass.HTTPDate), true
 	}
 	return strconv.FormatInt(at.Unix(), 10), true
 }

@@ -3,10 +3,9 @@ package provider
 import (
 	"strconv"
 	"time"
-)
 
-// httpTime is the form of times in HTTP headers (RFC 9110 section 5.6.7).
-const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
+	"hookglass"
+)
 
 // readTime reads a timestamp as milliseconds since 1970.
 func readTime(text, unit string) (int64, bool) {
@@ -15,7 +14,7 @@ func readTime(text, unit string) (int64, bool) {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		return t.UnixMilli(), err == nil
 	case "http":
-		t, err := time.Parse(httpTime, text)
+		t, err := time.Parse(hookglass.HTTPDate, text)
 		return t.UnixMilli(), err == nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -27,8 +27,8 @@ func (d *delivery) answered() bool {
 
 // group groups attempts, given oldest first: by their identity, or by the provider's event if the sender gives each
 // attempt an id of its own, until one is answered with 2xx. Until then, too, by method, path and query: a sender that
-// was answered and asks the same again, such as a monitor, may mean another delivery. It returns deliveries with several
-// attempts first, newest first.
+// was answered and asks the same again, such as a monitor, may mean another delivery. It returns deliveries with
+// several attempts first, newest first.
 func group(arrivals []arrival, now time.Time) []delivery {
 	type event struct{ provider, eventType, ref string }
 	byKey := map[hookglass.DeliveryKey]*delivery{}

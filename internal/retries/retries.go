@@ -215,14 +215,11 @@ func retryAfter(field string, at time.Time) time.Duration {
 	if n, err := strconv.ParseInt(field, 10, 32); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
 	}
-	if when, err := time.Parse(httpDate, field); err == nil && when.After(at) {
+	if when, err := time.Parse(hookglass.HTTPDate, field); err == nil && when.After(at) {
 		return when.Sub(at)
 	}
 	return 0
 }
-
-// httpDate is the form of a date in a header (RFC 9110, section 5.6.7).
-const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // senders returns what the providers of deliveries document.
 func senders(groups []delivery) (facts []hookglass.SenderFacts) {
