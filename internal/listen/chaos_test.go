@@ -112,6 +112,25 @@ func TestChaosTroublesAHandlerAndTellsWhatItMadeOfIt(t *testing.T) {
 	}
 }
 
+// Only reorder lets events overtake one another, however close they come.
+func TestChaosKeepsTheOrderUnlessItIsToChangeIt(t *testing.T) {
+	for _, chaos := range []listen.Chaos{{Drop: 0.2, Seed: 1}, {MaxDelay: 20 * time.Millisecond, Seed: 1}} {
+		s := newServer(t)
+		h := newTarget(t, nil)
+		l := start(t, s, h.URL, func(c *listen.Config) {
+			c.Chaos, c.ExitAfter = &chaos, 100
+			c.Ahead(patience)
+		})
+		for range 100 {
+			s.arrive(api.TunnelRequest{})
+		}
+		sum, err := l.end(false)
+		if got := h.ids(); err != nil || len(got) != 100-sum.Chaos.Dropped || !slices.IsSorted(got) || sum.Chaos.Overtaken != 0 {
+			t.Errorf("with %+v: %v, %+v, %v", chaos, got, sum.Chaos, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"3000", "localhost:3000/a?b=c", "invoice.*=3000", "duplicate=20%,reorder=5s,drop=5%,delay=0-3s,seed=7", "http://[::1]:1/"} {
 		f.Add(s)

@@ -35,11 +35,13 @@ type lane struct {
 	queue    chan parcel
 	slots    chan struct{}
 	turn     chan struct{} // holds a value while a command runs
-	last     time.Time     // chaos: when the latest delayed event is due; guarded by the listener's mu
+	through  chan struct{} // chaos: closed when the latest event is through with its delay; guarded by the listener's mu
 }
 
 func newLane(l *Listener, e Endpoint) *lane {
-	return &lane{l: l, endpoint: e, queue: make(chan parcel, laneLength), slots: make(chan struct{}, laneWidth), turn: make(chan struct{}, 1)}
+	nothing := make(chan struct{})
+	close(nothing)
+	return &lane{l: l, endpoint: e, queue: make(chan parcel, laneLength), slots: make(chan struct{}, laneWidth), turn: make(chan struct{}, 1), through: nothing}
 }
 
 // offer accepts an event for delivery. An event that was seen before is not accepted again, but its sight is returned;
@@ -127,21 +129,29 @@ func (a *lane) tempt(p parcel) {
 		a.settle(p, Delivered{Event: p.event, Target: p.to, TargetURL: p.to.String(), Recovered: p.recovered, Dropped: true}, false)
 		return
 	}
-	now := time.Now()
-	due := now.Add(f.delay)
+	through := make(chan struct{})
 	a.l.mu.Lock()
-	if due.Before(a.last) {
-		due = a.last // delayed events keep their order
-	}
-	a.last = due
+	before := a.through
+	a.through = through
 	if f.twice {
+		p.twice = f.second
 		a.l.extra++ // before the first delivery settles, which might end the listener
 	}
 	a.l.mu.Unlock()
-	if f.twice {
-		p.twice = f.second
-	}
-	a.after(due.Add(f.hold).Sub(now), p)
+	a.l.work.Go(func() {
+		defer close(through)
+		select {
+		case <-time.After(f.delay):
+		case <-a.l.ended:
+			return
+		}
+		<-before // delayed events keep their order
+		if f.hold > 0 {
+			a.after(f.hold, p)
+		} else {
+			a.put(p)
+		}
+	})
 }
 
 // repeat schedules the second delivery of an event once the first was sent, so that it does not overtake that one,
@@ -158,14 +168,18 @@ func (a *lane) after(wait time.Duration, p parcel) {
 	a.l.work.Go(func() {
 		select {
 		case <-time.After(wait):
-		case <-a.l.ended:
-			return
-		}
-		select {
-		case a.queue <- p:
+			a.put(p)
 		case <-a.l.ended:
 		}
 	})
+}
+
+// put queues an event, unless the listener ends.
+func (a *lane) put(p parcel) {
+	select {
+	case a.queue <- p:
+	case <-a.l.ended:
+	}
 }
 
 // run starts deliveries in order until ctx ends. A server with a thread for each connection may handle two requests
