@@ -70,11 +70,10 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 	crowded := !recovered && (len(a.queue) >= laneLength/2 || l.weight > 0 && l.weight+size > laneBytes)
 	if full || crowded {
 		l.seen.forget(r.ID)
-		if crowded && !full {
+		if !full {
 			l.leave(r.RequestedAt.Time)
 		}
 		l.mu.Unlock()
-		close(s.done)
 		return nil
 	}
 	l.admitted++
@@ -396,15 +395,11 @@ func (a *lane) report(r *api.TunnelRequest, target, resolved string, got answer)
 	if got.status == 0 {
 		message = got.problem
 	}
-	report := api.DeliveryReport{
-		EndpointID: r.EndpointID, WebhookRequestID: r.ID, TargetURL: target, StatusCode: api.Some(int64(got.status)),
+	return api.DeliveryReport{
+		EndpointID: a.endpoint.ID, WebhookRequestID: r.ID, TargetURL: target, StatusCode: api.Some(int64(got.status)),
 		ResponseMessage: hookglass.Beginning(api.Text(message), hookglass.MessageLimit), ResponseTimeMS: &took, FailureCategory: got.failure, ReportVersion: 2,
 		DeliveryAttemptID: newAttempt(), TunnelEvidence: evidence(resolved, got),
 	}
-	if report.EndpointID == "" {
-		report.EndpointID = a.endpoint.ID
-	}
-	return report
 }
 
 func evidence(resolved string, got answer) api.TunnelEvidence {

@@ -37,9 +37,8 @@ type session struct {
 	identifiers map[string]string // of the subscription, by endpoint
 	endpoints   map[string]string // the reverse: endpoints by identifier
 	pending     int               // subscriptions not answered yet
-	confirmed   int
-	online      bool          // all subscriptions are answered, at least one confirmed
-	catching    chan struct{} // holds a value while a recovery is under way
+	online      bool              // all subscriptions are answered, and an endpoint is left
+	catching    chan struct{}     // holds a value while a recovery is under way
 }
 
 // disconnected is the error when the server ends a socket.
@@ -93,11 +92,11 @@ func (l *Listener) session(ctx context.Context) (online bool, err error) {
 				return s.online, err
 			}
 		case <-look.C:
-			if since := l.backlog(); !since.IsZero() && s.online && stop != nil {
+			if since := l.backlog(); !since.IsZero() && s.online {
 				s.catch(func() { l.catchUp(recovery, since) })
 			}
 		case <-again.C:
-			if stop != nil && (!s.online || !s.catch(func() { l.recoverLate(recovery) })) {
+			if !s.online || !s.catch(func() { l.recoverLate(recovery) }) {
 				again.Reset(lookAgain)
 			} else if looks++; looks < len(l.cfg.looks) {
 				again.Reset(time.Until(s.opened.Add(l.cfg.looks[looks])))
@@ -276,7 +275,6 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 			break
 		}
 		s.pending--
-		s.confirmed++
 		return s.pending == 0, nil
 	case "reject_subscription":
 		id, ours := s.endpoints[m.Identifier]
@@ -288,12 +286,11 @@ func (s *session) take(ctx context.Context, m api.CableMessage) (up bool, err er
 		if len(l.wanted()) == 0 {
 			return false, errNoneLeft
 		}
-		return s.pending == 0 && s.confirmed > 0, nil
+		return s.pending == 0, nil
 	case "disconnect":
 		return false, disconnected{m.Reason}
 	case "":
-		id, ok := s.endpoints[m.Identifier]
-		if lane := l.lanes[id]; ok && lane != nil {
+		if lane := l.lanes[s.endpoints[m.Identifier]]; lane != nil {
 			lane.message(ctx, m.Message)
 		}
 	}
