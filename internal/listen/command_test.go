@@ -99,6 +99,9 @@ func TestACommandIsGivenTheEvent(t *testing.T) {
 	if !slices.Equal(facts, want) {
 		t.Errorf("the facts are\n%q, want\n%q", facts, want)
 	}
+	if to := get(s, func() []string { return s.targets }); !slices.Equal(to, []string{"exec:command"}) {
+		t.Errorf("the server is told of the targets %q", to)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 		t.Error("the shell has read what a sender wrote")
 	}
@@ -131,7 +134,11 @@ func TestHowACommandEndsIsItsAnswer(t *testing.T) {
 		{"printf '%s' " + long + " >&2; exit 1", 500, "exit code 1: " + long[:2<<10], "exit code 1", 1, "", 0},
 		{"printf '%s' " + long + "x >&2; exit 1", 500, "exit code 1: " + long[:2<<10-2] + "x", "exit code 1", 1, "", 0},
 		{"printf 'ü%.0s' $(seq 50000)", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 100_000},
-		{"printf 'xü%.0s' $(seq 50000)", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 150_000},
+		{"printf x; printf 'ü%.0s' $(seq 50000)", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 100_001},
+		{"printf '[1]'", 200, "exit code 0", "", 0, "application/json", 3},
+		{"printf '{1}'", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 3},
+		{"printf 1", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 1},
+		{"echo", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 1},
 		{"sleep 5 >&2 & echo started", 200, "exit code 0", "", 0, "text/plain; charset=utf-8", 8},
 	} {
 		id := s.arrive(api.TunnelRequest{Body: base64of(c.command)})
@@ -139,8 +146,8 @@ func TestHowACommandEndsIsItsAnswer(t *testing.T) {
 		if r.StatusCode.Value != c.status || r.ResponseMessage != c.message && !strings.HasSuffix(r.ResponseMessage, c.message) || r.FailureCategory != "" || r.ContentType != c.media || *r.DecodedBytesObserved != c.observed {
 			t.Errorf("%.60s: the report is %+v", c.command, r)
 		}
-		if whole := c.observed <= 64<<10; *r.CaptureComplete != whole || *r.RetainedBytes != min(c.observed, 64<<10) {
-			t.Errorf("%.60s: the evidence is %d bytes, whole: %v", c.command, *r.RetainedBytes, *r.CaptureComplete)
+		if whole := c.observed <= evidenceLimit; *r.CaptureComplete != whole || *r.RetainedBytes != min(c.observed, evidenceLimit) || (r.TruncationReason == "body_limit") == whole {
+			t.Errorf("%.60s: the evidence is %d bytes, whole: %v, %q", c.command, *r.RetainedBytes, *r.CaptureComplete, r.TruncationReason)
 		}
 		eventually(t, "a note", func() bool {
 			return len(told[listen.Delivered](l)) > 0 && told[listen.Delivered](l)[len(told[listen.Delivered](l))-1].Event.ID == id
@@ -150,7 +157,7 @@ func TestHowACommandEndsIsItsAnswer(t *testing.T) {
 			t.Errorf("%.60s: told %+v", c.command, d)
 		}
 	}
-	if sum, err := l.end(true); err != nil || sum.Failed != 6 || sum.Delivered != 6 {
+	if sum, err := l.end(true); err != nil || sum.Failed != 6 || sum.Delivered != 10 {
 		t.Errorf("%+v, %v", sum, err)
 	}
 }

@@ -65,6 +65,9 @@ func (l *Listener) Fill(room int64) {
 	l.weight = laneBytes - room
 }
 
+// Unreported is how many reports the server may not have.
+func (l *Listener) Unreported() int { return l.reports.waiting() }
+
 // Admitted is how many events were taken for delivery.
 func (l *Listener) Admitted() int {
 	l.mu.Lock()
@@ -77,6 +80,13 @@ func (l *Listener) CatchUp(ctx context.Context, since time.Time) { l.since(ctx, 
 
 // Remember bounds the events that are known to have been seen.
 func (l *Listener) Remember(n int) { l.seen = newMemory(n) }
+
+// Remembered is how many events are known to have been seen.
+func (l *Listener) Remembered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.seen.order)
+}
 
 // Open has the listener have begun at another time.
 func (l *Listener) Open(at time.Time) {

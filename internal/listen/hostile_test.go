@@ -53,10 +53,18 @@ func TestWhatNoServerSendsIsPassedOver(t *testing.T) {
 	if r := told[listen.Replayed](l); len(r) > 0 {
 		t.Errorf("replayed: %+v", r)
 	}
+	for _, w := range told[listen.Warning](l) {
+		if !strings.HasPrefix(w.Text, "the server sent an event that cannot be read: ") {
+			t.Errorf("it warns: %s", w.Text)
+		}
+	}
+	if n := len(told[listen.Warning](l)); n != 4 {
+		t.Errorf("it warns of %d events", n)
+	}
 	s.throw("ep_a", `{"type":"welcome"}`)
 	s.arrive(api.TunnelRequest{ID: "req_welcome"})
 	eventually(t, "the event behind it", func() bool { return slices.Contains(h.ids(), "req_welcome") })
-	if n := get(s, func() int { return s.subscribed }); n != 1 {
+	if n := get(s, func() int { return len(s.targets) }); n != 1 {
 		t.Errorf("welcomed again, it subscribed again: %d times", n)
 	}
 	s.throw("ep_a", `{"type":`)

@@ -166,6 +166,9 @@ func TestAnEventArrivesAsItWasSent(t *testing.T) {
 		r.ResolvedURL != "http://"+address+"/hooks/a%2Fb//c?fixed=1&b=2&a=1&b=%3D" || r.TunnelClientID != "client-ticket-1" || r.TunnelClientCredential != "secret-ticket-1" {
 		t.Errorf("the report is %+v", r)
 	}
+	if to := get(s, func() []string { return s.targets }); !slices.Equal(to, []string{r.TargetURL}) {
+		t.Errorf("the server is told of the targets %q", to)
+	}
 }
 
 func TestBytesThatAreNoTextArriveAsTheyWereSent(t *testing.T) {
@@ -738,15 +741,40 @@ func TestAReportIsWorthMoreThanItsClient(t *testing.T) {
 }
 
 func TestAReportThatTheSocketTookAndNobodyConfirmedGoesByREST(t *testing.T) {
+	for again, confirmed := range []bool{true, false} {
+		s := newServer(t)
+		s.unacked = !confirmed
+		h := newTarget(t, nil)
+		l := start(t, s, h.URL, nil)
+		id := s.arrive(api.TunnelRequest{})
+		eventually(t, "a report", func() bool { return get(s, func() bool { return s.delivered(id) }) })
+		if confirmed {
+			eventually(t, "the server's word", func() bool { return l.Unreported() == 0 })
+		}
+		l.end(true)
+		if n := get(s, func() int { return s.byREST }); n != again {
+			t.Errorf("confirmed %t: %d reports by REST", confirmed, n)
+		}
+	}
+}
+
+// What the server does not take now is reported later, and what it will never take is named.
+func TestAReportIsRefusedForNowOrForGood(t *testing.T) {
 	s := newServer(t)
-	s.unacked = true
 	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now(), state: "open"}}
+	missed := s.arrive(api.TunnelRequest{})
+	s.set(func() { s.busy = 1 })
 	l := start(t, s, h.URL, nil)
-	id := s.arrive(api.TunnelRequest{})
-	eventually(t, "a report", func() bool { return get(s, func() bool { return s.delivered(id) }) })
-	l.end(true)
-	if n := get(s, func() int { return s.byREST }); n != 1 {
-		t.Errorf("%d reports by REST", n)
+	eventually(t, "a report", func() bool { return get(s, func() bool { return s.delivered(missed) }) })
+	eventually(t, "the server's word", func() bool { return l.Unreported() == 0 })
+	s.set(func() { s.refusal = "not this one" })
+	s.arrive(api.TunnelRequest{})
+	eventually(t, "a warning", func() bool {
+		return slices.Equal(told[listen.Warning](l), []listen.Warning{{Text: "a result was not taken: not this one"}})
+	})
+	if n := len(h.ids()); n != 2 || l.Unreported() != 0 {
+		t.Errorf("%d deliveries, %d not reported", n, l.Unreported())
 	}
 }
 
@@ -763,8 +791,16 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 		case 2:
 			_, _ = w.Write([]byte{0xff, 0})
 		case 3:
-			_, _ = io.WriteString(w, strings.Repeat("x", 65537))
+			_, _ = io.WriteString(w, strings.Repeat("x", evidenceLimit+1))
 		case 5: // at an address that is longer than a report takes
+			w.Header()["Set-Cookie"] = []string{"a=1, 2", "b=3"} // which are no list
+		case 6, 7: // what a note holds, and more
+			_, _ = io.WriteString(w, strings.Repeat("x", 2048+n-6))
+		case 8: // nobody waits for it
+			_, _ = io.WriteString(w, strings.Repeat("x", evidenceLimit+2))
+		case 9:
+			w.Header().Set("Content-Length", "9")
+			_, _ = io.WriteString(w, "broken")
 		case 4: // more than a report takes: it is told all the same
 			w.Header().Set("Content-Type", "text/plain; x="+strings.Repeat("x", 300))
 			w.Header().Set("X-Long", strings.Repeat("x", 40_000))
@@ -774,9 +810,9 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 		}
 	})
 	l := start(t, s, h.URL, nil)
-	path := "/"
+	path, respond := "/", true
 	report := func() api.DeliveryReport {
-		id := s.arrive(api.TunnelRequest{Respond: true, Path: path})
+		id := s.arrive(api.TunnelRequest{Respond: respond, Path: path})
 		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
 		return get(s, func() api.DeliveryReport { return s.reports[id][0] })
 	}
@@ -787,25 +823,33 @@ func TestAReportCarriesTheAnswer(t *testing.T) {
 	if r := report(); r.Body != "/wA=" || r.BodyEncoding != "base64" {
 		t.Errorf("%+v", r)
 	}
-	if r := report(); len(r.Body) != 65536 || *r.CaptureComplete || r.TruncationReason != "body_limit" || *r.DecodedBytesObserved != 65537 || *r.RetainedBytes != 65536 {
+	if r := report(); len(r.Body) != evidenceLimit || *r.CaptureComplete || r.TruncationReason != "body_limit" || *r.DecodedBytesObserved != evidenceLimit+1 || *r.RetainedBytes != evidenceLimit ||
+		r.DeclaredContentLength != nil {
 		t.Errorf("%d bytes, %s", len(r.Body), r.TruncationReason)
 	}
 	if r := report(); len(r.ResponseHeaders) != hookglass.EvidenceFields || r.ResponseHeaders["X-Long"] != "" || r.ResponseHeaders["X-1"] != "v" || len(r.ContentType) != hookglass.EvidenceWordLimit {
 		t.Errorf("%d fields, a type of %d bytes", len(r.ResponseHeaders), len(r.ContentType))
 	}
 	path = "/" + strings.Repeat("x", hookglass.AddressLimit)
-	if r := report(); r.ResolvedURL != "" || r.TargetURL != h.URL {
-		t.Errorf("%d bytes of an address, %s", len(r.ResolvedURL), r.TargetURL)
+	if r := report(); r.ResolvedURL != "" || r.TargetURL != h.URL || r.ResponseHeaders["Set-Cookie"] != "a=1, 2" || *r.DeclaredContentLength != 0 {
+		t.Errorf("%d bytes of an address, %s, %+v", len(r.ResolvedURL), r.TargetURL, r)
 	}
-	eventually(t, "five notes", func() bool { return len(told[listen.Delivered](l)) == 5 })
+	path, respond = "/", false
+	report()
+	report()
+	report()
+	if r := report(); r.StatusCode.Value != 200 || r.Body != "broken" || *r.CaptureComplete || r.TruncationReason != "connection_lost" {
+		t.Errorf("%+v", r)
+	}
+	eventually(t, "nine notes", func() bool { return len(told[listen.Delivered](l)) == 9 })
 	cut := map[int64]bool{}
 	for _, d := range told[listen.Delivered](l) {
 		cut[d.Size] = d.Truncated
 	}
-	if want := map[int64]bool{7: false, 2: false, 65537: true, 0: false}; !maps.Equal(cut, want) {
+	if want := map[int64]bool{7: false, 2: false, evidenceLimit + 1: true, 0: false, 2048: false, 2049: true, evidenceLimit + 2: true, 6: true}; !maps.Equal(cut, want) {
 		t.Errorf("sizes of answers, and whether the note has only their beginning: %v, want %v", cut, want)
 	}
-	if w := told[listen.Warning](l); len(w) != 1 || !strings.Contains(w[0].Text, "is given the first 65536 bytes of the answer") {
+	if w := told[listen.Warning](l); len(w) != 1 || !strings.Contains(w[0].Text, "is given the first 60000 bytes of the answer") {
 		t.Errorf("the warnings are %q", w)
 	}
 }
@@ -831,23 +875,29 @@ func TestWhyNoAnswerCame(t *testing.T) {
 		return "http://" + l.Addr().String()
 	}
 	plain := newTarget(t, nil)
-	for name, c := range map[string]struct{ url, category string }{
-		"refused":      {"http://127.0.0.1:1", api.FailureConnectionRefused},
-		"unknown name": {"http://nowhere.invalid:3000", api.FailureDNS},
-		"no TLS":       {strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS},
-		"hung up":      {rude(""), api.FailureHTTP},
-		"not HTTP":     {rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP},
-		"no status":    {rude("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
-		"two lengths":  {rude("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), api.FailureHTTP},
-		"all head":     {rude("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 2000) + "\r\n"), api.FailureHTTP},
+	for name, c := range map[string]struct{ method, url, category string }{
+		"no request":   {"CONNECT", plain.URL, api.FailureUnknown},
+		"refused":      {"", "http://127.0.0.1:1", api.FailureConnectionRefused},
+		"unknown name": {"", "http://nowhere.invalid:3000", api.FailureDNS},
+		"no TLS":       {"", strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS},
+		"hung up":      {"", rude(""), api.FailureHTTP},
+		"not HTTP":     {"", rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP},
+		"no status":    {"", rude("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
+		"two lengths":  {"", rude("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), api.FailureHTTP},
+		"no end":       {"", rude(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 40) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
+		"all head":     {"", rude("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 2000) + "\r\n"), api.FailureHTTP},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			l := start(t, s, c.url, nil)
-			id := s.arrive(api.TunnelRequest{})
+			id := s.arrive(api.TunnelRequest{Method: c.method, Respond: true})
+			eventually(t, "a note", func() bool { return len(told[listen.Delivered](l)) == 1 })
+			if d := told[listen.Delivered](l)[0]; d.Failure != c.category || d.Problem == "" || d.Truncated {
+				t.Errorf("%+v", d)
+			}
 			eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
 			r := get(s, func() api.DeliveryReport { return s.reports[id][0] })
-			if r.StatusCode.Value != 0 || r.FailureCategory != c.category || r.ResponseMessage == "" {
+			if r.StatusCode.Value != 0 || r.FailureCategory != c.category || r.ResponseMessage == "" || r.CaptureComplete != nil || r.DeclaredContentLength != nil {
 				t.Errorf("%+v", r)
 			}
 			warned := len(told[listen.Warning](l)) > 0
@@ -891,6 +941,18 @@ func TestAHandlerThatStopsAnsweringIsNamedOnce(t *testing.T) {
 	arrive(4)
 	if w := told[listen.Warning](l); len(w) != 2 || w[1].Text != "http://"+address+" answers again" {
 		t.Errorf("once it is back: %v", w)
+	}
+	for advice, change := range map[string]func(*listen.Config){
+		"": func(c *listen.Config) { c.Client = s.client("tk_" + strings.Repeat("0", 26)) }, // which may not replay
+		"; to send again all that failed: hookglass replays run -e EP -q tunnel:failed --to tunnel": func(c *listen.Config) { c.Endpoints = append(c.Endpoints, listen.Endpoint{ID: "ep_b"}) },
+	} {
+		l := start(t, s, "http://127.0.0.1:1", change)
+		s.arrive(api.TunnelRequest{})
+		eventually(t, "it is tried", func() bool { return len(told[listen.Delivered](l)) == 1 })
+		if w := told[listen.Warning](l); len(w) != 1 || !strings.HasSuffix(w[0].Text, "is not sent again by itself"+advice) {
+			t.Errorf("%v, want %q", w, advice)
+		}
+		l.end(true)
 	}
 }
 
@@ -958,6 +1020,9 @@ func TestWhatIsOlderThanWantedIsLeft(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Error("it asked for the same again and again")
 	}
+	if l.Admitted() > 0 {
+		t.Error("it was delivered")
+	}
 }
 
 // A backlog of what failed, or of what nobody asked for, is longer than what is remembered of it.
@@ -982,6 +1047,9 @@ func TestALongBacklogIsCaughtUpOnOnce(t *testing.T) {
 	}
 	if asked := get(s, func() int { return s.pages }); asked > n/50+2 {
 		t.Errorf("it asked for %d pages", asked)
+	}
+	if known := l.Remembered(); known != 10 {
+		t.Errorf("it remembers %d events", known)
 	}
 }
 
@@ -1178,10 +1246,19 @@ func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 			t.Errorf("%s: %+v", bad, r)
 		}
 	}
-	if r := run(api.TunnelReplayCommand{CommandID: "4", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(-time.Minute)}}); r.StatusCode.Value != 0 || *r.RequestMayHaveBeenSent {
+	if r := run(api.TunnelReplayCommand{CommandID: "4", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(-time.Minute)}}); r.StatusCode.Value != 0 || r.FailureCategory != api.FailureTimeout || *r.RequestMayHaveBeenSent {
 		t.Errorf("%+v", r)
 	}
-	if h.mu.Lock(); len(h.got) != 2 || h.got[0].Method != "PUT" || h.body[0] != "body" || h.got[0].Header.Get("X-Kept") != "1" {
+	for url, want := range map[string]string{h.URL: h.URL + "/", h.URL + "?a=b": h.URL + "/?a=b", h.URL + "/a b": h.URL + "/a%20b", "x": h.URL + "/base/x", "/x?to=http://y": h.URL + "/base/x?to=http://y"} {
+		if r := run(api.TunnelReplayCommand{CommandID: "5" + url, URL: url, EvidenceBodyLimit: 3}); r.StatusCode.Value != 200 || r.ResolvedURL != want || r.Body != "don" || *r.CaptureComplete {
+			t.Errorf("%s: %+v", url, r)
+		}
+	}
+	s.throw("ep_a", fmt.Sprintf(`{"type":"ping","message":%d}`, time.Now().Add(3*time.Hour).Unix())) // by the server's clock it is too late
+	if r := run(api.TunnelReplayCommand{CommandID: "6", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(time.Hour)}}); r.StatusCode.Value != 0 || r.FailureCategory != api.FailureTimeout {
+		t.Errorf("%+v", r)
+	}
+	if h.mu.Lock(); len(h.got) != 7 || h.got[0].Method != "PUT" || h.body[0] != "body" || h.got[0].Header.Get("X-Kept") != "1" {
 		t.Errorf("the target got %v", h.got)
 	}
 	h.mu.Unlock()
@@ -1372,10 +1449,15 @@ func TestARefusalEndsIt(t *testing.T) {
 func TestAnEndpointThatIsGoneIsLeftOut(t *testing.T) {
 	s := newServer(t)
 	h := newTarget(t, nil)
-	s.deleted["ep_b"] = true
-	l := start(t, s, h.URL, func(c *listen.Config) { c.Endpoints = append([]listen.Endpoint{{ID: "ep_b"}}, c.Endpoints...) })
+	s.deleted["ep_b"], s.deleted["ep_c"] = true, true
+	l := start(t, s, h.URL, func(c *listen.Config) {
+		c.Endpoints = append(append([]listen.Endpoint{{ID: "ep_b"}}, c.Endpoints...), listen.Endpoint{ID: "ep_c"})
+	})
 	id := s.arrive(api.TunnelRequest{})
 	eventually(t, "the other goes on", func() bool { return slices.Contains(h.ids(), id) })
+	if w := told[listen.Warning](l); len(w) != 2 || !strings.HasSuffix(w[0].Text, " ep_b") || !strings.HasSuffix(w[1].Text, " ep_c") {
+		t.Errorf("it warns of %q", w)
+	}
 	s.set(func() { s.deleted["ep_a"] = true })
 	s.cut()
 	if _, err := l.end(false); err == nil {
@@ -1391,7 +1473,7 @@ func TestAMailboxOutlivesWhoseTunnelItUses(t *testing.T) {
 	s.deleted["ep_gone"] = true
 	l := start(t, s, h.URL, func(c *listen.Config) {
 		to := c.Endpoints[0].Target
-		c.Endpoints = append(c.Endpoints, listen.Endpoint{ID: "ep_mail", Email: true, Target: to})
+		c.Endpoints = append([]listen.Endpoint{{ID: "ep_mail", Email: true, Target: to}}, c.Endpoints...)
 	})
 	s.set(func() { s.deleted["ep_a"] = true })
 	s.cut()
@@ -1404,6 +1486,13 @@ func TestAMailboxOutlivesWhoseTunnelItUses(t *testing.T) {
 	eventually(t, "it says what misses", func() bool {
 		return slices.ContainsFunc(told[listen.Disconnected](l), func(d listen.Disconnected) bool { return errors.Is(d.Err, listen.ErrNoDoor) })
 	})
+	l.end(true)
+
+	s.set(func() { delete(s.deleted, "ep_door"); s.deleted["ep_mail"] = true })
+	l = start(t, s, h.URL, func(c *listen.Config) { c.Endpoints[0].ID, c.Endpoints[0].Email = "ep_mail", true })
+	if _, err := l.end(false); err == nil {
+		t.Error("it ended well, without its mailbox")
+	}
 }
 
 func TestAKeyIsEnough(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,9 @@ func TestWithoutRecoveryAnOutageIsAsLongAsItWas(t *testing.T) {
 	eventually(t, "it is back", func() bool { return len(told[listen.Offline](l)) == 1 })
 	if off := told[listen.Offline](l)[0]; off.Missed != 2 || off.Delivered != 0 || off.Failed != 0 || off.For > time.Hour {
 		t.Errorf("it tells %+v", off)
+	}
+	if said := get(s, func() []api.RecoverGap { return s.said }); !slices.Equal(said, []api.RecoverGap{{Outcome: "skipped"}, {Outcome: "skipped"}}) {
+		t.Errorf("the server is told %+v", said)
 	}
 	if sum, err := l.end(true); err != nil || sum.Delivered != 1 || len(told[listen.Warning](l)) != 0 {
 		t.Errorf("%+v, %v", sum, err)
@@ -115,9 +119,16 @@ func TestTheServerKnowsHowLongAnOutageWas(t *testing.T) {
 		t.Errorf("it was away for %v", got)
 	}
 	end := api.Time{Time: time.Now()}
-	gaps := []api.Gap{{StartedAt: api.Time{Time: end.Add(-5 * time.Hour)}, ReconnectedAt: &end}}
-	if got := listen.Away(lost, gaps).Round(time.Second); got != 5*time.Hour {
-		t.Errorf("it was away for %v, and the server says 5 hours", got)
+	before := api.Time{Time: end.Add(-time.Hour)}
+	gaps := []api.Gap{
+		{StartedAt: api.Time{Time: end.Add(-4 * time.Hour)}, ReconnectedAt: &end}, {StartedAt: api.Time{Time: end.Add(-5 * time.Hour)}, ReconnectedAt: &before},
+		{StartedAt: api.Time{Time: end.Add(-6 * time.Hour)}}, // which goes on
+	}
+	for range gaps {
+		if got := listen.Away(lost, gaps).Round(time.Second); got != 5*time.Hour {
+			t.Errorf("it was away for %v, and the server says 5 hours", got)
+		}
+		gaps = append(gaps[1:], gaps[0])
 	}
 }
 
@@ -220,6 +231,53 @@ func TestAGapThatIsNotedLateIsCaughtUpOn(t *testing.T) {
 				t.Errorf("%+v, %v", sum, err)
 			}
 		})
+	}
+}
+
+// What ended before the time that is wanted is not asked for, and how long an outage took is the server's word. An
+// outage that brought nothing is not spoken of.
+func TestAnEarlierOutageIsToldAsTheServerHasIt(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	for _, provider := range []string{"x", "x", "y"} {
+		s.arrive(api.TunnelRequest{DetectedProvider: provider, RequestedAt: api.Time{Time: ago(time.Hour)}})
+	}
+	s.set(func() {
+		s.events[0].RequestedAt.Time = ago(4 * time.Hour)
+		s.gaps = []*gap{
+			{id: "tgap_old", endpoint: "ep_a", from: 0, to: 1, at: ago(5 * time.Hour), back: ago(3 * time.Hour), state: "reconnected"},
+			{id: "tgap_new", endpoint: "ep_a", from: 1, to: 2, at: ago(70 * time.Minute), back: ago(50 * time.Minute), state: "reconnected"},
+			{id: "tgap_other", endpoint: "ep_a", from: 2, to: 3, at: ago(40 * time.Minute), state: "reconnected"},
+		}
+	})
+	l := start(t, s, h.URL, func(c *listen.Config) { c.Endpoints[0].Provider = "x" })
+	eventually(t, "a word about both", func() bool { return get(s, func() int { return len(s.said) }) == 2 })
+	if sum, err := l.end(true); err != nil || sum.Delivered != 1 || get(s, func() int { return s.pages }) != 2 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if off := told[listen.Offline](l); len(off) != 1 || off[0].For.Round(time.Minute) != 20*time.Minute || off[0].Missed != 1 {
+		t.Errorf("it tells %+v", off)
+	}
+}
+
+// A person hears that something was not fetched, and the server that the recovery was interrupted.
+func TestWhatCanNotBeFetchedIsSaid(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	s.gaps = []*gap{{id: "tgap_0", endpoint: "ep_a", from: 0, to: -1, at: time.Now(), state: "open"}}
+	s.arrive(api.TunnelRequest{})
+	s.barred = true
+	l := start(t, s, h.URL, nil)
+	eventually(t, "a warning", func() bool { return len(told[listen.Warning](l)) == 1 })
+	if w := told[listen.Warning](l)[0].Text; !strings.HasPrefix(w, "some missed events could not be fetched: ") {
+		t.Error(w)
+	}
+	if said := get(s, func() []api.RecoverGap { return s.said }); !slices.Equal(said, []api.RecoverGap{{Outcome: "interrupted"}}) {
+		t.Errorf("the server is told %+v", said)
+	}
+	if off := told[listen.Offline](l); len(off) > 0 {
+		t.Errorf("it tells %+v", off)
 	}
 }
 

@@ -54,14 +54,20 @@ type server struct {
 	retained time.Time // what was captured before is deleted; zero: nothing is
 	closed   []websocket.StatusCode
 
-	subscribed int // times
+	targets []string // that were named, in the order of the subscriptions
+	barred  bool     // 403 to who asks what was not delivered
+	busy    int      // reports that are answered with 503
+	refusal string   // in the acknowledgements of reports over the socket; "": they are taken
 }
+
+// evidenceLimit is how much of an answer the server takes: less than a listener sends to one that says nothing of it.
+const evidenceLimit = 60_000
 
 type gap struct {
 	id       string
 	endpoint string
-	from, to int // of events; to -1: open
-	at       time.Time
+	from, to int       // of events; to -1: open
+	at, back time.Time // its begin and its end; zero: now
 	state    string
 }
 
@@ -146,7 +152,7 @@ func (s *server) connect(w http.ResponseWriter, r *http.Request) {
 	answer(w, api.TunnelTicket{
 		Ticket: ticket, ExpiresIn: 30, URL: strings.Replace(s.http.URL, "http", "ws", 1) + "/cable?ticket=" + ticket, EndpointID: "ep_a",
 		TunnelClientID: "client-" + ticket, TunnelClientCredential: "secret-" + ticket,
-		TunnelProtocol: api.TunnelProtocol{DeliveryReportVersion: 2, EvidenceBodyLimit: 65536},
+		TunnelProtocol: api.TunnelProtocol{DeliveryReportVersion: 2, EvidenceBodyLimit: evidenceLimit},
 	})
 }
 
@@ -218,7 +224,7 @@ func (s *server) command(c *socket, command, identifier, data string) {
 	case "subscribe":
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.subscribed++
+		s.targets = append(s.targets, sub.TargetURL)
 		if s.deleted[sub.EndpointID] {
 			c.send(`{"identifier":` + string(name) + `,"type":"reject_subscription"}`)
 			return
@@ -253,6 +259,10 @@ func (s *server) command(c *socket, command, identifier, data string) {
 		case "heartbeat":
 			s.beats++
 		case "delivery_report":
+			if s.refusal != "" {
+				c.send(fmt.Sprintf(`{"identifier":%s,"message":{"type":"delivery_report_ack","delivery_attempt_id":%q,"status":"error","error":%q}}`, name, act.DeliveryAttemptID, s.refusal))
+				return
+			}
 			s.take(act.DeliveryReport)
 			if !s.unacked {
 				c.send(fmt.Sprintf(`{"identifier":%s,"message":{"type":"delivery_report_ack","delivery_attempt_id":%q,"status":"ok"}}`, name, act.DeliveryAttemptID))
@@ -310,6 +320,10 @@ func (s *server) restReport(w http.ResponseWriter, r *http.Request) {
 	case s.deaf:
 		refuse(w, 404, "not_found")
 		return
+	case s.busy > 0:
+		s.busy--
+		refuse(w, 503, "unavailable")
+		return
 	case s.forgot && body.TunnelClientID != "":
 		refuse(w, 403, "forbidden")
 		return
@@ -353,8 +367,11 @@ func (s *server) listGaps(w http.ResponseWriter, r *http.Request) {
 	list := api.List[api.Gap]{Data: []api.Gap{}}
 	for _, g := range s.gaps {
 		if counts := s.counts(g); g.state != "recovered" && counts.Total > 0 && slices.Contains(r.URL.Query()["endpoint_ids[]"], g.endpoint) {
-			now := api.Time{Time: time.Now()}
-			list.Data = append(list.Data, api.Gap{ID: g.id, EndpointID: g.endpoint, State: g.state, Status: g.state, StartedAt: api.Time{Time: g.at}, DetectedAt: api.Time{Time: g.at}, ReconnectedAt: &now, Counts: counts})
+			back := api.Time{Time: g.back}
+			if back.IsZero() {
+				back.Time = time.Now()
+			}
+			list.Data = append(list.Data, api.Gap{ID: g.id, EndpointID: g.endpoint, State: g.state, Status: g.state, StartedAt: api.Time{Time: g.at}, DetectedAt: api.Time{Time: g.at}, ReconnectedAt: &back, Counts: counts})
 		}
 	}
 	answer(w, list)
@@ -373,6 +390,10 @@ func (s *server) undelivered(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages++
+	if s.barred {
+		refuse(w, 403, "forbidden")
+		return
+	}
 	if q.Has("since") && since.Before(s.retained) || len(q["endpoint_ids[]"]) > 100 {
 		refuse(w, 422, "validation_failed")
 		return
