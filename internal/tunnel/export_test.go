@@ -1,8 +1,10 @@
 package tunnel
 
 import (
+	"context"
 	"time"
 
+	"hookglass"
 	"hookglass/internal/fair"
 	"hookglass/internal/store"
 )
@@ -46,6 +48,11 @@ func Waits(n int) (waits []time.Duration) {
 		waits = append(waits, wait)
 	}
 	return waits
+}
+
+// OfferOn offers a command to the session behind those that it was offered to, and returns all of them.
+func (s *Service) OfferOn(ctx context.Context, num int64, offered []int64) ([]int64, error) {
+	return s.offerOn(ctx, hookglass.TunnelCommand{Num: num}, offered)
 }
 
 // Node is the id of the node.

@@ -174,6 +174,28 @@ func TestWhatWasOnItsWayIsInTheGap(t *testing.T) {
 	})
 }
 
+// A client that vanished is missed only once it answers no ping. Its outage began when it was last heard of.
+func TestAnOutageBeginsWithTheLastSignOfTheClient(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		c := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
+		c.subscribe(b.ep)
+		b.capture(0, b.ep, 1)
+		seq := b.newest()
+		eventually(t, "the answer to a ping", func() bool { return c.session.Received() == seq })
+		heard := b.dbs[0].Now()
+		c.mu.Lock()
+		c.mute = true
+		c.mu.Unlock()
+		b.capture(0, b.ep, 1)
+		<-c.gone
+		c.close(false)
+		if g := b.gaps(n, b.ep); len(g) != 1 || g[0].Counts.Pending != 1 || g[0].StartedAt.After(heard) {
+			t.Errorf("it was heard of before %v: %+v", heard, g)
+		}
+	})
+}
+
 // What a client has received is known at once where little goes out: it may be lost right behind it. Where much goes
 // out, it is not asked for each event.
 func TestAClientIsAskedAtOnceWhatItHas(t *testing.T) {

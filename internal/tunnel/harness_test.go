@@ -131,6 +131,7 @@ type socket struct {
 	changed  chan struct{}
 	hold     chan struct{} // while it is set, nothing is taken and no ping answered
 	silent   bool          // what is sent is taken, and no ping answered
+	mute     bool          // likewise, and it is noticed at once
 	gone     chan struct{}
 	end      func(own bool)
 }
@@ -170,8 +171,11 @@ func (c *socket) Reject(_ context.Context, key string) error  { return c.word("r
 
 func (c *socket) Ping(context.Context) error {
 	c.mu.Lock()
-	silent := c.silent
+	silent, mute := c.silent, c.mute
 	c.mu.Unlock()
+	if mute {
+		return errGone
+	}
 	if silent {
 		<-c.gone
 	}

@@ -2,12 +2,17 @@ package tunnel_test
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+	"hookglass/internal/tunnel"
 )
 
 // canReplay is a client that says it can replay.
@@ -157,6 +162,39 @@ func TestARequestFollowsAClientThatComesBack(t *testing.T) {
 	})
 }
 
+// Its last client is gone, and no other there: nobody waits for the end of its time. Where all have been asked, the first
+// is asked again: it may only have been busy.
+func TestARequestIsOfferedToAllAndGivenUpWithTheLast(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, 0)
+		dead := b.dead("node_dead", time.Hour, 2)
+		out := b.send(t.Context(), n, patience)
+		var num int64
+		eventually(t, "the request", func() bool {
+			must(t, b.dbs[0].View(t.Context(), hookglass.System, func(v *store.View) error {
+				waiting, err := v.WaitingTunnelCommands(dead[1], 0, 1, v.Now)
+				if len(waiting) > 0 {
+					num = waiting[0].Num
+				}
+				return err
+			}))
+			return num != 0
+		})
+		offered, err := []int64{dead[1]}, error(nil)
+		for _, want := range [][]int64{{dead[1], dead[0]}, {dead[0], dead[1]}, {dead[1], dead[0]}} {
+			if offered, err = n.OfferOn(t.Context(), num, offered); err != nil || !slices.Equal(offered, want) {
+				t.Errorf("it was offered to %v, want %v; %v", offered, want, err)
+			}
+		}
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			return tx.EndTunnels([]store.TunnelEnd{{Session: dead[0]}, {Session: dead[1]}})
+		}))
+		if got := <-out; !got.Blocked || got.MaySent || got.Failure == nil || got.Failure.Code != "no_tunnel" || got.Duration > patience/2 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // Sessions are asked one after another, and the marker counts for all of them: one that is late finds nothing.
 func TestACommandIsOfferedToOneSessionAtATime(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
@@ -203,6 +241,23 @@ func TestACommandIsOfferedToOneSessionAtATime(t *testing.T) {
 
 // A node that stood still for longer than its lease begins no session before it has one again: were it to die then,
 // nobody would end the session.
+// An embedded database has one node: what another holds there is of a process that was killed, whatever its lease says.
+func TestWhatAKilledProcessHeldEndsWithTheNextStart(t *testing.T) {
+	db := storetest.SQLite(t)
+	b := newBench(t, db, db)
+	b.dead("node_killed", 14*time.Second, 1)
+	s := tunnel.New(db, tunnel.Config{Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	elapsed := storetest.Watch(t)
+	go func() { defer close(ended); _ = s.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	eventually(t, "the end of the tunnel", func() bool { return !b.active(b.ep) })
+	if took := elapsed(); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestANodeWithoutALeaseBeginsNoSession(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		n := b.node(0, time.Hour) // which it renews after a long time

@@ -164,6 +164,7 @@ func TestSubscriptionsAreForWhatIsTheirs(t *testing.T) {
 		c.subscribe(b.ep)
 		c.subscribe(e)
 		c.subscribe(e) // the same key again is nothing new
+		c.session.Unsubscribe("unknown")
 		mine := b.connect(n, b.who, string(b.ep.ID), hookglass.TunnelClient{})
 		mine.subscribe(e)
 		mine.subscribe(b.ep)
@@ -207,6 +208,27 @@ func TestRightsThatEndEndTheirSockets(t *testing.T) {
 		id := b.capture(0, second, 1)
 		if got := both.got(1); got[0] != id[0] {
 			t.Errorf("the socket's other endpoint is not served any more: %v", got)
+		}
+		temporary := func() (*socket, hookglass.Principal, hookglass.Endpoint) {
+			e, key, err := b.endpoints.CreateTemporary(t.Context())
+			must(t, err)
+			who, err := b.accounts.Authenticate(t.Context(), key)
+			must(t, err)
+			return b.connect(n, who, "", hookglass.TunnelClient{}), who, e
+		}
+		claimed, who, mine := temporary()
+		claimed.subscribe(mine)
+		gone, _, short := temporary() // and is subscribed to nothing
+		elapsed = storetest.Watch(t)
+		_, err = b.endpoints.Claim(t.Context(), b.who, who, nil, nil)
+		must(t, err)
+		_, err = b.endpoints.Delete(t.Context(), hookglass.System, string(short.ID))
+		must(t, err)
+		for _, c := range []*socket{claimed, gone} {
+			c.await("the end of a key", func() bool { return slices.Contains(c.words, "disconnect unauthorized false") })
+		}
+		if took := elapsed(); took > 5*time.Second {
+			t.Errorf("it took %v", took)
 		}
 		elapsed = storetest.Watch(t)
 		must(t, b.accounts.RevokeToken(t.Context(), hookglass.System, b.who.Token))
