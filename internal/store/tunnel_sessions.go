@@ -16,15 +16,16 @@ func TopicTunnel(endpointNum int64) string { return "t" + TopicEvents(endpointNu
 // TopicCommands is the topic of commands for an endpoint's sessions.
 func TopicCommands(endpointNum int64) string { return "c" + TopicEvents(endpointNum) }
 
-// RenewTunnelNode renews the lease of a process that holds sockets. It reports false if the lease was lost: then its
-// sessions were ended, and it must start over.
-func (tx *Tx) RenewTunnelNode(node string, until time.Time) (held bool, err error) {
-	n, err := tx.exec("UPDATE tunnel_nodes SET seen_at = $2, lease_until = $3 WHERE id = $1", node, tx.Now.UnixMicro(), until.UnixMicro())
-	if err != nil || n > 0 {
-		return n > 0, err
+// RenewTunnelNode renews the lease of a process that holds sockets. It returns its sessions: if the lease had ended,
+// other processes may have ended some of them or all.
+func (tx *Tx) RenewTunnelNode(node string, until time.Time) (sessions map[int64]bool, err error) {
+	_, err = tx.exec("INSERT INTO tunnel_nodes (id, seen_at, lease_until) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, lease_until = excluded.lease_until",
+		node, tx.Now.UnixMicro(), until.UnixMicro())
+	if err != nil {
+		return nil, err
 	}
-	_, err = tx.exec("INSERT INTO tunnel_nodes (id, seen_at, lease_until) VALUES ($1, $2, $3)", node, tx.Now.UnixMicro(), until.UnixMicro())
-	return false, err
+	found, err := queryAll(&tx.View, scanNum, "SELECT num FROM tunnel_sessions WHERE node = $1", node)
+	return setOf(found), err
 }
 
 // ForgetTunnelNode ends the lease of a process without sessions.

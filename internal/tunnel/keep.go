@@ -44,7 +44,7 @@ func (s *Service) keep(ctx context.Context) {
 const gapRest = 7 * 24 * time.Hour
 
 func (s *Service) renew(ctx context.Context) error {
-	var held bool
+	var kept map[int64]bool
 	received, stored := make(map[int64]int64), make(map[*subscription]int64)
 	had := s.all()
 	for _, x := range had {
@@ -57,7 +57,7 @@ func (s *Service) renew(ctx context.Context) error {
 		x.mu.Unlock()
 	}
 	err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-		if held, err = tx.RenewTunnelNode(s.node, tx.Now.Add(s.lease)); err != nil {
+		if kept, err = tx.RenewTunnelNode(s.node, tx.Now.Add(s.lease)); err != nil {
 			return err
 		}
 		return tx.SaveTunnelReceived(received)
@@ -68,8 +68,8 @@ func (s *Service) renew(ctx context.Context) error {
 	for sub, seq := range stored {
 		sub.stored = seq
 	}
-	if !held {
-		for _, x := range had { // other nodes have ended them as lost
+	for _, x := range had {
+		if !kept[x.record.Num] { // other nodes have ended it as lost
 			x.disconnect(ReasonRestart, true)
 		}
 	}

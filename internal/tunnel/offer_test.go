@@ -239,8 +239,33 @@ func TestACommandIsOfferedToOneSessionAtATime(t *testing.T) {
 	})
 }
 
-// A node that stood still for longer than its lease begins no session before it has one again: were it to die then,
-// nobody would end the session.
+// A node that stood still is being taken for dead when it goes on: the clients whose sessions another node has ended are
+// sent away, and find their gap when they come back.
+func TestANodeThatWasTakenForDeadSendsItsClientsAway(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		n := b.node(0, time.Second)
+		c := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		c.subscribe(b.ep)
+		spared := b.connect(n, b.who, string(b.ep.ID), canReplay)
+		must(t, b.dbs[0].Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			nodes, err := tx.LostTunnelNodes("", tx.Now.Add(time.Hour))
+			if err != nil {
+				return err
+			}
+			_, err = tx.EndTunnelNode(nodes[0], 1)
+			return err
+		}))
+		c.await("the goodbye", func() bool { return slices.Contains(c.words, "disconnect server_restart true") })
+		b.capture(0, b.ep, 1)
+		if spared.subscribe(b.ep); spared.words[0] != "confirm "+string(b.ep.ID) {
+			t.Errorf("the client whose session goes on is told %q", spared.words)
+		}
+		if g := b.gaps(n, b.ep); len(g) != 1 || g[0].Counts.Pending != 1 {
+			t.Errorf("%+v", g)
+		}
+	})
+}
+
 // An embedded database has one node: what another holds there is of a process that was killed, whatever its lease says.
 func TestWhatAKilledProcessHeldEndsWithTheNextStart(t *testing.T) {
 	db := storetest.SQLite(t)
@@ -258,6 +283,8 @@ func TestWhatAKilledProcessHeldEndsWithTheNextStart(t *testing.T) {
 	}
 }
 
+// A node that stood still for longer than its lease begins no session before it has one again: were it to die then,
+// nobody would end the session.
 func TestANodeWithoutALeaseBeginsNoSession(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		n := b.node(0, time.Hour) // which it renews after a long time
