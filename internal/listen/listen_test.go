@@ -911,6 +911,48 @@ func TestWhyNoAnswerCame(t *testing.T) {
 	}
 }
 
+// A handler may answer before it has read a large body, and never read the rest.
+func TestALargeBodyIsSentWhileItsAnswerIsAwaited(t *testing.T) {
+	s := newServer(t)
+	h := newTarget(t, nil)
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	go func() {
+		conn, err := socket.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		_, _ = conn.Read(make([]byte, 100))
+		_, _ = io.WriteString(conn, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")
+		<-t.Context().Done()
+		conn.Close()
+	}()
+	start(t, s, h.URL, func(c *listen.Config) {
+		c.Endpoints = append(c.Endpoints, listen.Endpoint{ID: "ep_b", Target: &listen.Target{Scheme: "http", Host: socket.Addr().String()}})
+	})
+	body := strings.Repeat("0123456789abcdef", 16<<10)
+	for endpoint, want := range map[string]int64{"ep_a": 200, "ep_b": 413} {
+		sent := body
+		if want == 413 { // more than a connection holds
+			sent = strings.Repeat(body, 20)
+		}
+		id := s.arrive(api.TunnelRequest{EndpointID: endpoint, Body: base64of(sent)})
+		eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })
+		if r := get(s, func() api.DeliveryReport { return s.reports[id][0] }); r.StatusCode.Value != want {
+			t.Errorf("%s: %+v", endpoint, r)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.body) != 1 || h.body[0] != body || h.got[0].ContentLength != int64(len(body)) {
+		t.Errorf("the target got %d bytes", len(strings.Join(h.body, "")))
+	}
+}
+
 // A person is told once that a handler stopped answering, with what sends the events again, and once that it is back.
 func TestAHandlerThatStopsAnsweringIsNamedOnce(t *testing.T) {
 	s := newServer(t)
