@@ -17,7 +17,7 @@ type base struct {
 }
 
 // addressed are the attributes that contain a URL.
-var addressed = []string{"href", "src", "action", "formaction", "data-ask", "data-base", "data-check", "data-copy-link", "data-find", "data-fresh", "data-more", "data-session", "data-stream", "data-times"}
+var addressed = []string{"href", "src", "action", "formaction", "data-again", "data-ask", "data-base", "data-check", "data-copy-link", "data-find", "data-fresh", "data-more", "data-session", "data-stream", "data-times"}
 
 func newBase(publicURL string) *base {
 	u, err := url.Parse(publicURL)

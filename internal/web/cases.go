@@ -132,6 +132,7 @@ func (a *app) createCase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := cases.Model{Form: cases.ReadForm(r.PostForm)}
+	r = answering(r, "/endpoints/"+string(e.ID)+"/cases/new?event="+escape(m.Form.Event))
 	if m.Source, err = a.listed(r.Context(), v, e, m.Form.Event); err != nil {
 		return err
 	}

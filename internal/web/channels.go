@@ -245,7 +245,7 @@ func (a *app) deleteChannel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(steps) > 0 {
-		return a.renderChannels(w, r, http.StatusOK, v, channels.Model{Bereft: steps, Form: channels.Form{Kind: hookglass.ChannelSlack}})
+		return a.renderChannels(w, answering(r, "/channels"), http.StatusOK, v, channels.Model{Bereft: steps, Form: channels.Form{Kind: hookglass.ChannelSlack}})
 	}
 	redirect(w, r, "/channels?done=deleted")
 	return nil

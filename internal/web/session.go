@@ -195,7 +195,7 @@ func (a *app) renderSignIn(w http.ResponseWriter, r *http.Request, status int, m
 		empty, err := a.Accounts.Empty(r.Context())
 		m.Empty = err == nil && empty // show the page even if the storage is unavailable
 	}
-	return render(w, r, status, signin.Page(m))
+	return render(w, answering(r, "/sign-in?next="+escape(m.Next)), status, signin.Page(m))
 }
 
 // maxForm bounds what a form of this app may send.
@@ -243,7 +243,7 @@ func (a *app) showSignUp(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) renderSignUp(w http.ResponseWriter, r *http.Request, status int, m signin.UpModel) error {
 	m.Frame = a.frame(visitor{}, "Create an account")
-	return render(w, r, status, signin.UpPage(m))
+	return render(w, answering(r, "/sign-up?next="+escape(m.Next)), status, signin.UpPage(m))
 }
 
 func (a *app) signUp(w http.ResponseWriter, r *http.Request) error {

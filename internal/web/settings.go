@@ -50,6 +50,7 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
+	r = answering(r, "/endpoints/"+string(e.ID)+"/settings")
 	m := settings.Model{
 		Endpoint: e, General: settings.GeneralOf(e), Answer: settings.AnswerOf(e.Response), Script: settings.ScriptOf(e), Rules: settings.RulesOf(e.ResponseRules), Now: time.Now(),
 	}

@@ -123,10 +123,26 @@ func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Reques
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		r, done := a.reads(a.zips(r))
 		defer done()
-		if err := handle(w, r); err != nil {
-			a.fail(w, r, err)
+		if err := handle(w, answering(r, a.again(r))); err != nil {
+			a.fail(w, r, err) // an error page says itself what reloading it does
 		}
 	})
+}
+
+// answering has the page that answers a submitted form opened again at a path, instead of submitting the form again.
+func answering(r *http.Request, path string) *http.Request {
+	if r.Method != http.MethodPost {
+		return r
+	}
+	return r.WithContext(layout.Answering(r.Context(), path))
+}
+
+// again returns the page that a form is on: the one at its target, or else the nearest above it.
+func (a *app) again(r *http.Request) string {
+	if slices.Contains(httpd.Allowed(a.mux, r), http.MethodGet) {
+		return r.URL.RequestURI()
+	}
+	return a.above(r)
 }
 
 // part registers a part of a page, which a script inserts into the page. Opened in a browser window, it redirects to

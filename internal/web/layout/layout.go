@@ -100,6 +100,19 @@ func URL(s string) templ.Component {
 	})
 }
 
+type answeringKey struct{}
+
+// Answering returns the context of a page that answers a submitted form, with where the page is opened again.
+func Answering(ctx context.Context, path string) context.Context {
+	return context.WithValue(ctx, answeringKey{}, path)
+}
+
+// again returns where a page that answers a form is opened again; empty for other pages.
+func again(ctx context.Context) string {
+	path, _ := ctx.Value(answeringKey{}).(string)
+	return path
+}
+
 // Mark returns a digest of a stored form, which shows whether it changed meanwhile; see [Stale].
 func Mark(form any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", form))

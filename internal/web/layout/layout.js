@@ -317,8 +317,10 @@ for (const nav of document.querySelectorAll(".bar-nav, .subnav")) {
   if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
 }
 
-// A reload of a page that shows a secret once must not send its form again.
-if (document.querySelector("[data-once]")) history.replaceState(history.state, "");
+// A page that answers a form is reloaded, and gone back to, without sending the form again: that would make a second
+// token or test message, and Back would show the browser's own page, which asks whether to send it.
+const { again } = document.documentElement.dataset;
+if (again) history.replaceState(history.state, "", again);
 
 // A notice is shown once, not again after a reload or through a shared address.
 const address = new URL(location.href);
