@@ -1178,10 +1178,11 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 
 	typed := url.Values{"do": {"try"}, "when": {"header.x-id:<abc>", "header.x-id:abc"}, "status": {"400", "207"}, "headers": {"", ""}, "body": {"", ""}, "delay_ms": {"0", "0"}, "seen": {"of long ago"}}
 	b.want(200, "POST", s.page("/response_rules"), typed).holds(t, "Rules would answer 1 of the last 1 request.", "Rule 2: <code>header.x-id:abc</code>", "207", `value="header.x-id:&lt;abc&gt;"`, "POST /")
-	moved := func(do, held string) {
+	// The focus is where the rule is moved on, as far as it goes, then where it is moved back.
+	moved := func(do, held, focus string) {
 		t.Helper()
 		page := b.want(200, "POST", s.page("/response_rules"), url.Values{ // the second was cleared
-			"do": {do}, "when": {"path:/1", "", "path:/3", "path:/4", ""}, "was": {"path:/1", "path:/2", "path:/3", "path:/4", ""}, "status": {"201", "202", "", "204", "200"}, "seen": {"of long ago"},
+			"do": {do}, "when": {"path:/1", "", "path:/3", "path:/4", ""}, "was": {"path:/1", "path:/2", "path:/3", "path:/4", ""}, "status": {"201", "202", "", "204", ""}, "seen": {"of long ago"},
 		})
 		var order []string
 		for _, rule := range regexp.MustCompile(`name="when" value="path:(/\d)"`).FindAllStringSubmatch(page.body, -1) {
@@ -1191,14 +1192,22 @@ func TestAnEndpointIsSettledWhole(t *testing.T) {
 			t.Errorf("%s: %s, want %s", do, got, held)
 		}
 		page.holds(t, `value="of long ago"`, "data-unsaved")
+		var focused []string
+		for _, button := range regexp.MustCompile(`autofocus aria-label="Move ([^"]+)"`).FindAllStringSubmatch(page.body, -1) {
+			focused = append(focused, button[1])
+		}
+		if got := strings.Join(focused, ", "); got != focus {
+			t.Errorf("%s: the focus is on %q, want %q", do, got, focus)
+		}
 	}
-	moved("up 2", "/3/1/4")
-	moved("down 0", "/3/1/4")
-	moved("down 2", "/1/4/3")
-	moved("down 3", "/1/3/4") // is the last one
-	moved("up 0", "/1/3/4")
-	moved("up 1", "/1/3/4") // was cleared
-	moved("up 99", "/1/3/4")
+	moved("up 2", "/3/1/4", "down rule 1")
+	moved("up 3", "/1/4/3", "up rule 2")
+	moved("down 0", "/3/1/4", "down rule 2")
+	moved("down 2", "/1/4/3", "up rule 3")
+	moved("down 3", "/1/3/4", "") // is the last one
+	moved("up 0", "/1/3/4", "")
+	moved("up 1", "/1/3/4", "") // was cleared
+	moved("up 99", "/1/3/4", "")
 	b.want(200, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {""}}).holds(t, "Rules would answer 0 of the last 1 request.", "the default response")
 	page = b.want(422, "POST", s.page("/response_rules"), url.Values{"do": {"try"}, "when": {"tag:a"}, "status": {"200"}})
 	page.holds(t, "The condition cannot use status, tag")

@@ -126,6 +126,24 @@ func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {
 		}
 		b.want(303, "POST", config+"/delete", nil)
 	}
+// Who speaks to a browser says what stands on a button (WCAG 2.5.3).
+func TestTheNameOfAButtonHasWhatStandsOnIt(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
+	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
+	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {"path:/1", "path:/2"}, "status": {"200", "200"}})
+	buttons := regexp.MustCompile(`<button [^>]*aria-label="([^"]+)"[^>]*>(\w[^<]*)</button>`).FindAllStringSubmatch(b.want(200, "GET", s.page("/settings"), nil).body, -1)
+	if len(buttons) < 10 {
+		t.Fatalf("%d buttons: %q", len(buttons), buttons)
+	}
+	for _, button := range buttons {
+		if name, text := button[1], button[2]; !strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
+			t.Errorf("%q is the name of a button on which %q stands", name, text)
+		}
+	}
+}
+
 }
 
 func TestANewSignatureConfigIsOfTheEndpointsProvider(t *testing.T) {

@@ -32,7 +32,7 @@ func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
 	if by != 0 {
 		if to := at + by; at >= 0 && to >= 0 && to < len(typed.Rules) {
 			typed.Rules[at], typed.Rules[to] = typed.Rules[to], typed.Rules[at]
-			typed.Moved = to + 1
+			typed.Moved, typed.By = to+1, by
 		}
 		return a.renderSettings(w, r, http.StatusOK, func(m *settings.Model) { show(m); m.Unsaved = "rules" })
 	}

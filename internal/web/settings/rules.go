@@ -17,6 +17,13 @@ type Rules struct {
 	Rules []Rule
 	Seen  string // as of General
 	Moved int    // the number of the rule that was just moved, from 1; 0: none
+	By    int    // -1: it was moved up; 1: down
+}
+
+// again reports whether a button of a rule moves on what was just moved: the same button, or the other one at the end.
+func (r Rules) again(i, by int) bool {
+	to := i + r.By
+	return r.Moved == i+1 && (by == r.By) == (to >= 0 && to < len(r.Rules))
 }
 
 // Rule is a rule as stored, or as typed.
