@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hookglass"
+	"hookglass/internal/account"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/web"
 )
@@ -88,6 +89,31 @@ func TestSettingsThatAreRefusedKeepWhatWasTypedAndBlameTheField(t *testing.T) {
 	b.want(422, "POST", config+"/secret", url.Values{"secret": {""}}).holds(t, `aria-describedby="config-`+id+`-fault"`, "<details open>")
 }
 
+// What a plan refuses is refused as a fault is: the settings keep what was typed and say why.
+func TestSettingsThatThePlanRefusesKeepWhatWasTyped(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
+	target := b.want(200, "GET", s.page("/settings"), nil).found(t, `action="([^"]+/targets/\d+)/delete"`)
+	b.want(303, "POST", target, url.Values{"enabled": {"false"}})
+	free, none := hookglass.PlanFree, hookglass.SubscriptionNone
+	if _, err := s.accounts.SetAccount(t.Context(), s.who.Account, account.Change{Plan: &free, Subscription: &none}); err != nil {
+		t.Fatal(err)
+	}
+
+	const unpaid = "Forwarding needs an active paid subscription."
+	b.want(403, "POST", s.page("/targets"), url.Values{"name": {"CRM"}, "url": {"https://crm.example.com/"}, "when": {"event:a"}}).
+		holds(t, `id="forwarding-fault"`, unpaid, `value="CRM"`, `value="https://crm.example.com/"`, `value="event:a"`)
+	refused := b.want(403, "POST", target, url.Values{"enabled": {"true"}}) // a button has nothing typed
+	refused.holds(t, `id="target-`+regexp.MustCompile(`\d+$`).FindString(target)+`-fault"`, unpaid, `value="https://app.example.com/hook"`)
+	b.want(403, "POST", s.page("/signatures"), url.Values{"provider": {"generic_hmac"}, "secret": {"swordfish"}, "header": {"X-Mine"}}).
+		holds(t, "On the free plan the provider of a signature config must be the endpoint&#39;s provider.", `value="X-Mine"`)
+
+	plan := b.want(200, "GET", "/account", nil)
+	plan.holds(t, "no: "+unpaid)
+	plan.lacks(t, "_required")
+}
+
 // A form without a page of its own is refused in the words of pages, and for all that is wrong with it.
 func TestWhatIsWrongWithAFormIsToldInWords(t *testing.T) {
 	s := newSite(t)
@@ -98,6 +124,24 @@ func TestWhatIsWrongWithAFormIsToldInWords(t *testing.T) {
 	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"https://app.example.com/"}, "method": {"ODD"}}).holds(t, "The method must be one of ")
 	b.want(422, "POST", request+"/tags", url.Values{"tag": {""}}).holds(t, "The tag must have 1 to 64 printable characters")
 	b.want(422, "POST", request+"/note", url.Values{"note": {strings.Repeat("a", 2001)}}).holds(t, "The note must have 2000 characters at most")
+}
+
+// Who speaks to a browser says what stands on a button (WCAG 2.5.3).
+func TestTheNameOfAButtonHasWhatStandsOnIt(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
+	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
+	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {"path:/1", "path:/2"}, "status": {"200", "200"}})
+	buttons := regexp.MustCompile(`<button [^>]*aria-label="([^"]+)"[^>]*>(\w[^<]*)</button>`).FindAllStringSubmatch(b.want(200, "GET", s.page("/settings"), nil).body, -1)
+	if len(buttons) < 10 {
+		t.Fatalf("%d buttons: %q", len(buttons), buttons)
+	}
+	for _, button := range buttons {
+		if name, text := button[1], button[2]; !strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
+			t.Errorf("%q is the name of a button on which %q stands", name, text)
+		}
+	}
 }
 
 func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {
@@ -126,24 +170,6 @@ func TestGenericHMACTakesTheOptionsOfTheAPI(t *testing.T) {
 		}
 		b.want(303, "POST", config+"/delete", nil)
 	}
-// Who speaks to a browser says what stands on a button (WCAG 2.5.3).
-func TestTheNameOfAButtonHasWhatStandsOnIt(t *testing.T) {
-	s := newSite(t)
-	b := s.signedIn()
-	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
-	b.want(303, "POST", s.page("/signatures"), url.Values{"provider": {"github"}, "secret": {"swordfish"}})
-	b.want(303, "POST", s.page("/response_rules"), url.Values{"when": {"path:/1", "path:/2"}, "status": {"200", "200"}})
-	buttons := regexp.MustCompile(`<button [^>]*aria-label="([^"]+)"[^>]*>(\w[^<]*)</button>`).FindAllStringSubmatch(b.want(200, "GET", s.page("/settings"), nil).body, -1)
-	if len(buttons) < 10 {
-		t.Fatalf("%d buttons: %q", len(buttons), buttons)
-	}
-	for _, button := range buttons {
-		if name, text := button[1], button[2]; !strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
-			t.Errorf("%q is the name of a button on which %q stands", name, text)
-		}
-	}
-}
-
 }
 
 func TestANewSignatureConfigIsOfTheEndpointsProvider(t *testing.T) {

@@ -105,8 +105,12 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 // settle finishes a form of the page: it redirects to its part with a notice, or renders the page again with the
 // errors.
 func (a *app) settle(w http.ResponseWriter, r *http.Request, err error, done, part string, typed func(*settings.Model)) error {
-	if faults := faultsOf(err); faults != nil {
-		return a.renderSettings(w, r, http.StatusUnprocessableEntity, func(m *settings.Model) {
+	faults, status := faultsOf(err), http.StatusUnprocessableEntity
+	if message, refusal := refused(err); faults == nil && message != "" && typed != nil { // such as by the plan
+		faults, status = []hookglass.FieldError{{Message: message}}, refusal
+	}
+	if faults != nil {
+		return a.renderSettings(w, r, status, func(m *settings.Model) {
 			m.Faults, m.FaultAt = faults, part
 			if typed != nil {
 				typed(m)

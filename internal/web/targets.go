@@ -160,6 +160,9 @@ func (a *app) saveTarget(w http.ResponseWriter, r *http.Request) error {
 				m.Target = typed
 			})
 		}
+		if d.Enabled != nil || d.Paused != nil { // a button, with nothing typed
+			typed = settings.TargetOf(stored)
+		}
 		_, err = a.Endpoints.UpdateForwardingTarget(r.Context(), v.who, string(e.ID), id, d)
 	}
 	return a.settle(w, r, err, "saved", "forwarding", func(m *settings.Model) {

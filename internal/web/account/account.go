@@ -3,6 +3,7 @@ package account
 
 import (
 	"embed"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -132,10 +133,11 @@ func browser(agent string) string {
 func entitlements(a hookglass.Account) [][2]string {
 	e := a.Entitlements()
 	may := func(err error) string {
-		if err == nil {
-			return "yes"
+		var refused *hookglass.Error
+		if errors.As(err, &refused) {
+			return "no: " + refused.Message
 		}
-		return "no: " + err.Error()
+		return "yes"
 	}
 	count := func(n int) string {
 		switch n {

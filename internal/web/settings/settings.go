@@ -289,7 +289,10 @@ func (m Model) rest(form string, fields ...string) string {
 		for _, field := range fields {
 			known = known || f.Field == field || strings.HasSuffix(f.Field, "."+field)
 		}
-		if !known {
+		switch {
+		case f.Field == "": // the form as a whole, which the message is about
+			return f.Message
+		case !known:
 			return show.Fault(f.Field, f.Message)
 		}
 	}
