@@ -157,6 +157,11 @@ func TestThePageThatSaysWhatWentWrongKeepsTheWayToTheOthers(t *testing.T) {
 	b.want(405, "GET", "/tags/7", nil).holds(t, beside)
 	b.want(200, "GET", "/auth/cli", nil).holds(t, beside)
 	s.visitor().want(404, "GET", "/nothing-here", nil).lacks(t, "Payments")
+	// What somebody else deleted meanwhile leads back to the list that it was in.
+	for form, back := range map[string]string{"/channels/chan_none/test": "channels", "/tags/7/delete": "tags", "/flows/flow_none/delete": "flows"} {
+		b.want(404, "POST", form, nil).holds(t, `href="/`+back+`">Back to `+back+`</a>`)
+	}
+	b.want(404, "GET", "/nothing/here", nil).holds(t, "Back to home")
 }
 
 func TestAVisitorIsAskedToSignInAndComesBackToThePage(t *testing.T) {

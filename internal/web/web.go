@@ -219,6 +219,17 @@ func (a *app) above(r *http.Request) string {
 	return "/"
 }
 
+// section returns the page that the first part of the path names, such as /channels, and its name; empty if that is no
+// page, or the path is not below it.
+func (a *app) section(r *http.Request) (path, name string) {
+	name, _, below := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	path = "/" + name
+	if !below || !slices.Contains(httpd.Allowed(a.mux, &http.Request{URL: &url.URL{Path: path}, Host: r.Host}), http.MethodGet) {
+		return "", ""
+	}
+	return path, name
+}
+
 // contentPolicy allows a page only files from this origin: no inline script or style, no frame except a mail's HTML, no
 // form to another site.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -313,8 +324,10 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 			m.SignIn += "?next=" + escape(r.URL.RequestURI())
 		}
 	}
-	if f.Status == http.StatusNotFound && r.PathValue("endpoint") != "" {
-		if _, e, err := a.open(r); err == nil {
+	if f.Status == http.StatusNotFound {
+		if r.PathValue("endpoint") == "" {
+			m.Back, m.List = a.section(r)
+		} else if _, e, err := a.open(r); err == nil {
 			m.Back, m.List = listOf(r, e)
 		} else {
 			m.Gone = hookglass.Is(err, hookglass.CodeNotFound)
