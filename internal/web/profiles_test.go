@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,20 @@ func TestHowSendersRetryIsDrawnAndTold(t *testing.T) {
 	b.want(303, "POST", base+"/retries", url.Values{"response_script": {""}})
 	b.want(200, "GET", base+"/retries", nil).holds(t, `name="response_script" value=""`)
 	s.stranger().want(404, "GET", base+"/retries", nil)
+}
+
+func TestALongEventTypeFitsThePageOfRetries(t *testing.T) {
+	s := newSite(t)
+	for range 2 {
+		s.hook(s.github(strings.Repeat("e", 300), "delivery", `{}`, "swordfish"))
+	}
+	c := s.chrome(390, 900)
+	c.open(s.link())
+	c.open(s.page("/retries"))
+	c.until(`document.querySelector(".retries h2 code")`)
+	if width := eval[int](c, `document.documentElement.scrollWidth`); width > 390 {
+		t.Errorf("the page is %d pixels wide", width)
+	}
 }
 
 func TestSchemasAndTheirBaseline(t *testing.T) {
