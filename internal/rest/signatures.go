@@ -9,6 +9,7 @@ import (
 	"hookglass/api"
 	"hookglass/internal/capture"
 	"hookglass/internal/draft"
+	"hookglass/internal/endpoint"
 	"hookglass/internal/httpd"
 )
 
@@ -83,12 +84,16 @@ func (s *service) listSignatureConfigs(ctx context.Context, in *inEndpointListed
 	return httpd.Answer(p, configs, func(c hookglass.SignatureConfig) int64 { return c.ID }, api.FromSignatureConfig), nil
 }
 
-func (s *service) createSignatureConfig(ctx context.Context, in *newSignatureConfig, body *api.CreateSignatureConfig) (out api.One[api.SignatureConfig], err error) {
-	b := body.SignatureConfig
+// newConfig reads a signature config that is to be created.
+func newConfig(b *api.NewSignatureConfig) (endpoint.SignatureDraft, error) {
 	if b == nil {
-		return out, hookglass.Invalid("signature_config", "is required")
+		return endpoint.SignatureDraft{}, hookglass.Invalid("signature_config", "is required")
 	}
-	d, err := draft.Signature(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+	return draft.Signature(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+}
+
+func (s *service) createSignatureConfig(ctx context.Context, in *newSignatureConfig, body *api.CreateSignatureConfig) (out api.One[api.SignatureConfig], err error) {
+	d, err := newConfig(body.SignatureConfig)
 	if err != nil {
 		return out, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/draft"
 	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 	"hookglass/internal/tunnel"
@@ -365,11 +364,7 @@ func (s *service) createSignatureConfigByKey(ctx context.Context, in *ForceConfi
 	if err != nil {
 		return out, err
 	}
-	b := body.SignatureConfig
-	if b == nil {
-		return out, hookglass.Invalid("signature_config", "is required")
-	}
-	d, err := draft.Signature(api.SignatureConfigChange{Provider: b.Provider, Secret: b.Secret, Enabled: b.Enabled, Options: b.Options})
+	d, err := newConfig(body.SignatureConfig)
 	if err != nil {
 		return out, err
 	}
