@@ -32,7 +32,7 @@ type EndpointsUpdateCmd struct {
 	Delay         *time.Duration `placeholder:"TIME" help:"Wait before the answer, 30s at most."`
 	Script        *string        `placeholder:"SCRIPT" help:"Answer the attempts of each delivery one after another, for example 500*3,timeout,200, or of mail 451*2,250 or rcpt:550; none ends it."`
 	Rules         string         `placeholder:"FILE" help:"Answer some webhooks otherwise, by the rules in this file: JSON as the API takes it, [{\"when\": \"method:GET path:/health\", \"status\": 204}, …]; - is standard input, none leaves no rules."`
-	DefaultAnswer bool           `help:"Answer as if nothing had been set."`
+	DefaultAnswer bool           `help:"Take back what --status, --header, --body and --delay set. Rules and a script stay."`
 	ResponseMode  string         `enum:"static,tunnel," default:"" help:"Who answers: static, or tunnel for the connected local machine."`
 }
 
