@@ -240,13 +240,13 @@ func TestDoctorFindsWhatWasRemovedFromTheSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		for _, statement := range []string{"DROP TABLE flows", "DROP INDEX forwards_failed"} {
+		for _, statement := range []string{"DROP TABLE flows", "DROP INDEX forwards_failed", "DROP TABLE river_job"} {
 			if _, err := db.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 		}
 		r := run(t, "", s.args("doctor")...)
-		if r.code != 1 || !strings.Contains(r.out, "index forwards_failed") || !strings.Contains(r.out, "table flows") {
+		if r.code != 1 || !strings.Contains(r.out, "index forwards_failed") || !strings.Contains(r.out, "table flows") || !strings.Contains(r.out, "table river_job") {
 			t.Errorf("%+v", r)
 		}
 		file := filepath.Join(t.TempDir(), "all.backup")

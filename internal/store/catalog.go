@@ -130,6 +130,18 @@ var made = sync.OnceValue(func() map[string]bool {
 // creation is a table or an index that a migration creates.
 type creation struct{ kind, name string }
 
+// ofQueue is what the migrations of the queue's library leave behind, which drop some of what they create.
+func (d dialect) ofQueue() []creation {
+	all := []creation{
+		{"TABLE", "river_client"}, {"TABLE", "river_client_queue"}, {"TABLE", "river_job"}, {"TABLE", "river_leader"}, {"TABLE", "river_migration"}, {"TABLE", "river_queue"},
+		{"INDEX", "river_job_kind"}, {"INDEX", "river_job_prioritized_fetching_index"}, {"INDEX", "river_job_state_and_finalized_at_index"}, {"INDEX", "river_job_unique_idx"},
+	}
+	if d == postgres {
+		all = append(all, creation{"INDEX", "river_job_args_index"}, creation{"INDEX", "river_job_metadata_index"})
+	}
+	return all
+}
+
 var creates = regexp.MustCompile(`(?m)^\s*CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)`)
 
 // created returns what the migrations create, which drop none of it.
@@ -151,8 +163,7 @@ func (d dialect) created() (all []creation) {
 	return all
 }
 
-// Missing returns the tables and indexes that a current schema has and this one lacks, as "table events". Those of the
-// queue's library are not looked for.
+// Missing returns the tables and indexes that a current schema has and this one lacks, as "table events".
 func (db *DB) Missing(ctx context.Context) (missing []string, err error) {
 	query := "SELECT name, type FROM sqlite_master"
 	if db.dialect == postgres {
@@ -164,7 +175,7 @@ func (db *DB) Missing(ctx context.Context) (missing []string, err error) {
 		there[kind+" "+name] = true
 		return nil
 	})
-	for _, one := range db.dialect.created() {
+	for _, one := range append(db.dialect.created(), db.dialect.ofQueue()...) {
 		if name := strings.ToLower(one.kind) + " " + one.name; !there[name] {
 			missing = append(missing, name)
 		}

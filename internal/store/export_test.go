@@ -299,7 +299,7 @@ func (db *DB) ClockShowed(asked, at time.Time) { db.clock.set(asked, at) }
 
 // Created are the names of what the migrations of a database create.
 func Created(db *DB) (names []string) {
-	for _, one := range db.dialect.created() {
+	for _, one := range append(db.dialect.created(), db.dialect.ofQueue()...) {
 		names = append(names, one.name)
 	}
 	return names
