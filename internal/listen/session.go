@@ -224,7 +224,7 @@ func (l *Listener) connect(ctx context.Context) (ticket api.TunnelTicket, err er
 }
 
 // ErrNoDoor says that there is no webhook endpoint whose tunnel could carry the events of a mailbox.
-var ErrNoDoor = errors.New("the tunnel of a mailbox needs a webhook endpoint beside it; create one with \"hookglass endpoints create\"")
+var ErrNoDoor = errors.New("the tunnel of an inbox needs a webhook endpoint beside it; create one with \"hookglass endpoints create\"")
 
 func (l *Listener) requestTicket(ctx context.Context, endpoint string) (api.TunnelTicket, error) {
 	return l.cfg.Client.ConnectTunnel(ctx, api.ConnectTunnel{

@@ -25,7 +25,7 @@ func (s *service) endpoints(t *table) {
 	}, s.listEndpoints)
 	handleBody(t, operation{
 		id: "create-endpoint", method: http.MethodPost, path: "/endpoints", tag: tag, summary: "Create an endpoint",
-		text:   "A webhook endpoint, or with kind email a mailbox. Its webhook_url or email_address is in the answer and takes events at once. 422 where a custom_id or a local part is taken, in any workspace of the installation.",
+		text:   "A webhook endpoint, or with kind email an inbox. Its webhook_url or email_address is in the answer and takes events at once. 422 where a custom_id or a local part is taken, in any workspace of the installation.",
 		access: access{scope: hookglass.ScopeWrite}, status: http.StatusCreated,
 	}, s.createEndpoint)
 	handle(t, operation{
