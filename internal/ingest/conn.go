@@ -146,6 +146,9 @@ func (c *conn) nextHead(idle time.Duration) error {
 			if !c.busy {
 				c.setBusy(true)
 			}
+			if !token[c.buf[c.r]] { // such as TLS, which has no end of a line
+				return malformed("The request method is malformed.")
+			}
 			if c.headLen, c.scan = endOfHead(c.buf[c.r:c.w], c.scan); c.headLen > 0 {
 				if c.headLen > c.front.cfg.MaxHeaderBytes {
 					return errHeadersTooLarge

@@ -179,6 +179,7 @@ func TestMalformedRequestsAreRefusedAndTheConnectionEnds(t *testing.T) {
 		"coding in HTTP/1.0":        "POST " + hook("") + " HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"space in the target":       "POST " + hook("/a b") + " HTTP/1.1\r\nHost: x\r\n\r\n",
 		"control in the target":     "POST " + hook("/a\x01") + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"no method, but TLS":        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", // which goes on, and has no line
 		"no version":                "POST " + hook("") + "\r\nHost: x\r\n\r\n",
 		"lower-case version":        "POST " + hook("") + " http/1.1\r\nHost: x\r\n\r\n",
 		"a chunk that is none":      h + "Host: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
