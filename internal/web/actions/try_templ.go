@@ -607,7 +607,7 @@ func matrix(m Model, b *action.Backtest) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "</p><div class=\"table-wrap\"><table class=\"list left cards\"><thead><tr><th scope=\"col\">Request</th><th scope=\"col\">As saved</th>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "</p><div class=\"table-wrap\"><table class=\"list left cards\" aria-label=\"Back-test\"><thead><tr><th scope=\"col\">Request</th><th scope=\"col\">As saved</th>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

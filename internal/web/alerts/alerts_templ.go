@@ -1101,7 +1101,7 @@ func Incidents(h History) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<div class=\"alert-history\" id=\"history\" role=\"group\" aria-labelledby=\"incidents-title\" tabindex=\"0\"><table class=\"cards\"><thead><tr><th scope=\"col\">Started</th><th scope=\"col\">Summary</th><th scope=\"col\">Resolved</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<div class=\"alert-history\" id=\"history\" role=\"group\" aria-labelledby=\"incidents-title\" tabindex=\"0\"><table class=\"cards\" aria-label=\"Incidents\"><thead><tr><th scope=\"col\">Started</th><th scope=\"col\">Summary</th><th scope=\"col\">Resolved</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -210,7 +210,7 @@ func Rows(l List) templ.Component {
 				}
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<div class=\"table-wrap\"><table class=\"list left cards\"><thead><tr><th scope=\"col\">Flow</th><th scope=\"col\">State</th><th scope=\"col\">Steps passed</th><th scope=\"col\">Started</th><th scope=\"col\">Duration</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<div class=\"table-wrap\"><table class=\"list left cards\" aria-label=\"Flows\"><thead><tr><th scope=\"col\">Flow</th><th scope=\"col\">State</th><th scope=\"col\">Steps passed</th><th scope=\"col\">Started</th><th scope=\"col\">Duration</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -120,7 +120,7 @@ func BundlePage(m BundleModel) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<table class=\"list left cards figures\"><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">Kind</th><th scope=\"col\">Count</th></tr></thead> <tbody>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<table class=\"list left cards figures\" aria-label=\"Replacements\"><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">Kind</th><th scope=\"col\">Count</th></tr></thead> <tbody>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

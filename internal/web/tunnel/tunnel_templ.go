@@ -396,7 +396,7 @@ func Live(s State) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(s.Connections) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<div class=\"table-wrap\"><table class=\"list left cards\"><thead><tr><th scope=\"col\">Machine</th><th scope=\"col\">Target</th><th scope=\"col\">Capabilities</th><th scope=\"col\">Connected</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<div class=\"table-wrap\"><table class=\"list left cards\" aria-label=\"Sessions\"><thead><tr><th scope=\"col\">Machine</th><th scope=\"col\">Target</th><th scope=\"col\">Capabilities</th><th scope=\"col\">Connected</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -496,7 +496,7 @@ func Live(s State) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"table-wrap\"><table class=\"list left cards\"><thead><tr><th scope=\"col\">Started</th><th scope=\"col\">Duration</th><th scope=\"col\">State</th><th scope=\"col\">Requests</th><th scope=\"col\">Recovery</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"table-wrap\"><table class=\"list left cards\" aria-label=\"Gaps\"><thead><tr><th scope=\"col\">Started</th><th scope=\"col\">Duration</th><th scope=\"col\">State</th><th scope=\"col\">Requests</th><th scope=\"col\">Recovery</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
