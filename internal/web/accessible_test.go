@@ -1,11 +1,17 @@
 package web_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
 )
 
 // templates calls each with every template of the pages.
@@ -35,4 +41,52 @@ func TestEveryTableHasAName(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A fault is hidden where it stands: only the field that refers to it says it.
+func TestEveryFaultOfAFieldDescribesTheField(t *testing.T) {
+	shown, referred := regexp.MustCompile(`layout\.Fault\(([^,]*),`), regexp.MustCompile(`layout\.Faulty\(([^,]*),`)
+	ids := func(what *regexp.Regexp, text string) (all []string) {
+		for _, found := range what.FindAllStringSubmatch(text, -1) {
+			all = append(all, strings.ReplaceAll(found[1], " ", ""))
+		}
+		return all
+	}
+	templates(t, func(path, text string) {
+		described := ids(referred, text)
+		for _, id := range ids(shown, text) {
+			if !slices.Contains(described, id) {
+				t.Errorf("%s: no field refers to the fault %s", path, id)
+			}
+		}
+	})
+}
+
+func TestAScreenReaderSaysOfAFieldItsNameAndThenItsFault(t *testing.T) {
+	w := newWorkshop(t)
+	c := w.chrome(1280, 900)
+	c.open(w.link())
+	c.until(isLive)
+	for path, q := range map[string]struct{ button, field, name, fault string }{
+		"/settings":    {"[action$='/targets'] button:last-of-type", "url", "URL", "The URL must begin with http:// or https://."},
+		"/actions/new": {"[name=do][value=save]", "name", "Name", "Must have 1 to 200 characters."},
+	} {
+		c.open(w.page(path))
+		c.until(`document.querySelector("` + q.button + `").formNoValidate = true`)
+		eval[any](c, `document.querySelector("`+q.button+`").click() ?? true`)
+		c.until(`document.querySelector("[name=` + q.field + `][aria-invalid]")`)
+		var said [][2]string
+		c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			tree, err := cdp.Call(ctx, tab, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+			for _, n := range tree.Nodes {
+				if n.Name != nil && n.Description != nil {
+					said = append(said, [2]string{strings.Trim(string(n.Name.Value), `"`), strings.Trim(string(n.Description.Value), `"`)})
+				}
+			}
+			return err
+		}))
+		if !slices.Contains(said, [2]string{q.name, q.fault}) {
+			t.Errorf("%s: no field is called %q and described as %q, but %q", path, q.name, q.fault, said)
+		}
+	}
 }

@@ -102,7 +102,7 @@ func rules(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = layout.Fault("rules-fault", m.ruleFaults()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout.FormFault("rules-fault", m.ruleFaults()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -378,7 +378,7 @@ func general(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = layout.Fault("general-fault", m.rest("general", "name", "custom_id")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout.FormFault("general-fault", m.rest("general", "name", "custom_id")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1162,7 +1162,7 @@ func signatures(m Model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = layout.Fault("signature-fault", m.rest("signatures", "provider", "secret", "header", "prefix", "payload_template", "id_header", "timestamp_header", "tolerance_seconds")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout.FormFault("signature-fault", m.rest("signatures", "provider", "secret", "header", "prefix", "payload_template", "id_header", "timestamp_header", "tolerance_seconds")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1514,14 +1514,14 @@ func targetFields(m Model, form string, t NewTarget) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 147, "\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 147, "\" aria-hidden=\"true\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var56 string
 			templ_7745c5c3_Var56, templ_7745c5c3_Err = templ.JoinStringErrs(show.Line(again))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/settings/settings.templ`, Line: 331, Col: 72}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/settings/settings.templ`, Line: 331, Col: 91}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var56))
 			if templ_7745c5c3_Err != nil {
@@ -1707,7 +1707,7 @@ func targetFields(m Model, form string, t NewTarget) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = layout.Fault(form+"-fault", m.rest(form, "name", "url", "when", "headers", "timeout_seconds", "retry_count", "rate_limit", "rate_period", "dedupe_by", "dedupe_seconds")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout.FormFault(form+"-fault", m.rest(form, "name", "url", "when", "headers", "timeout_seconds", "retry_count", "rate_limit", "rate_period", "dedupe_by", "dedupe_seconds")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
