@@ -34,7 +34,6 @@ type ActionsCmd struct {
 // ActionsListCmd is `hookglass actions list`.
 type ActionsListCmd struct{}
 
-// Run implements the command.
 func (*ActionsListCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -73,7 +72,6 @@ type ActionsGetCmd struct {
 	Action string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ActionsGetCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, id, err := c.action(ctx, r.Action)
 	if err != nil {
@@ -106,7 +104,6 @@ type ActionsCreateCmd struct {
 // maxActionFile bounds the file: the server accepts no longer body.
 const maxActionFile = 2 << 20
 
-// Run implements the command.
 func (r *ActionsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -129,7 +126,6 @@ type ActionsUpdateCmd struct {
 	File   string `arg:"" help:"JSON of the action, as \"actions get\" prints it and \"actions create\" takes it; - is standard input."`
 }
 
-// Run implements the command.
 func (r *ActionsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	wanted, err := readAction(t, r.File)
 	if err != nil {
@@ -184,7 +180,6 @@ type ActionsPreviewCmd struct {
 	Event  string `arg:"" help:"The captured event's id, latest, or latest and an event type."`
 }
 
-// Run implements the command.
 func (r *ActionsPreviewCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, id, err := c.action(ctx, r.Action)
 	if err != nil {
@@ -206,7 +201,6 @@ type ActionsRunCmd struct {
 	Event  string `arg:"" help:"The captured event's id, latest, or latest and an event type."`
 }
 
-// Run implements the command.
 func (r *ActionsRunCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	to, id, err := c.action(ctx, r.Action)
 	if err != nil {
@@ -228,7 +222,6 @@ type ActionsRunsCmd struct {
 	Limit  howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
-// Run implements the command.
 func (r *ActionsRunsCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -265,7 +258,6 @@ type ActionsEnableCmd struct {
 	Action string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ActionsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	return c.enable(ctx, t, r.Action, true)
 }
@@ -275,7 +267,6 @@ type ActionsDisableCmd struct {
 	Action string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ActionsDisableCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	return c.enable(ctx, t, r.Action, false)
 }
@@ -297,7 +288,6 @@ type ActionsDeleteCmd struct {
 	Action string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ActionsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ActionsCmd) error {
 	at, id, err := c.action(ctx, r.Action)
 	if err != nil {

@@ -25,7 +25,6 @@ type AlertsCmd struct {
 // AlertsListCmd is `hookglass alerts list`.
 type AlertsListCmd struct{}
 
-// Run implements the command.
 func (*AlertsListCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -68,7 +67,6 @@ func (r *AlertsCreateCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (r *AlertsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -98,7 +96,6 @@ type AlertsDeleteCmd struct {
 	Alert string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *AlertsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
 	at, id, err := c.alert(ctx, r.Alert)
 	if err != nil {
@@ -116,7 +113,6 @@ type AlertsIncidentsCmd struct {
 	Limit howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
-// Run implements the command.
 func (r *AlertsIncidentsCmd) Run(ctx context.Context, t *server.Terminal, c *AlertsCmd) error {
 	from, id, err := c.alert(ctx, r.Alert)
 	if err != nil {

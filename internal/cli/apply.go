@@ -22,7 +22,6 @@ type ApplyCmd struct {
 	Prune  bool   `help:"Delete what the file declared before and no longer does, as if it said prune: true."`
 }
 
-// Run implements the command.
 func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
 	file, wrong := c.read(t)
 	if file == nil {
@@ -113,7 +112,6 @@ type EndpointsExportCmd struct {
 	Output   string   `short:"o" type:"path" placeholder:"FILE" help:"Write there instead of to standard output."`
 }
 
-// Run implements the command.
 func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	from, _, err := e.connect()
 	if err != nil {

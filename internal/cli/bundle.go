@@ -131,7 +131,6 @@ func (c *bundleFile) print(t *server.Terminal, object any, text func(io.Writer))
 // BundleInspectCmd is `hookglass bundle inspect`.
 type BundleInspectCmd struct{ bundleFile }
 
-// Run implements the command.
 func (c *BundleInspectCmd) Run(t *server.Terminal) error {
 	f, err := c.read(t)
 	if err != nil {

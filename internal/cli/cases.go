@@ -48,7 +48,6 @@ func (c *CasesCmd) all(ctx context.Context, from *client.Client) ([]api.ReplayCa
 // CasesListCmd is `hookglass cases list`.
 type CasesListCmd struct{}
 
-// Run implements the command.
 func (*CasesListCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	from, err := c.endpoint()
 	if err != nil {
@@ -96,7 +95,6 @@ Examples:
   hookglass cases run --target http://localhost:3000/hooks --junit cases.xml`
 }
 
-// Run implements the command.
 func (r *CasesRunCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	if r.Target != "" {
 		return r.local(ctx, t, c)

@@ -58,7 +58,6 @@ func (r *CasesCreateCmd) assertions(t *server.Terminal) (a api.Assertions, err e
 	return a, nil
 }
 
-// Run implements the command.
 func (r *CasesCreateCmd) Run(ctx context.Context, t *server.Terminal, c *CasesCmd) error {
 	wanted, err := r.assertions(t)
 	if err != nil {

@@ -26,7 +26,6 @@ type ChannelsCmd struct {
 // ChannelsListCmd is `hookglass channels list`.
 type ChannelsListCmd struct{}
 
-// Run implements the command.
 func (*ChannelsListCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -59,7 +58,6 @@ type ChannelsCreateCmd struct {
 	Event    []string `placeholder:"TYPE" help:"webhook: activity that is pushed to it, for example alert.triggered; may be given again."`
 }
 
-// Run implements the command.
 func (r *ChannelsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -118,7 +116,6 @@ type ChannelsTestCmd struct {
 	Channel string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ChannelsTestCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	to, id, err := c.channel(ctx, r.Channel)
 	if err != nil {
@@ -151,7 +148,6 @@ type ChannelsEnableCmd struct {
 	Channel string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ChannelsEnableCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	at, id, err := c.channel(ctx, r.Channel)
 	if err != nil {
@@ -169,7 +165,6 @@ type ChannelsDeleteCmd struct {
 	Channel string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *ChannelsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *ChannelsCmd) error {
 	at, id, err := c.channel(ctx, r.Channel)
 	if err != nil {

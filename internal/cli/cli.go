@@ -355,7 +355,6 @@ type VersionCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of text."`
 }
 
-// Run implements the command.
 func (c *VersionCmd) Run(t *server.Terminal) error {
 	revision := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

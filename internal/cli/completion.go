@@ -53,7 +53,6 @@ complete -c hookglass -f -a '(__hookglass_complete)'
 `,
 }
 
-// Run implements the command.
 func (c *CompletionCmd) Run(t *server.Terminal) error {
 	_, err := fmt.Fprint(t.Out, completionScripts[c.Shell])
 	return err
@@ -64,7 +63,6 @@ type completeCmd struct {
 	Words []string `arg:"" optional:""`
 }
 
-// Run implements the command.
 func (c *completeCmd) Run(ctx context.Context, t *server.Terminal, app *kong.Kong) error {
 	for _, candidate := range candidates(ctx, app.Model.Node, c.Words) {
 		if _, err := fmt.Fprintln(t.Out, candidate); err != nil {

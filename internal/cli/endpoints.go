@@ -25,7 +25,6 @@ type EndpointsCmd struct {
 // EndpointsListCmd is `hookglass endpoints list`.
 type EndpointsListCmd struct{}
 
-// Run implements the command.
 func (c *EndpointsListCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	from, _, err := e.connect()
 	if err != nil {
@@ -52,7 +51,6 @@ type EndpointsCreateCmd struct {
 	EmailLocalPart string `placeholder:"NAME" help:"What stands before the @ of an email endpoint (default: at random)."`
 }
 
-// Run implements the command.
 func (c *EndpointsCreateCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	to, _, err := e.connect()
 	if err != nil {
@@ -81,7 +79,6 @@ type EndpointsGetCmd struct {
 	Endpoint string `arg:"" placeholder:"EP" help:"Its id or custom id."`
 }
 
-// Run implements the command.
 func (c *EndpointsGetCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	from, _, err := e.connect()
 	if err != nil {
@@ -105,7 +102,6 @@ type EndpointsDeleteCmd struct {
 	Yes      bool   `short:"y" help:"Do not ask before; nobody is asked where there is no terminal."`
 }
 
-// Run implements the command.
 func (c *EndpointsDeleteCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	at, _, err := e.connect()
 	if err != nil {

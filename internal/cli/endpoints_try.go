@@ -28,7 +28,6 @@ func (c *EndpointsTryCmd) Help() string {
 Nothing is sent or changed. "hookglass endpoints update --rules" gives an endpoint the rules.`
 }
 
-// Run implements the command.
 func (c *EndpointsTryCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	at, _, err := e.connect()
 	if err != nil {

@@ -67,7 +67,6 @@ func (c *EndpointsUpdateCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (c *EndpointsUpdateCmd) Run(ctx context.Context, t *server.Terminal, e *EndpointsCmd) error {
 	at, _, err := e.connect()
 	if err != nil {

@@ -269,7 +269,6 @@ type FlowListCmd struct {
 	Limit howMany `default:"25" help:"How many at most, 1 to 100."`
 }
 
-// Run implements the command.
 func (l *FlowListCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -297,7 +296,6 @@ type FlowGetCmd struct {
 	ID string `arg:"" help:"The flow's id."`
 }
 
-// Run implements the command.
 func (g *FlowGetCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -323,7 +321,6 @@ type FlowDeleteCmd struct {
 	ID string `arg:"" help:"The flow's id."`
 }
 
-// Run implements the command.
 func (d *FlowDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *FlowCmd) error {
 	to, _, err := c.connect()
 	if err != nil {

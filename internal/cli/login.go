@@ -85,7 +85,6 @@ type LogoutCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of text."`
 }
 
-// Run implements the command.
 func (c *LogoutCmd) Run(t *server.Terminal) error {
 	path, err := credentialsPath()
 	if err != nil {
@@ -110,7 +109,6 @@ func (c *LogoutCmd) Run(t *server.Terminal) error {
 // WhoamiCmd is `hookglass whoami`.
 type WhoamiCmd struct{ remote }
 
-// Run implements the command.
 func (c *WhoamiCmd) Run(ctx context.Context, t *server.Terminal) error {
 	to, address, err := c.connect()
 	if err != nil {

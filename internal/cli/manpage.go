@@ -16,7 +16,6 @@ import (
 // always matches the flags.
 type manCmd struct{}
 
-// Run implements the command.
 func (c *manCmd) Run(t *server.Terminal, app *kong.Kong) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH HOOKGLASS 1 \"\" \"hookglass %s\" \"User Commands\"\n", roff(hookglass.Version))

@@ -22,7 +22,6 @@ type MetricsCmd struct {
 	Step   string `placeholder:"TIME" help:"The length of a step; default one that gives about 24."`
 }
 
-// Run implements the command.
 func (c *MetricsCmd) Run(ctx context.Context, t *server.Terminal) error {
 	from, _, err := c.connect()
 	if err != nil {

@@ -49,7 +49,6 @@ type ReplaysListCmd struct {
 	Cursor string  `placeholder:"CURSOR" help:"Go on where the list before ended."`
 }
 
-// Run implements the command.
 func (l *ReplaysListCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -101,7 +100,6 @@ func (r *ReplaysRunCmd) Validate() error {
 	return chooseOnce(r.Events, r.Query, r.All)
 }
 
-// Run implements the command.
 func (r *ReplaysRunCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -179,7 +177,6 @@ type ReplaysGetCmd struct {
 	ID string `arg:"" help:"The bulk replay's id."`
 }
 
-// Run implements the command.
 func (g *ReplaysGetCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	return c.move(ctx, t, g.ID, (*client.Client).ReplayBatch)
 }
@@ -189,7 +186,6 @@ type ReplaysPauseCmd struct {
 	ID string `arg:"" help:"The bulk replay's id."`
 }
 
-// Run implements the command.
 func (p *ReplaysPauseCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	return c.move(ctx, t, p.ID, (*client.Client).PauseReplayBatch)
 }
@@ -199,7 +195,6 @@ type ReplaysResumeCmd struct {
 	ID string `arg:"" help:"The bulk replay's id."`
 }
 
-// Run implements the command.
 func (r *ReplaysResumeCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	return c.move(ctx, t, r.ID, (*client.Client).ResumeReplayBatch)
 }
@@ -209,7 +204,6 @@ type ReplaysCancelCmd struct {
 	ID string `arg:"" help:"The bulk replay's id."`
 }
 
-// Run implements the command.
 func (r *ReplaysCancelCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	return c.move(ctx, t, r.ID, (*client.Client).CancelReplayBatch)
 }
@@ -233,7 +227,6 @@ type ReplaysResultsCmd struct {
 	Failed bool   `help:"Only those that failed, or of which it is not known."`
 }
 
-// Run implements the command.
 func (r *ReplaysResultsCmd) Run(ctx context.Context, t *server.Terminal, c *ReplaysCmd) error {
 	from, _, err := c.connect()
 	if err != nil {

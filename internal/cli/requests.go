@@ -48,7 +48,6 @@ type RequestsListCmd struct {
 	Cursor string  `placeholder:"CURSOR" help:"Go on where the list before ended."`
 }
 
-// Run implements the command.
 func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, _, err := r.connect()
 	if err != nil {
@@ -177,7 +176,6 @@ type RequestsGetCmd struct {
 	As         *string `xor:"bytes" enum:"curl,httpie,fetch,go,python" placeholder:"LANGUAGE" help:"Write what sends the request again: curl, httpie, fetch, go or python."`
 }
 
-// Run implements the command.
 func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, _, err := r.connect()
 	if err != nil {

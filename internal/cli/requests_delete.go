@@ -51,7 +51,6 @@ func chooseOnce(ids []string, query string, all bool) error {
 	return nil
 }
 
-// Run implements the command.
 func (c *RequestsDeleteCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	at, _, err := r.connect()
 	if err != nil {

@@ -14,7 +14,6 @@ type RequestsDiagnoseCmd struct {
 	Event string `arg:"" help:"The event's id, latest, or latest and an event type."`
 }
 
-// Run implements the command.
 func (c *RequestsDiagnoseCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, event, err := r.event(ctx, c.Event)
 	if err != nil {

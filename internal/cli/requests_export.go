@@ -34,7 +34,6 @@ type exported struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Run implements the command.
 func (c *RequestsExportCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, _, err := r.connect()
 	if err != nil {

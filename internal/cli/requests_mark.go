@@ -18,7 +18,6 @@ type RequestsTagCmd struct {
 	Tags  []string `arg:"" name:"tag" help:"A tag; it is made where there is none of this name."`
 }
 
-// Run implements the command.
 func (c *RequestsTagCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	return r.retag(ctx, t, c.Event, c.Tags, (*client.Client).Tag)
 }
@@ -29,7 +28,6 @@ type RequestsUntagCmd struct {
 	Tags  []string `arg:"" name:"tag" help:"A tag that it has."`
 }
 
-// Run implements the command.
 func (c *RequestsUntagCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	return r.retag(ctx, t, c.Event, c.Tags, (*client.Client).Untag)
 }
@@ -72,7 +70,6 @@ type RequestsNoteCmd struct {
 	Text  string `arg:"" help:"What to write in place of what is there, 2,000 characters at most; an empty text takes the note off."`
 }
 
-// Run implements the command.
 func (c *RequestsNoteCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	said := "Noted on"
 	if strings.TrimSpace(c.Text) == "" {
@@ -89,7 +86,6 @@ type RequestsIgnoreCmd struct {
 	Reason string `enum:"noise,mistake,resolved,test" default:"noise" help:"Why: noise, mistake, resolved or test."`
 }
 
-// Run implements the command.
 func (c *RequestsIgnoreCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	return r.mark(ctx, t, c.Event, "Ignored", func(at *client.Client, event string) (api.Event, error) {
 		return at.Ignore(ctx, r.Endpoint, event, c.Reason)
@@ -101,7 +97,6 @@ type RequestsUnignoreCmd struct {
 	Event string `arg:"" help:"The event's id."`
 }
 
-// Run implements the command.
 func (c *RequestsUnignoreCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	return r.mark(ctx, t, c.Event, "Shown again:", func(at *client.Client, event string) (api.Event, error) {
 		return at.Unignore(ctx, r.Endpoint, event)

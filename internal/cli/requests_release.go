@@ -69,7 +69,6 @@ type RequestsReleasesCmd struct {
 	Event string `arg:"" help:"The mail's id, or latest."`
 }
 
-// Run implements the command.
 func (c *RequestsReleasesCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
 	from, event, err := r.event(ctx, c.Event)
 	if err != nil {

@@ -24,7 +24,6 @@ type RetriesCmd struct {
 	Limit    howMany `placeholder:"N" help:"How many deliveries are shown, 1 to 100; default 20."`
 }
 
-// Run implements the command.
 func (c *RetriesCmd) Run(ctx context.Context, t *server.Terminal) error {
 	endpoint, err := c.endpoint(c.Endpoint)
 	if err != nil {

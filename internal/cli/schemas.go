@@ -29,7 +29,6 @@ type SchemasCmd struct {
 	Track     *bool  `negatable:"" help:"First have the endpoint keep schemas of all that arrives, or stop doing so."`
 }
 
-// Run implements the command.
 func (c *SchemasCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if c.Flag != "" && c.EventType == "" { // with the flag, the only word is the type
 		c.Endpoint, c.EventType = "", c.Endpoint

@@ -74,7 +74,6 @@ func (c *SecretsCmd) named(ctx context.Context, word string) (at *client.Client,
 // SecretsListCmd is `hookglass secrets list`.
 type SecretsListCmd struct{}
 
-// Run implements the command.
 func (*SecretsListCmd) Run(ctx context.Context, t *server.Terminal, c *SecretsCmd) error {
 	from, workspace, err := c.at(ctx)
 	if err != nil {
@@ -112,7 +111,6 @@ The value is never a word of the command, which other users can see, and nothing
 // maxSecret bounds the input for a value. The server accepts less.
 const maxSecret = 1 << 16
 
-// Run implements the command.
 func (r *SecretsSetCmd) Run(ctx context.Context, t *server.Terminal, c *SecretsCmd) error {
 	if r.ValueFile == "-" && isTerminal(t.In) {
 		return outcome{exitUsage, "what is typed would be seen: direct the value into the command, or name a file with --value-file"}
@@ -150,7 +148,6 @@ type SecretsDeleteCmd struct {
 	Name string `arg:"" placeholder:"SECRET_NAME" help:"Its name or id."`
 }
 
-// Run implements the command.
 func (r *SecretsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *SecretsCmd) error {
 	at, workspace, there, err := c.named(ctx, r.Name)
 	if err != nil {

@@ -44,7 +44,6 @@ func (c *ShareCreateCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (c *ShareCreateCmd) Run(ctx context.Context, t *server.Terminal, of *ShareCmd) error {
 	at, _, err := of.connect()
 	if err != nil {
@@ -73,7 +72,6 @@ type ShareListCmd struct {
 	Event string `arg:"" optional:"" help:"Only the links to this event: its id, latest, or latest and an event type."`
 }
 
-// Run implements the command.
 func (c *ShareListCmd) Run(ctx context.Context, t *server.Terminal, of *ShareCmd) error {
 	from, _, err := of.connect()
 	if err != nil {
@@ -100,7 +98,6 @@ type ShareRevokeCmd struct {
 	Link int64 `arg:"" help:"Its id."`
 }
 
-// Run implements the command.
 func (c *ShareRevokeCmd) Run(ctx context.Context, t *server.Terminal, of *ShareCmd) error {
 	at, _, err := of.connect()
 	if err != nil {

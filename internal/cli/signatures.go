@@ -26,7 +26,6 @@ type SignaturesCmd struct {
 // SignaturesListCmd is `hookglass signatures list`.
 type SignaturesListCmd struct{}
 
-// Run implements the command.
 func (*SignaturesListCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -60,7 +59,6 @@ func (*SignaturesSetCmd) Help() string {
 What is signed by a description of one's own (generic_hmac) is set over the API or in an endpoints file.`
 }
 
-// Run implements the command.
 func (s *SignaturesSetCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -132,7 +130,6 @@ type SignaturesCheckCmd struct {
 	Provider string `arg:"" help:"Whose."`
 }
 
-// Run implements the command.
 func (s *SignaturesCheckCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
 	at, config, err := c.existing(ctx, s.Provider)
 	if err != nil {
@@ -150,7 +147,6 @@ type SignaturesDeleteCmd struct {
 	Provider string `arg:"" help:"Whose."`
 }
 
-// Run implements the command.
 func (s *SignaturesDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *SignaturesCmd) error {
 	at, config, err := c.existing(ctx, s.Provider)
 	if err != nil {

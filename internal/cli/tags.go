@@ -21,7 +21,6 @@ type TagsCmd struct {
 // TagsListCmd is `hookglass tags list`.
 type TagsListCmd struct{}
 
-// Run implements the command.
 func (*TagsListCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -44,7 +43,6 @@ type TagsCreateCmd struct {
 	Color *string `placeholder:"COLOR" help:"#rrggbb, #rgb or the name of a colour."`
 }
 
-// Run implements the command.
 func (r *TagsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -67,7 +65,6 @@ type TagsRenameCmd struct {
 	Name string `arg:"" help:"The new name."`
 }
 
-// Run implements the command.
 func (r *TagsRenameCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd) error {
 	at, id, err := c.tag(ctx, r.Tag)
 	if err != nil {
@@ -85,7 +82,6 @@ type TagsDeleteCmd struct {
 	Tag string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *TagsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *TagsCmd) error {
 	at, id, err := c.tag(ctx, r.Tag)
 	if err != nil {

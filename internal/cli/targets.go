@@ -33,7 +33,6 @@ type TargetsCmd struct {
 // TargetsListCmd is `hookglass targets list`.
 type TargetsListCmd struct{}
 
-// Run implements the command.
 func (*TargetsListCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	from, _, err := c.connect()
 	if err != nil {
@@ -155,7 +154,6 @@ type TargetsCreateCmd struct {
 	Header  []string       `sep:"none" placeholder:"'N: V'" help:"Send this header with every request, in the place of one of the same name; may be repeated. - reads such lines from standard input, since other users can see flags."`
 }
 
-// Run implements the command.
 func (r *TargetsCreateCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	to, _, err := c.connect()
 	if err != nil {
@@ -179,7 +177,6 @@ type TargetsGetCmd struct {
 	Target string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *TargetsGetCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	from, id, err := c.target(ctx, r.Target)
 	if err != nil {
@@ -222,7 +219,6 @@ func (r *TargetsUpdateCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	change := api.ForwardingTargetChange{Name: api.Maybe(r.Name), URL: api.Maybe(r.URL), TimeoutSeconds: api.Maybe(r.Timeout), RetryCount: api.Maybe(r.Retries), When: api.Maybe(r.When)}
 	change.RateLimit, change.RatePeriod = r.MaxRate.fields()
@@ -273,7 +269,6 @@ type TargetsDeleteCmd struct {
 	Target string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *TargetsDeleteCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	at, id, err := c.target(ctx, r.Target)
 	if err != nil {
@@ -290,7 +285,6 @@ type TargetsPauseCmd struct {
 	Target string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *TargetsPauseCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	return c.changeNamed(ctx, t, r.Target, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Target %d is %s; what comes for it waits until \"hookglass targets resume\".", now.ID, targetState(now))
@@ -302,7 +296,6 @@ type TargetsResumeCmd struct {
 	Target string `arg:"" help:"Its id or name."`
 }
 
-// Run implements the command.
 func (r *TargetsResumeCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	return c.changeNamed(ctx, t, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
 		return fmt.Sprintf("Target %d is %s; what waits for it is sent.", now.ID, targetState(now))

@@ -34,7 +34,6 @@ It can be sent elsewhere, too:
 // deliveriesAtOnce is the page size of the API.
 const deliveriesAtOnce = 100
 
-// Run implements the command.
 func (r *TargetsDeliveriesCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	if r.Limit > 1000 {
 		return outcome{exitUsage, "--limit must be 1 to 1000"}

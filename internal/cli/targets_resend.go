@@ -25,7 +25,6 @@ func (*TargetsResendCmd) Help() string {
 "hookglass targets resume".`
 }
 
-// Run implements the command.
 func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
 	if len(r.Deliveries) > 0 && (r.Since != "" || r.Until != "") {
 		return outcome{exitUsage, "--since and --until choose among all that failed: name no deliveries with them"}

@@ -57,7 +57,6 @@ func (c *TriggerCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if c.List {
 		return c.list(t)

@@ -96,7 +96,6 @@ type UserListCmd struct {
 	Account *int64 `placeholder:"ID" help:"Only the members of this account."`
 }
 
-// Run implements the command.
 func (c *UserListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
 		objects, rows := []any{}, []string{}
@@ -138,7 +137,6 @@ type UserCreateCmd struct {
 	Join          *int64 `placeholder:"ID" help:"Make the user a member of this account instead, with all that its members may (\"admin account list\" has the ids)."`
 }
 
-// Run implements the command.
 func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	r := account.Registration{Email: c.Email, AccountName: c.Account, Join: c.Join}
 	if c.PasswordStdin {
@@ -175,7 +173,6 @@ type UserPasswordCmd struct {
 	PasswordStdin bool   `required:"" help:"Read the password, a line, from standard input."`
 }
 
-// Run implements the command.
 func (c *UserPasswordCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	password, err := readPassword(t)
 	if err != nil {
@@ -221,7 +218,6 @@ type AccountCmd struct {
 // AccountListCmd is `hookglass admin account list`.
 type AccountListCmd struct{}
 
-// Run implements the command.
 func (c *AccountListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
 		all, err := store.Read(ctx, db, hookglass.System, (*store.View).Accounts)
@@ -253,7 +249,6 @@ func (c *AccountSetCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (c *AccountSetCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	change := account.Change{Plan: c.Plan, Subscription: c.Subscription}
 	if c.PaymentMethod != nil {
@@ -283,7 +278,6 @@ type WorkspaceCreateCmd struct {
 	Name    string `required:"" placeholder:"NAME" help:"The workspace's name."`
 }
 
-// Run implements the command.
 func (c *WorkspaceCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
 		w, err := s.CreateWorkspace(ctx, hookglass.System, c.Account, c.Name)
@@ -299,7 +293,6 @@ type WorkspaceListCmd struct {
 	Account int64 `required:"" placeholder:"ID" help:"The account."`
 }
 
-// Run implements the command.
 func (c *WorkspaceListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.look(ctx, func(db *store.DB, _ *account.Service) error {
 		var all []hookglass.Workspace
@@ -331,7 +324,6 @@ type KeysRotateCmd struct {
 	Prepare bool `help:"Add the key without encrypting with it yet. Nodes with copies of the keyset are given this one before it is rotated."`
 }
 
-// Run implements the command.
 func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	run := a.with
 	if _, err := os.Stat(a.keyFile()); err == nil {

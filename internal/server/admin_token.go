@@ -40,7 +40,6 @@ func (c *TokenCreateCmd) Validate() error {
 	return nil
 }
 
-// Run implements the command.
 func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	scopes, err := hookglass.ParseScopes(c.Scopes)
 	if err != nil {
@@ -79,7 +78,6 @@ type TokenListCmd struct {
 	Email string `required:"" placeholder:"ADDRESS" help:"The user whose tokens they are."`
 }
 
-// Run implements the command.
 func (c *TokenListCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.look(ctx, func(db *store.DB, s *account.Service) error {
 		user, err := s.UserByEmail(ctx, c.Email)
@@ -104,7 +102,6 @@ type TokenRevokeCmd struct {
 	ID int64 `name:"id" required:"" placeholder:"N" help:"The token, as list shows it."`
 }
 
-// Run implements the command.
 func (c *TokenRevokeCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
 	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
 		if err := s.RevokeToken(ctx, hookglass.System, c.ID); err != nil {

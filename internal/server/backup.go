@@ -29,7 +29,6 @@ const (
 	keyCheckWhere = "backup.key_check"
 )
 
-// Run implements the command.
 func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if c.File == "-" { // usually it means standard output, so a file of that name would surprise
 		return UsageError{errors.New("a backup is a file that takes its name once it is complete: name one")}

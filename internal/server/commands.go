@@ -167,7 +167,6 @@ type MigrateCmd struct {
 	Restart bool   `help:"With --to: empty a destination that an earlier copy filled, with all that it received since, and begin anew."`
 }
 
-// Run implements the command.
 func (c *MigrateCmd) Run(ctx context.Context, t *Terminal) error {
 	if c.To != "" {
 		return c.moveTo(ctx, t)

@@ -77,7 +77,6 @@ func (f *findings) add(name, status, format string, args []any) {
 	*f = append(*f, finding{name, status, detail})
 }
 
-// Run implements the command.
 func (c *DoctorCmd) Run(ctx context.Context, t *Terminal) error {
 	var f findings
 	c.examine(ctx, &f)

@@ -74,7 +74,6 @@ type HealthCmd struct {
 	ACMEDomain []string `name:"acme-domain" env:"HOOKGLASS_ACME_DOMAIN" hidden:""`
 }
 
-// Run implements the command.
 func (c *HealthCmd) Run(ctx context.Context, t *Terminal) error {
 	if !isAddress(c.Listen) {
 		return UsageError{fmt.Errorf("--listen: %q is not host:port", c.Listen)}
