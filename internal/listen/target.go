@@ -71,14 +71,11 @@ func (t Target) String() string {
 
 // address returns the host and port to connect to.
 func (t Target) address() string {
-	host, port := t.Host, ""
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		host, port = host[:i], host[i+1:]
+	u := url.URL{Host: t.Host}
+	if u.Port() != "" {
+		return t.Host
 	}
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[t.Scheme]
-	}
-	return host + ":" + port
+	return strings.TrimSuffix(t.Host, ":") + ":" + map[string]string{"http": "80", "https": "443"}[t.Scheme]
 }
 
 // hostname returns the host without its port and without the brackets of an IPv6 address.
