@@ -82,7 +82,7 @@ func (r *reporter) report(report api.DeliveryReport) {
 		report = k.report
 	}
 	r.mu.Unlock()
-	if link != nil && link.perform("delivery_report", report.EndpointID, report) == nil {
+	if link != nil && link.report(report) == nil {
 		return
 	}
 	r.mu.Lock()

@@ -328,13 +328,13 @@ func (a *lane) message(ctx context.Context, text json.RawMessage) {
 	}
 }
 
-// perform performs an action on an endpoint's subscription.
-func (s *session) perform(action, endpoint string, data any) error {
-	identifier, ok := s.identifiers[endpoint]
+// report sends a report over the subscription of its endpoint.
+func (s *session) report(r api.DeliveryReport) error {
+	identifier, ok := s.identifiers[r.EndpointID]
 	if !ok {
 		return errors.New("there is no subscription")
 	}
-	return s.socket.Perform(identifier, action, data)
+	return s.socket.Perform(identifier, "delivery_report", r)
 }
 
 // sign adds the client's credential to a report.
