@@ -32,9 +32,7 @@ type Model struct {
 	Profile api.RetryProfile
 }
 
-func (m Model) path(below string) string {
-	return "/endpoints/" + string(m.Of.ID) + "/retries" + below
-}
+func (m Model) path() string { return "/endpoints/" + string(m.Of.ID) + "/retries" }
 
 // example returns a script that fits the endpoint's kind.
 func (m Model) example() string {
