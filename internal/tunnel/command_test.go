@@ -258,7 +258,6 @@ func TestTheSenderGetsTheAnswerOfTheLocalMachine(t *testing.T) {
 	})
 }
 
-// Nobody can report about an event that is gone.
 // Of the answers of a local machine those are given to the sender that can end a request.
 func TestAnAnswerEndsARequest(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
