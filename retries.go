@@ -15,7 +15,7 @@ const (
 	IdentityDelivery IdentityKind = "delivery_id" // the provider's id of the delivery, or the header Webhook-Id
 	IdentityEvent    IdentityKind = "event_id"    // the provider's id of the event, and its type
 	IdentityBody     IdentityKind = "body"        // the body's bytes, and the event type
-	IdentityRequest  IdentityKind = "request"     // of what has no body: method, path and query
+	IdentityRequest  IdentityKind = "request"     // of what has no body: method, path and query, and the event type
 	IdentityEnvelope IdentityKind = "envelope"    // of mail without a Message-ID: sender, recipients and subject
 )
 
@@ -34,7 +34,7 @@ func DeliveryIdentity(e *Event) (IdentityKind, DeliveryKey) {
 	case e.Payload == nil:
 		return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, nil)
 	case len(e.Body) == 0:
-		return IdentityRequest, deliveryKey(IdentityRequest, e.Method, e.Path, []byte(e.RawQuery))
+		return IdentityRequest, deliveryKey(IdentityRequest, e.Provider, e.EventType, []byte(e.Method+" "+e.Path+"?"+e.RawQuery))
 	}
 	return IdentityBody, deliveryKey(IdentityBody, e.Provider, e.EventType, e.Body)
 }

@@ -19,7 +19,7 @@ type RetryProfile struct {
 // AttemptGroup is a delivery with its attempts, oldest first.
 type AttemptGroup struct {
 	Identity     string         `json:"identity" doc:"Tells the delivery from others of the endpoint." example:"5d41402abc4b2a76b9719d911017c592"`
-	IdentifiedBy string         `json:"identified_by" enum:"delivery_id,event_id,body,request,envelope" doc:"request, of what has no body, is method, path and query, until one is answered with 2xx. Of mail event_id is its Message-ID with the recipients; envelope, where it has none, its sender, recipients and subject." example:"delivery_id"`
+	IdentifiedBy string         `json:"identified_by" enum:"delivery_id,event_id,body,request,envelope" doc:"request, of what has no body, is method, path and query with the event type, until one is answered with 2xx. Of mail event_id is its Message-ID with the recipients; envelope, where it has none, its sender, recipients and subject." example:"delivery_id"`
 	Provider     string         `json:"provider" example:"shopify"`
 	EventType    *string        `json:"event_type" example:"orders/create"`
 	DeliveryID   *string        `json:"delivery_id" doc:"Of the last attempt; null where the sender gives none." example:"b1a2c3"`

@@ -45,6 +45,9 @@ func TestWhatBelongsTogether(t *testing.T) {
 	asked := func(method, path, query string) func(*hookglass.Event) {
 		return func(e *hookglass.Event) { e.Method, e.Path, e.RawQuery, e.Body = method, path, query, nil }
 	}
+	ofType := func(name string) func(*hookglass.Event) {
+		return func(e *hookglass.Event) { asked("POST", "/", "")(e); e.EventType = name }
+	}
 	for _, c := range []struct {
 		name   string
 		events []*hookglass.Event
@@ -69,6 +72,8 @@ func TestWhatBelongsTogether(t *testing.T) {
 				attempt(3*time.Second, 500, asked("GET", "/", "id=2")), attempt(4*time.Second, 200, asked("GET", "/", "")), attempt(64*time.Second, 200, asked("GET", "/", "")),
 			}, 66 * time.Second,
 			[]string{"request delivered 500@0s 200@4s", "request delivered 200@0s", "request waiting 500@0s", "request waiting 500@0s", "request waiting 500@0s"}},
+		{"what has no body and is of another type, by that", []*hookglass.Event{attempt(0, 500, asked("POST", "/", "")), attempt(time.Second, 500, ofType("refund"))}, time.Minute,
+			[]string{"request waiting 500@0s", "request waiting 500@0s"}},
 		{"given up, when it is silent for three times as long as ever",
 			[]*hookglass.Event{attempt(0, 500, nil), attempt(time.Hour, 500, nil)}, 4*time.Hour + 2*time.Minute, []string{"body given_up 500@0s 500@1h0m0s"}},
 		{"not given up before", []*hookglass.Event{attempt(0, 500, nil), attempt(time.Hour, 500, nil)}, 4 * time.Hour, []string{"body waiting 500@0s 500@1h0m0s"}},
