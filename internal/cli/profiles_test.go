@@ -42,6 +42,26 @@ func TestRetriesAreMeasuredFromTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestWhatHasNoBodyIsNotToldToKeepSomething(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	made := object(t, "", "endpoints", "create", "Flaky")
+	id := member(t, made, "data", "id").(string)
+	if r := run(t, "", "retries", id, "--script", "500"); r.code != 0 {
+		t.Fatalf("a script is set: %+v", r)
+	}
+	for range 2 {
+		if answer, err := http.Get(member(t, made, "data", "webhook_url").(string)); err == nil {
+			answer.Body.Close()
+		}
+	}
+	r := run(t, "", "retries", id)
+	if r.code != 0 || !strings.Contains(r.out, "2 attempts, waiting") || strings.Contains(r.out, "From attempt to attempt") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A clock that is set back between two attempts puts one of them before the first.
 func TestAttemptsBesideTheLineAreShownAtItsEnds(t *testing.T) {
 	at := func(second int) string {

@@ -111,7 +111,9 @@ func printHabits(w io.Writer, p api.RetryProfile) {
 	if s.AttemptCounter != nil {
 		habits = append(habits, "attempts counted in "+visible(*s.AttemptCounter))
 	}
-	fmt.Fprintf(w, "From attempt to attempt: %s.\n", strings.Join(habits, ", "))
+	if len(habits) > 0 {
+		fmt.Fprintf(w, "From attempt to attempt: %s.\n", strings.Join(habits, ", "))
+	}
 	for _, d := range p.Providers {
 		if d.Retries != nil {
 			fmt.Fprintf(w, "%s documents: %s.\n", visible(d.Provider), visible(*d.Retries))
