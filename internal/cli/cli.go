@@ -118,6 +118,8 @@ var wording = []struct {
 }{
 	{regexp.MustCompile(`,"" but got`), ` but got`}, // an optional choice has the empty string among its values
 	{regexp.MustCompile(`: expected \S+ value but got "EOL" \(<EOL>\)$`), `: its value is missing`},
+	{regexp.MustCompile(`: expected \S+ value but got ".*" \((?:short|long) flag\); perhaps try (.*)\?$`), `: its value is missing; one that begins with - is written as $1`},
+	{regexp.MustCompile(`: expected a valid \d+ bit u?int but got ("\d+")$`), `: $1 is too large`},
 	{regexp.MustCompile(`: expected a valid \d+ bit u?int but got (".*")$`), `: $1 is not a whole number`},
 	{regexp.MustCompile(`: expected a float but got (".*") \(\w+\)$`), `: $1 is not a number`},
 	{regexp.MustCompile(`^(unknown flag -\w), did you mean .*$`), `$1`}, // every letter is near every other

@@ -188,13 +188,15 @@ func TestWrongUsageExitsWith2AndPointsAtHelp(t *testing.T) {
 
 func TestAMistakeIsToldWithoutWordsOfTheParser(t *testing.T) {
 	for says, args := range map[string][]string{
-		"hookglass: --endpoint: its value is missing\n":                                             {"requests", "list", "-e"},
-		"hookglass: --part: \"two\" is not a whole number\n":                                        {"requests", "get", "latest", "-e", "payments", "--part", "two"},
-		"hookglass: <link>: \"latest\" is not a whole number\n":                                     {"share", "revoke", "latest", "-e", "payments"},
-		"hookglass: --factor: \"many\" is not a number\n":                                           {"alerts", "create", "flood", "volume_spike", "-e", "payments", "--factor", "many"},
-		"hookglass: unknown flag -e\n":                                                              {"endpoints", "get", "-e", "payments"},
-		"or the word tunnel, for the machine on which \"hookglass listen\" runs\n":                  {"replay", "latest", "-e", "payments"},
-		"for the machine on which \"hookglass listen\" runs; \"localhost:3000\" is neither\nUsage:": {"replay", "latest", "-e", "payments", "--to", "localhost:3000"},
+		"hookglass: --endpoint: its value is missing\n":                                                     {"requests", "list", "-e"},
+		"hookglass: --secret: its value is missing; one that begins with - is written as --secret=\"-e\"\n": {"trigger", "github.push", "--secret", "-e", "payments"},
+		"hookglass: --part: \"9223372036854775808\" is too large\n":                                         {"requests", "get", "latest", "-e", "payments", "--part", "9223372036854775808"},
+		"hookglass: --part: \"two\" is not a whole number\n":                                                {"requests", "get", "latest", "-e", "payments", "--part", "two"},
+		"hookglass: <link>: \"latest\" is not a whole number\n":                                             {"share", "revoke", "latest", "-e", "payments"},
+		"hookglass: --factor: \"many\" is not a number\n":                                                   {"alerts", "create", "flood", "volume_spike", "-e", "payments", "--factor", "many"},
+		"hookglass: unknown flag -e\n":                                                                      {"endpoints", "get", "-e", "payments"},
+		"or the word tunnel, for the machine on which \"hookglass listen\" runs\n":                          {"replay", "latest", "-e", "payments"},
+		"for the machine on which \"hookglass listen\" runs; \"localhost:3000\" is neither\nUsage:":         {"replay", "latest", "-e", "payments", "--to", "localhost:3000"},
 	} {
 		fails(t, 2, says, args...)
 	}
