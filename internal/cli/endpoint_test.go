@@ -18,6 +18,7 @@ func TestAVariableNamesTheEndpoint(t *testing.T) {
 	fails(t, 2, "hookglass endpoints list", "requests", "list")
 	object(t, "", "trigger", "github.push", "-e", endpoint)
 	object(t, "", "trigger", "push", "-e", endpoint) // an event that one provider has names it
+	object(t, "", "trigger", "orders/create", "-e", endpoint)
 	fails(t, 1, "no sample", "trigger", "nonsense.paid", "-e", endpoint)
 	for _, args := range [][]string{{"ledger", "-e", endpoint}, {"ledger", endpoint}, {"retries", "-e", endpoint}, {"schemas", "-e", endpoint}, {"schemas", "-e", endpoint, "push"}, {"schemas", endpoint, "push"}} {
 		object(t, "", args...)

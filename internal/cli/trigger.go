@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,7 +94,7 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 }
 
 // sampleOf returns the provider and the event that a word means. Without a provider it is the only provider's event of
-// that name, such as payment_intent.succeeded, as the provider's own CLI has it.
+// that name or type, such as payment_intent.succeeded or orders/create, as the provider's own CLI has it.
 func sampleOf(word string) (name, event string) {
 	name, event, _ = strings.Cut(word, ".")
 	var of []string
@@ -101,7 +102,7 @@ func sampleOf(word string) (name, event string) {
 		if s.Provider == name {
 			return name, event
 		}
-		if s.Event == word {
+		if (s.Event == word || s.EventType == word) && !slices.Contains(of, s.Provider) {
 			of = append(of, s.Provider)
 		}
 	}
