@@ -300,6 +300,12 @@ func explain(err error) string {
 		if answer.Status == 401 {
 			text += " \"hookglass login\" signs in; HOOKGLASS_TOKEN and --token name a token, --server the server that it is of."
 		}
+		if answer.Message == hookglass.NotFound("endpoint").Message {
+			text += " \"hookglass endpoints list\" shows those there are."
+			if named := os.Getenv(endpointVariable); named != "" {
+				text += " " + endpointVariable + " is " + visible(named) + "." // nothing in the command itself may name it
+			}
+		}
 		return text
 	}
 	var call *client.Unanswered

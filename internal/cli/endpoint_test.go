@@ -30,7 +30,7 @@ func TestAVariableNamesTheEndpoint(t *testing.T) {
 		object(t, "", args...)
 	}
 	fails(t, 1, "no such endpoint", "requests", "list", "-e", "another")
-	fails(t, 1, "no such endpoint", "ledger", "another")
+	fails(t, 1, "no such endpoint. \"hookglass endpoints list\" shows those there are. HOOKGLASS_ENDPOINT is "+endpoint+".\n", "ledger", "another")
 	// How soon the server answers is not what is asked here: the time is doubled until it does.
 	timeout := 10 * time.Millisecond
 	r := run(t, "", "listen", "--exit-after", "1", "--timeout", timeout.String())
