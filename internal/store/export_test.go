@@ -38,6 +38,12 @@ func Pace(took ...time.Duration) (rows []int64) {
 	return rows
 }
 
+// LockSchema is what excludes others from migrating until unlock.
+func (db *DB) LockSchema(ctx context.Context) (unlock func(), err error) {
+	_, unlock, err = db.engine.lockSchema(ctx)
+	return unlock, err
+}
+
 // Exec runs a statement of a test's own.
 func (tx *Tx) Exec(query string, args ...any) error {
 	_, err := tx.exec(query, args...)

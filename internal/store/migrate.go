@@ -123,7 +123,13 @@ func notConnected(err error) error {
 	return err
 }
 
+// quietFor is how long the schema may take before the operator is told what a start waits for.
+const quietFor = 2 * time.Second
+
 func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provider) ([]*goose.MigrationResult, error)) error {
+	defer time.AfterFunc(quietFor, func() {
+		db.log.Info("still preparing the schema, which takes a while on a slow disk, with much data, and while another process does it")
+	}).Stop()
 	by, unlock, err := db.engine.lockSchema(ctx)
 	if err != nil {
 		return err

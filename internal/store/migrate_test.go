@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"bufio"
 	"database/sql"
 	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -188,6 +190,38 @@ func TestThoseWhoMeetAtAnOldDatabaseWaitForEachOther(t *testing.T) {
 					})
 				}
 				wg.Wait()
+			}
+		})
+	}
+}
+
+// A start that seems to hang says what it waits for.
+func TestASchemaThatTakesItsTimeIsTold(t *testing.T) {
+	for name, cfg := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told, tell := io.Pipe()
+			defer tell.Close()
+			cfg.Log = slog.New(slog.NewTextHandler(tell, nil))
+			db, err := store.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			unlock, err := db.LockSchema(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			migrated := make(chan error, 1)
+			go func() { migrated <- db.Migrate(t.Context()) }()
+			lines := bufio.NewScanner(told)
+			if !lines.Scan() || !strings.Contains(lines.Text(), "still preparing the schema") {
+				t.Errorf("it says %q", lines.Text())
+			}
+			go io.Copy(io.Discard, told)
+			unlock()
+			if err := <-migrated; err != nil {
+				t.Error(err)
 			}
 		})
 	}
