@@ -155,15 +155,7 @@ func (s *Service) JudgeSignature(ctx context.Context, t store.Task) error {
 	if err != nil || ev == nil {
 		return err
 	}
-	var e hookglass.Endpoint
-	var configs []provider.Config
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
-		if e, err = v.Endpoint(string(ev.EndpointID)); err != nil {
-			return err
-		}
-		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
-		return err
-	})
+	e, configs, err := s.configured(ctx, hookglass.System, string(ev.EndpointID))
 	if err != nil {
 		return err
 	}

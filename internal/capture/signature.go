@@ -35,15 +35,7 @@ func (s *Service) Signature(ctx context.Context, who hookglass.Principal, ref, e
 
 // SignatureOf is Signature for an event that was read already.
 func (s *Service) SignatureOf(ctx context.Context, who hookglass.Principal, ref string, ev *hookglass.Event) (sig Signature, err error) {
-	var e hookglass.Endpoint
-	var configs []provider.Config
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		if e, err = v.Endpoint(ref); err != nil {
-			return err
-		}
-		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
-		return err
-	})
+	e, configs, err := s.configured(ctx, who, ref)
 	if err != nil {
 		return sig, err
 	}
@@ -58,6 +50,18 @@ func (s *Service) SignatureOf(ctx context.Context, who hookglass.Principal, ref 
 		Now:      s.verify(req, found, configs),
 		Finding:  provider.Diagnose(req, found, configs),
 	}, nil
+}
+
+// configured returns an endpoint and its enabled signature configs. It answers not_found.
+func (s *Service) configured(ctx context.Context, who hookglass.Principal, ref string) (e hookglass.Endpoint, configs []provider.Config, err error) {
+	err = s.db.View(ctx, who, func(v *store.View) error {
+		if e, err = v.Endpoint(ref); err != nil {
+			return err
+		}
+		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
+		return err
+	})
+	return e, configs, err
 }
 
 // Rejudged counts what [Service.Rejudge] did.

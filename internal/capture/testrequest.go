@@ -12,7 +12,6 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/provider"
-	"hookglass/internal/store"
 )
 
 // TestRequest is a sample event of a provider, or a request given in full.
@@ -69,15 +68,7 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 // signed with the endpoint's config, if it has one. It answers validation_failed for an unknown sample, conflict for a
 // disabled endpoint, and payload_too_large for a body that reception would refuse.
 func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, origin string, r TestRequest) (hookglass.EventID, error) {
-	var e hookglass.Endpoint
-	var configs []provider.Config
-	err := s.db.View(ctx, who, func(v *store.View) (err error) {
-		if e, err = v.Endpoint(ref); err != nil {
-			return err
-		}
-		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
-		return err
-	})
+	e, configs, err := s.configured(ctx, who, ref)
 	if err != nil {
 		return "", err
 	}
