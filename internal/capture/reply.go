@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +17,7 @@ func reply(t Target, ev *hookglass.Event, req *provider.Request, found provider.
 
 // given removes the fields that cannot be sent from an answer and finishes it.
 func given(method string, r *hookglass.Reply) *hookglass.Reply {
-	kept := r.Headers[:0]
-	for _, h := range r.Headers {
-		if Sendable(h) {
-			kept = append(kept, h)
-		}
-	}
-	r.Headers = kept
+	r.Headers = slices.DeleteFunc(r.Headers, func(h hookglass.Header) bool { return !Sendable(h) })
 	return finish(method, r)
 }
 

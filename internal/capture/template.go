@@ -24,9 +24,7 @@ import (
 func customReply(c *hookglass.Response, ev *hookglass.Event) *hookglass.Reply {
 	r := &hookglass.Reply{Status: c.Status, Source: hookglass.SourceCustom, Delay: c.Delay}
 	f := &filler{ev: ev}
-	names := slices.AppendSeq(make([]string, 0, len(c.Headers)), maps.Keys(c.Headers))
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		if value, whole := f.fill(c.Headers[name], maxHeaderFilled, oneLine); whole && len(value) <= maxHeaderFilled {
 			r.Headers = append(r.Headers, hookglass.Header{Name: name, Value: value})
 		}
