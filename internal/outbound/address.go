@@ -70,13 +70,13 @@ var metadataNames = map[string]bool{
 // block (WHATWG Fetch, "port blocking"), and data stores. A rule that names the port opens it. Ports 1 and 9 of that
 // list stay open: what listens there discards HTTP or makes nothing of it, and people use them for a target where
 // nobody listens.
-var shutPorts = ports(
+var shutPorts = []uint16{
 	7, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
 	111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540,
 	548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000,
 	6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 	445, 873, 1433, 1521, 3306, 3389, 5432, 6379, 11211, 27017,
-)
+}
 
 // public reports whether an address is public unicast. It does not look for an IPv4 address inside an IPv6 one.
 func public(a netip.Addr) bool {
@@ -114,14 +114,6 @@ func prefixes(list ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(list))
 	for i, s := range list {
 		out[i] = netip.MustParsePrefix(s)
-	}
-	return out
-}
-
-func ports(list ...uint16) map[uint16]bool {
-	out := make(map[uint16]bool, len(list))
-	for _, p := range list {
-		out[p] = true
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (g *guard) permits(at netip.AddrPort, anyPort bool) bool {
 			opened, named = true, named || r.names(port)
 		}
 	}
-	return (opened || public(a)) && (anyPort || named || !shutPorts[port])
+	return (opened || public(a)) && (anyPort || named || !slices.Contains(shutPorts, port))
 }
 
 // isOwn reports whether something of this installation listens at the address. A listener on the unspecified address is

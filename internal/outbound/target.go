@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -112,24 +113,11 @@ func (g *guard) forbids(h host, port uint16) bool {
 	case h.addr.IsValid():
 		return !g.permits(netip.AddrPortFrom(h.addr, port), false)
 	case isLocalhost(h.name):
-		for _, a := range loopbacks {
-			if g.permits(netip.AddrPortFrom(a, port), false) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(loopbacks, func(a netip.Addr) bool { return g.permits(netip.AddrPortFrom(a, port), false) })
 	case metadataNames[name], g.isOwnName(name, port):
 		return true
 	}
-	if !shutPorts[port] {
-		return false
-	}
-	for _, r := range g.allow {
-		if r.names(port) {
-			return false
-		}
-	}
-	return true
+	return slices.Contains(shutPorts, port) && !slices.ContainsFunc(g.allow, func(r Rule) bool { return r.names(port) })
 }
 
 // loopbacks are the addresses of localhost, which is never resolved (RFC 6761, section 6.3).
