@@ -205,11 +205,11 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	defer func() {
 		if r := recover(); r != nil {
 			f.Log.Error("panic in a delivery", "panic", r, "stack", string(debug.Stack()))
-			f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeInternal, Message: "The delivery failed inside the service."}})
+			f.fail(s, &hookglass.Failure{Code: codeInternal, Message: "The delivery failed inside the service."})
 		}
 	}()
 	if s.Lost > maxLost {
-		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: &hookglass.Failure{Code: codeAbandoned, Message: "The delivery was begun several times and never came to an end."}})
+		f.fail(s, &hookglass.Failure{Code: codeAbandoned, Message: "The delivery was begun several times and never came to an end."})
 		return
 	}
 	if s.event.Payload == nil {
@@ -234,7 +234,7 @@ func (f *Forwarder) deliver(ctx context.Context, s *settled) {
 	}
 	r, failure := buildForward(s.event, s.queue.Target.URL, headers, f.Proxied, f.Now())
 	if failure != nil {
-		f.fail(s, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure})
+		f.fail(s, failure)
 		return
 	}
 	waiting, cancel := context.WithTimeout(ctx, turnPatience)
@@ -319,8 +319,8 @@ func (f *Forwarder) later(s *settled, wait time.Duration) {
 }
 
 // fail ends a delivery as failed, with an attempt that sent nothing.
-func (f *Forwarder) fail(s *settled, a hookglass.ForwardAttempt) {
-	s.Attempts, s.StatusCode, s.made = append(s.Attempts, a), 0, true
+func (f *Forwarder) fail(s *settled, failure *hookglass.Failure) {
+	s.Attempts, s.StatusCode, s.made = append(s.Attempts, hookglass.ForwardAttempt{At: f.Now().UTC(), Failure: failure}), 0, true
 	s.State, s.NextAt, s.FinishedAt = hookglass.ForwardFailed, time.Time{}, f.Now()
 }
 
