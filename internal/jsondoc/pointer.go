@@ -1,7 +1,7 @@
 package jsondoc
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -16,7 +16,7 @@ func ParsePointer(s string) (Pointer, error) {
 		return Pointer{}, nil
 	}
 	if s[0] != '/' {
-		return Pointer{}, fmt.Errorf("must be empty or begin with a slash")
+		return Pointer{}, errors.New("must be empty or begin with a slash")
 	}
 	tokens := strings.Split(s[1:], "/")
 	for i, token := range tokens {
@@ -28,7 +28,7 @@ func ParsePointer(s string) (Pointer, error) {
 				continue
 			}
 			if at++; at == len(token) || token[at] != '0' && token[at] != '1' {
-				return Pointer{}, fmt.Errorf("must have 0 or 1 after each ~")
+				return Pointer{}, errors.New("must have 0 or 1 after each ~")
 			}
 		}
 		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
@@ -82,11 +82,6 @@ func arrayIndex(token string) (int, bool) {
 	if token == "" || len(token) > 9 || token[0] == '0' && token != "0" {
 		return 0, false
 	}
-	for i := range len(token) {
-		if token[i] < '0' || token[i] > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.Atoi(token)
-	return n, err == nil
+	n, err := strconv.ParseUint(token, 10, 32) // unlike Atoi it takes no sign
+	return int(n), err == nil
 }

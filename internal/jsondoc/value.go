@@ -74,7 +74,7 @@ func Unmarked(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\x
 // HasOneReading reports whether a text is one JSON value in which no object names a member twice: parsers differ in
 // which of the two they take.
 func HasOneReading(text []byte) bool {
-	return jsontext.Value(Unmarked(text)).IsValid(jsontext.AllowInvalidUTF8(true))
+	return jsontext.Value(Unmarked(text)).IsValid(halves)
 }
 
 // parser makes values out of tokens. Members wait on its stacks until their container ends, so that each is made with
@@ -400,8 +400,8 @@ func Same(a, b Value) bool {
 		}
 	case Object:
 		var places map[string]int
-		for i, name := range a.names() {
-			j := i
+		for i := range a.Len() {
+			name, j := a.in.names[i], i
 			if b.in.names[i] != name { // most often members stand where they do in the other
 				if places == nil {
 					places = b.places()
@@ -417,12 +417,4 @@ func Same(a, b Value) bool {
 		}
 	}
 	return true
-}
-
-// names are those of an object's members.
-func (v Value) names() []string {
-	if v.in == nil {
-		return nil
-	}
-	return v.in.names
 }
