@@ -3,7 +3,6 @@ package smtpd
 import (
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"time"
 )
@@ -96,9 +95,4 @@ func (r *chunkReader) next() error {
 			}
 		}
 	}
-}
-
-func isTimeout(err error) bool {
-	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
 }

@@ -269,18 +269,22 @@ func (c *conn) fault(r reply) error {
 // farewell tells the client why the connection ends, if that is possible.
 func (c *conn) farewell(err error) {
 	var r reply
-	var ne net.Error
 	switch {
 	case err == errReset:
 		_ = c.out.Flush()
 		c.cut()
 	case errors.As(err, &r):
 		c.last(r)
-	case errors.As(err, &ne) && ne.Timeout():
+	case isTimeout(err):
 		c.last(replyIdle)
 	default:
 		_ = c.out.Flush()
 	}
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
 }
 
 // last sends a reply after which the connection is closed. It then discards input for a moment: closing a socket with

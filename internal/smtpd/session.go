@@ -111,13 +111,10 @@ func (c *conn) greet(verb, name string) error {
 	if c.offersSignIn() {
 		lines = append(lines, "AUTH PLAIN LOGIN")
 	}
-	for _, l := range append(lines, "ENHANCEDSTATUSCODES") {
-		separator := "-"
-		if l == "ENHANCEDSTATUSCODES" {
-			separator = " "
-		}
-		_, _ = c.out.WriteString("250" + separator + l + "\r\n")
+	for _, l := range lines {
+		_, _ = c.out.WriteString("250-" + l + "\r\n")
 	}
+	c.say(reply{code: 250, text: "ENHANCEDSTATUSCODES"})
 	return nil
 }
 
