@@ -50,8 +50,7 @@ func tooMany(n int) []hookglass.FieldError {
 // checkOperator faults an unknown operator, and a value that is missing or not allowed. It reports whether there is a
 // value left to check.
 func checkOperator(operator string, given bool, fault func(field, message string)) bool {
-	switch operator {
-	case hookglass.OperatorExists, hookglass.OperatorNotExists:
+	if takesNoValue(operator) {
 		if given {
 			fault("value", "must not be given with "+operator)
 		}

@@ -33,6 +33,9 @@ const (
 	InHeader              // as it is; control characters fail
 )
 
+// inLine reports whether the text is part of a line, where control characters fail.
+func (p Place) inLine() bool { return p == InHeader || p == InURL }
+
 // Template is a text with placeholders, {{ name.path }} and {{ secrets.NAME }}, and nothing else: no logic, no code. A
 // value that is inserted is never parsed as a template again. It is safe for concurrent use.
 type Template struct {
@@ -161,7 +164,7 @@ func scan(text string, place Place) (*Template, error) {
 }
 
 func checkLiteral(s string, place Place) error {
-	if (place == InHeader || place == InURL) && strings.ContainsFunc(s, unicode.IsControl) {
+	if place.inLine() && strings.ContainsFunc(s, unicode.IsControl) {
 		return &TemplateError{0, "may not hold control characters"}
 	}
 	return nil
@@ -390,34 +393,21 @@ func (v Values) find(p *part, null bool) (jsondoc.Value, error) {
 
 // escape escapes a value for its place.
 func (t *Template) escape(p *part, value jsondoc.Value) (string, error) {
-	switch t.place {
-	case InJSON:
-		if !p.quoted {
-			return string(value.Bytes()), nil
-		}
+	switch {
+	case t.place == InJSON && !p.quoted:
+		return string(value.Bytes()), nil
+	case t.place == InJSON:
 		quoted := jsondoc.Text(value.Text()).Bytes()
 		return string(quoted[1 : len(quoted)-1]), nil
-	case InForm:
-		if t.whole() {
-			return value.Text(), nil
-		}
-		return percentEncoded(value.Text()), nil
-	case InURL:
-		if t.whole() {
-			if s := value.Text(); !strings.ContainsFunc(s, unicode.IsControl) {
-				return s, nil
-			}
-			return "", &TemplateError{p.at, p.name + " holds a control character"}
-		}
-		return percentEncoded(value.Text()), nil
-	case InHeader:
-		s := value.Text()
-		if strings.ContainsFunc(s, unicode.IsControl) {
-			return "", &TemplateError{p.at, p.name + " holds a control character"}
-		}
-		return s, nil
 	}
-	return value.Text(), nil
+	text := value.Text()
+	switch {
+	case (t.place == InForm || t.place == InURL) && !t.whole():
+		return percentEncoded(text), nil
+	case t.place.inLine() && strings.ContainsFunc(text, unicode.IsControl):
+		return "", &TemplateError{p.at, p.name + " holds a control character"}
+	}
+	return text, nil
 }
 
 func percentEncoded(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
