@@ -93,8 +93,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 		if time.Now().After(until) || ctx.Err() != nil {
 			return b, ctx.Err()
 		}
-		read := func(v *store.View) (*hookglass.Event, error) { return v.Event(ref, string(listed.ID)) }
-		tested, err := s.backtestOn(ctx, who, pl, read, programs{stored, submitted})
+		tested, err := s.backtestOn(ctx, who, pl, listed.ID, stored, submitted)
 		if hookglass.Is(err, hookglass.CodeNotFound) {
 			continue // deleted meanwhile
 		}
@@ -107,18 +106,24 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	return b, nil
 }
 
-// programs are those that a backtest compares; submitted is nil where no draft was given.
-type programs struct{ stored, submitted *program }
-
-// backtestOn rehearses on one event, which is held until then.
-func (s *Service) backtestOn(ctx context.Context, who hookglass.Principal, pl plan, read func(*store.View) (*hookglass.Event, error), of programs) (t BacktestEvent, err error) {
+// backtestOn rehearses on one event, which is held until then. submitted is nil where no draft was given.
+func (s *Service) backtestOn(ctx context.Context, who hookglass.Principal, pl plan, id hookglass.EventID, stored, submitted *program) (t BacktestEvent, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	event, err := s.Hold(ctx, who, rehearsalTimes, read)
+	event, err := s.Hold(ctx, who, rehearsalTimes, func(v *store.View) (*hookglass.Event, error) {
+		return v.Event(string(pl.endpoint.ID), string(id))
+	})
 	if err != nil {
 		return t, err
 	}
-	return s.backtest(pl.scene(event), of), nil
+	sc := pl.scene(event)
+	t.Stored = s.rehearse(sc, stored)
+	if submitted != nil {
+		other := s.rehearse(sc, submitted)
+		t.Submitted = &other
+		t.Differences, t.More = differences(t.Stored, other)
+	}
+	return t, nil
 }
 
 // submitted is what a draft makes of an action; nil without a draft.
@@ -140,17 +145,6 @@ func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl pla
 		}
 	}
 	return compile(changed)
-}
-
-// backtest rehearses one event with the stored action and, if a draft was submitted, with the draft.
-func (s *Service) backtest(sc *scene, of programs) BacktestEvent {
-	one := BacktestEvent{Stored: s.rehearse(sc, of.stored)}
-	if of.submitted != nil {
-		other := s.rehearse(sc, of.submitted)
-		one.Submitted = &other
-		one.Differences, one.More = differences(one.Stored, other)
-	}
-	return one
 }
 
 // ofQuery renames the field of a query's fault from q to query, its name here.
