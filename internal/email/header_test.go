@@ -3,7 +3,6 @@ package email_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"hookglass/internal/email"
 )
@@ -122,11 +121,8 @@ func TestSeveralFieldsOfOneNameAreRead(t *testing.T) {
 	if h := m.Headers; len(h) != 8 || h[1].Name != "TO" || h[5].Name != "x-a" {
 		t.Errorf("%v", h)
 	}
-	if m.SentAt.IsZero() {
-		t.Error("the date is not read")
-	}
-	if m := email.Parse(wire("Date: yesterday", "")); !m.SentAt.Equal(time.Time{}) || m.Date != "yesterday" {
-		t.Errorf("%v %q", m.SentAt, m.Date)
+	if m := email.Parse(wire("Date: yesterday", "")); m.Date != "yesterday" {
+		t.Errorf("%q", m.Date)
 	}
 }
 

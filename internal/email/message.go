@@ -7,10 +7,8 @@
 package email
 
 import (
-	"net/mail"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/net/html/charset"
 
@@ -42,14 +40,12 @@ type Message struct {
 	Cc        string
 	ReplyTo   string
 	Subject   string
-	Date      string    // as written
-	SentAt    time.Time // the Date in UTC; zero when it cannot be read
-	MessageID string    // with its angle brackets
-	Text      string    // the plain text, lines ended by \n; empty when there is none
-	HTML      string    // the HTML, not sanitised; empty when there is none
+	Date      string // as written
+	MessageID string // with its angle brackets
+	Text      string // the plain text, lines ended by \n; empty when there is none
+	HTML      string // the HTML, not sanitised; empty when there is none
 
 	Attachments []File
-	Unparsed    bool    // there was no header to parse
 	Faults      []Fault // each once, in the order met
 
 	Senders []Address // of From
@@ -83,7 +79,6 @@ func Parse(raw []byte) *Message {
 	root.header, at = scanHeader(raw, maxHeaderBytes, m.fault)
 	root.body = raw[at:]
 	if len(root.header) == 0 {
-		m.Unparsed = true
 		m.fault(NoHeader)
 	}
 	m.readHeader(root.header)
@@ -120,13 +115,7 @@ func (m *Message) readHeader(h block) {
 	m.Subject = m.Headers.Get("Subject")
 	m.Date = m.Headers.Get("Date")
 	m.MessageID = m.Headers.Get("Message-ID")
-	if at, err := mail.ParseDate(stripZoneName(m.Date)); err == nil {
-		m.SentAt = at.UTC()
-	}
 }
-
-// stripZoneName removes the comment that some senders add to a date.
-func stripZoneName(date string) string { return strings.TrimRight(stripComment(date), " ") }
 
 // HeaderObject returns the headers by name, in the spelling of the first occurrence; repeated values are joined by ",
 // ".

@@ -18,7 +18,6 @@ const maxFormParts = 500
 type Posted struct {
 	Raw        []byte   // the mail as the service received it, or composed from the form's fields
 	Composed   bool     // Raw is not the mail itself: its signatures cannot be verified
-	Service    string   // mailgun, sendgrid, postmark; empty for a bare message
 	MailFrom   string   // the envelope according to the service; may be empty
 	Recipients []string // likewise
 }

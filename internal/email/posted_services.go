@@ -11,7 +11,7 @@ import (
 // fromMailgun reads what a Mailgun route forwards (documentation.mailgun.com, "Receiving, forwarding and storing
 // messages").
 func fromMailgun(f *form) (*Posted, error) {
-	p := &Posted{Service: "mailgun", MailFrom: f.text("sender", ""), Recipients: addressesOf(f.text("recipient", ""))}
+	p := &Posted{MailFrom: f.text("sender", ""), Recipients: addressesOf(f.text("recipient", ""))}
 	if f.values["body-mime"] != "" {
 		p.Raw = []byte(f.values["body-mime"])
 		return p, nil
@@ -35,7 +35,7 @@ func fromMailgun(f *form) (*Posted, error) {
 
 // fromSendGrid reads what SendGrid's inbound parse posts (docs.sendgrid.com, "Setting up the inbound parse webhook").
 func fromSendGrid(f *form) (*Posted, error) {
-	p := &Posted{Service: "sendgrid"}
+	p := &Posted{}
 	var envelope struct {
 		From string   `json:"from"`
 		To   []string `json:"to"`
@@ -85,7 +85,7 @@ func fromPostmark(body []byte) (*Posted, error) {
 	if err != nil || in.FromFull == nil && in.OriginalRecipient == "" && in.RawEmail == "" && in.Headers == nil {
 		return nil, hookglass.Errorf(hookglass.CodeValidationFailed, "The JSON is not Postmark's inbound webhook.")
 	}
-	p := &Posted{Service: "postmark", Recipients: addressesOf(in.OriginalRecipient)}
+	p := &Posted{Recipients: addressesOf(in.OriginalRecipient)}
 	for _, h := range in.Headers {
 		if strings.EqualFold(h.Name, "Return-Path") {
 			p.MailFrom = strings.Trim(h.Value, "<> ")
