@@ -48,19 +48,11 @@ func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
 		return d
 	}
 	if refused != "" {
-		d.Result, d.Reason = PermError, refused
-		for i := range d.Signatures {
-			d.Signatures[i].Reason = refused
-		}
-		return d
+		return d.refuse(refused)
 	}
 	verified, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{LookupTXT: q.lookupTXT, MaxVerifications: maxSignatures})
 	if err != nil && !errors.Is(err, dkim.ErrTooManySignatures) || len(verified) != len(d.Signatures) {
-		d.Result, d.Reason = PermError, "malformed_message" // such as one without an end of its header
-		for i := range d.Signatures {
-			d.Signatures[i].Reason = d.Reason
-		}
-		return d
+		return d.refuse("malformed_message") // such as one without an end of its header
 	}
 	for i, v := range verified {
 		s := &d.Signatures[i]
@@ -72,6 +64,15 @@ func checkDKIM(q *inquiry, h block, raw []byte, damaged bool) DKIM {
 	d.Result = best(d.Signatures)
 	if err != nil {
 		d.Reason = "too_many_signatures"
+	}
+	return d
+}
+
+// refuse returns the outcome where no signature is verified, each for the same reason.
+func (d DKIM) refuse(reason string) DKIM {
+	d.Result, d.Reason = PermError, reason
+	for i := range d.Signatures {
+		d.Signatures[i].Reason = reason
 	}
 	return d
 }

@@ -27,15 +27,14 @@ type Extracted struct {
 
 // Extract finds the links and one-time codes in the subject, text and HTML of a message. Neither list is ever nil.
 func Extract(m *Message) Extracted {
-	e := Extracted{Links: []string{}, Codes: []string{}}
 	text := searched(m.Text)
 	seen, shown := readHTML(searched(m.HTML))
+	e := Extracted{Links: []string{}, Codes: codesIn(m.Subject, text, shown)}
 	for _, l := range slices.Concat(textLinks(text), seen, textLinks(shown)) {
 		if len(e.Links) < maxLinks && !slices.Contains(e.Links, l) {
 			e.Links = append(e.Links, l)
 		}
 	}
-	e.Codes = append(e.Codes, codesIn(m.Subject, text, shown)...)
 	return e
 }
 
