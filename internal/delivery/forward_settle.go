@@ -39,17 +39,8 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 	for first := range f.settled {
 		began := time.Now()
 		batch := []*settled{first}
-	gather:
-		for len(batch) < settleAtOnce {
-			select {
-			case s, open := <-f.settled:
-				if !open {
-					break gather
-				}
-				batch = append(batch, s)
-			default:
-				break gather
-			}
+		for len(batch) < settleAtOnce && len(f.settled) > 0 {
+			batch = append(batch, <-f.settled)
 		}
 		// All transactions lock the rows in the same order, so that none deadlock.
 		slices.SortFunc(batch, func(a, b *settled) int { return cmp.Compare(a.Num, b.Num) })

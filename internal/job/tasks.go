@@ -326,17 +326,8 @@ func (w *Tasks) recall(ctx context.Context) {
 func (w *Tasks) settleAll(ctx context.Context) {
 	for first := range w.ended {
 		batch := []endedTask{first}
-	gather:
-		for len(batch) < settleAtOnce {
-			select {
-			case e, open := <-w.ended:
-				if !open {
-					break gather
-				}
-				batch = append(batch, e)
-			default:
-				break gather
-			}
+		for len(batch) < settleAtOnce && len(w.ended) > 0 {
+			batch = append(batch, <-w.ended)
 		}
 		began := time.Now()
 		w.settle(ctx, batch)

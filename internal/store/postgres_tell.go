@@ -137,13 +137,8 @@ func (e *postgresEngine) runAnswers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for more := true; more; {
-			select {
-			case next := <-e.asked:
-				answer = append(answer, next)
-			default:
-				more = false
-			}
+		for len(e.asked) > 0 {
+			answer = append(answer, <-e.asked)
 		}
 		telling, cancel := context.WithTimeout(ctx, time.Second)
 		if _, err := e.captures.Exec(telling, notify, channel, notice(answer)); err != nil && ctx.Err() == nil {
