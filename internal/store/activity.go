@@ -42,8 +42,8 @@ func (v *View) Activity(kind hookglass.ActivityType, since time.Time, limit int)
 // that was quiet for longer than the feed reaches back.
 func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int) ([]hookglass.Activity, error) {
 	type source struct {
-		num, floor, last int64
-		id               hookglass.EndpointID
+		log  eventLog
+		last int64
 	}
 	a := &args{}
 	text := "SELECT e.num, s.floor_seq, s.last_event_at, e.id" + endpointTables + " WHERE s.event_count > 0 AND s.last_event_at >= " + a.add(since.UnixMicro())
@@ -52,7 +52,7 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 	}
 	text += " AND" + v.endpointScope(a) + " ORDER BY s.last_event_at DESC, e.num"
 	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
-		err = scan(&s.num, &s.floor, &s.last, &s.id)
+		err = scan(&s.log.endpoint.Num, &s.log.floor, &s.last, &s.log.endpoint.ID)
 		return s, err
 	}, text, a.all()...)
 	if err != nil {
@@ -63,10 +63,7 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 		if len(feed) == limit && s.last <= feed[limit-1].OccurredAt.UnixMicro() {
 			break
 		}
-		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
-		a := &args{}
-		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, s.num, s.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(limit)
-		events, err := queryAll(v, log.scan, query, a.all()...)
+		events, err := v.eventsOf(s.log, 0, math.MaxInt64, newestFirst, limit)
 		if err != nil {
 			return nil, err
 		}

@@ -392,9 +392,7 @@ func (v *View) Unread(endpointNum, after int64, limit int) (events []*hookglass.
 	if err != nil {
 		return nil, 0, err
 	}
-	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
-	found, err := queryAll(v, log.scan, query, a.all()...)
+	found, err := v.eventsOf(log, after, math.MaxInt64, oldestFirst, limit)
 	if err != nil {
 		return nil, 0, err
 	}

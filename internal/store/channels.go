@@ -343,10 +343,6 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 	if err != nil || newest <= after {
 		return nil, after, err
 	}
-	type source struct {
-		num, floor int64
-		id         hookglass.EndpointID
-	}
 	a := &args{}
 	var kinds []string
 	if slices.Contains(follows, hookglass.ActivityWebhookReceived) {
@@ -355,9 +351,9 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 	if slices.Contains(follows, hookglass.ActivityEmailReceived) {
 		kinds = append(kinds, a.add(string(hookglass.KindEmail)))
 	}
-	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
-		err = scan(&s.num, &s.id, &s.floor)
-		return s, err
+	logs, err := queryAll(v, func(scan func(...any) error) (log eventLog, err error) {
+		err = scan(&log.endpoint.Num, &log.endpoint.ID, &log.floor)
+		return log, err
 	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE e.workspace_id = "+a.add(workspaceID)+" AND e.kind IN ("+strings.Join(kinds, ", ")+
 		") AND e.deleted_at IS NULL AND EXISTS (SELECT 1 FROM events WHERE "+
 		v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)")+") ORDER BY e.num", a.all()...)
@@ -365,11 +361,8 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 		return nil, 0, err
 	}
 	var found []*hookglass.Event
-	for _, s := range sources {
-		log := eventLog{endpoint: hookglass.Endpoint{Num: s.num, ID: s.id}}
-		a := &args{}
-		query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, s.num, max(after, s.floor), newest+1) + oldestFirst + " LIMIT " + a.add(limit)
-		events, err := queryAll(v, log.scan, query, a.all()...)
+	for _, log := range logs {
+		events, err := v.eventsOf(log, after, newest+1, oldestFirst, limit)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -230,8 +230,14 @@ func (v *View) EventsAfter(ref string, seq int64, limit int) ([]*hookglass.Event
 	if err != nil {
 		return nil, err
 	}
+	return v.eventsOf(log, seq, math.MaxInt64, oldestFirst, limit)
+}
+
+// eventsOf returns the events of a log with above < seq < below in list form, limit at most. order is oldestFirst or
+// newestFirst.
+func (v *View) eventsOf(log eventLog, above, below int64, order string, limit int) ([]*hookglass.Event, error) {
 	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(seq, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
+	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, log.endpoint.Num, max(above, log.floor), below) + order + " LIMIT " + a.add(limit)
 	return queryAll(v, log.scan, query, a.all()...)
 }
 

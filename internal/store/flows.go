@@ -224,9 +224,7 @@ func (v *View) FlowEvents(endpointNum, after int64, limit int, acted bool) (read
 			return read, err
 		}
 	}
-	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(after, log.floor), math.MaxInt64) + oldestFirst + " LIMIT " + a.add(limit)
-	if read.Events, err = queryAll(v, log.scan, query, a.all()...); err != nil {
+	if read.Events, err = v.eventsOf(log, after, math.MaxInt64, oldestFirst, limit); err != nil {
 		return read, err
 	}
 	if len(read.Events) == limit {

@@ -353,9 +353,7 @@ func (v *View) TunnelEvents(endpointNum, seq int64) (hookglass.Endpoint, []*hook
 	if err != nil {
 		return log.endpoint, nil, err
 	}
-	a := &args{}
-	query := "SELECT " + listColumns + " FROM events WHERE " + v.dialect.within(a, endpointNum, max(seq, log.floor), maxSeq) + oldestFirst + " LIMIT " + a.add(payloadRows)
-	events, err := queryAll(v, log.scan, query, a.all()...)
+	events, err := v.eventsOf(log, seq, maxSeq, oldestFirst, payloadRows)
 	if err != nil || len(events) == 0 {
 		return log.endpoint, nil, err
 	}
