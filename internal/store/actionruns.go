@@ -101,6 +101,8 @@ type HeldRun struct {
 	Checkpoint []byte // sealed state from which the run can continue; nil: not begun
 }
 
+const selectHeldRuns = "SELECT " + actionRunColumns + ", r.claim, r.checkpoint" + actionRunTables
+
 func scanHeldRun(scan func(...any) error) (h HeldRun, err error) {
 	h.ActionRun, err = scanActionRun(func(dest ...any) error { return scan(append(dest, &h.Claim, &h.Checkpoint)...) })
 	return h, err
@@ -108,13 +110,13 @@ func scanHeldRun(scan func(...any) error) (h HeldRun, err error) {
 
 // FirstActionRuns lists the runs on an event that are not reruns.
 func (v *View) FirstActionRuns(eventSeq int64) ([]HeldRun, error) {
-	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+" WHERE r.event = $1 AND r.rerun = 0", eventSeq)
+	return queryAll(v, scanHeldRun, selectHeldRuns+" WHERE r.event = $1 AND r.rerun = 0", eventSeq)
 }
 
 // HeldActionRun returns a run by its id, with its claim and checkpoint. It answers not_found.
 func (v *View) HeldActionRun(id string) (HeldRun, error) {
 	a := &args{}
-	query := "SELECT " + actionRunColumns + ", r.claim, r.checkpoint" + actionRunTables + " WHERE r.id = " + a.add(id) + " AND" + v.endpointScope(a)
+	query := selectHeldRuns + " WHERE r.id = " + a.add(id) + " AND" + v.endpointScope(a)
 	return one(v, "action run", scanHeldRun, query, a)
 }
 
@@ -262,14 +264,13 @@ func (tx *Tx) RequeueActionRun(num int64, id string, since time.Duration) error 
 
 // QueuedActionRuns lists the reruns of an action that have not begun.
 func (v *View) QueuedActionRuns(actionNum int64) ([]HeldRun, error) {
-	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
-		" WHERE r.due_at IS NOT NULL AND r.action = $1 AND r.status = 'queued' ORDER BY r.num", actionNum)
+	return queryAll(v, scanHeldRun, selectHeldRuns+" WHERE r.due_at IS NOT NULL AND r.action = $1 AND r.status = 'queued' ORDER BY r.num", actionNum)
 }
 
 // LostActionRuns lists runs that are not final and whose lease expired at least since ago. A first run is lost only if
 // its event has no task left that would continue it, a rerun only if it has no job.
 func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error) {
-	return queryAll(v, scanHeldRun, "SELECT "+actionRunColumns+", r.claim, r.checkpoint"+actionRunTables+
+	return queryAll(v, scanHeldRun, selectHeldRuns+
 		" WHERE r.due_at <= "+v.dialect.clock()+" - cast($1 AS bigint) AND CASE WHEN r.rerun = 1 THEN NOT "+v.dialect.hasRunJob("r.id")+" ELSE NOT EXISTS "+
 		"(SELECT 1 FROM event_tasks t WHERE t.kind = 'actions' AND t.endpoint = r.endpoint AND t.event = r.event) END ORDER BY r.due_at LIMIT $2",
 		since.Microseconds(), limit)
