@@ -142,20 +142,19 @@ func (tx *Tx) CreateEndpoint(e *hookglass.Endpoint, tunnelKeyHash []byte) error 
 	if tunnelKeyHash != nil {
 		key = tunnelKeyHash
 	}
-	err = tx.q.QueryRowContext(tx.ctx, `INSERT INTO endpoints (id, account_id, workspace_id, name, kind, custom_id, provider, provider_config,
+	err = tx.queryRow("endpoint", `INSERT INTO endpoints (id, account_id, workspace_id, name, kind, custom_id, provider, provider_config,
 		email_local_part, enabled, response, tunnel_key_hash, expires_at, created_at, updated_at, response_script, schema_tracking, response_rules)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $16, $17) RETURNING num`,
-		string(e.ID), nullInt(e.AccountID), nullInt(e.WorkspaceID), e.Name, string(e.Kind), nullString(e.CustomID), nullString(e.Provider), spelled.config,
-		nullString(e.EmailLocalPart), boolInt(e.Enabled), spelled.response, key, micros(e.ExpiresAt), tx.Now.UnixMicro(),
-		nullString(e.ResponseScript), boolInt(e.SchemaTracking), spelled.rules).Scan(&e.Num)
+		[]any{string(e.ID), nullInt(e.AccountID), nullInt(e.WorkspaceID), e.Name, string(e.Kind), nullString(e.CustomID), nullString(e.Provider), spelled.config,
+			nullString(e.EmailLocalPart), boolInt(e.Enabled), spelled.response, key, micros(e.ExpiresAt), tx.Now.UnixMicro(),
+			nullString(e.ResponseScript), boolInt(e.SchemaTracking), spelled.rules}, &e.Num)
 	if err != nil {
 		return endpointConflict(err)
 	}
 	if _, err := tx.exec(`INSERT INTO endpoint_stats (endpoint, event_count, ignored_count, refused_count, floor_seq) VALUES ($1, 0, 0, 0, 0)`, e.Num); err != nil {
 		return err
 	}
-	tx.announceEndpoint(e)
-	tx.atOnce = true
+	tx.AnnounceAtOnce(endpointTopics(e)...)
 	return nil
 }
 
@@ -174,8 +173,7 @@ func (tx *Tx) SaveEndpoint(e *hookglass.Endpoint) error {
 	if err != nil {
 		return endpointConflict(err)
 	}
-	tx.announceEndpoint(e)
-	tx.atOnce = true
+	tx.AnnounceAtOnce(endpointTopics(e)...)
 	return nil
 }
 
@@ -185,8 +183,7 @@ func (tx *Tx) DeleteEndpoint(e *hookglass.Endpoint) error {
 	if err := tx.dropEndpoint(e.Num); err != nil {
 		return err
 	}
-	tx.announceEndpoint(e)
-	tx.atOnce = true
+	tx.AnnounceAtOnce(endpointTopics(e)...)
 	return nil
 }
 
@@ -231,11 +228,11 @@ func (tx *Tx) dropEndpoint(num int64) error {
 	return nil
 }
 
-func (tx *Tx) announceEndpoint(e *hookglass.Endpoint) {
-	tx.Announce(TopicEndpoints)
-	if e.AccountID != 0 {
-		tx.Announce(TopicAccount(e.AccountID))
+func endpointTopics(e *hookglass.Endpoint) []string {
+	if e.AccountID == 0 {
+		return []string{TopicEndpoints}
 	}
+	return []string{TopicEndpoints, TopicAccount(e.AccountID)}
 }
 
 // endpointColumnsJSON holds the JSON columns of an endpoint; nil is NULL.

@@ -122,7 +122,7 @@ func (tx *Tx) SubscribeTunnel(ref string, s *hookglass.TunnelSubscription) (hook
 		return e, err
 	}
 	if first {
-		tx.announceEndpoint(&e)
+		tx.Announce(endpointTopics(&e)...)
 	}
 	return e, tx.queryRow("subscription", `INSERT INTO tunnel_subscriptions (session, endpoint, begins, received, target_url, hostname, reports, replays, subscribed_at)
 		VALUES ($1, $2, $3, $3, $4, $5, $6, $7, $8) RETURNING num`,
@@ -253,7 +253,7 @@ func (tx *Tx) missBetween(e hookglass.Endpoint, subs []endedSubscription, others
 	for _, s := range subs {
 		others = slices.DeleteFunc(others, func(o livingSubscription) bool { return o.num == s.Num })
 		if len(others) == 0 {
-			tx.announceEndpoint(&e)
+			tx.Announce(endpointTopics(&e)...)
 		}
 		if !s.end.Lost {
 			continue
