@@ -166,11 +166,8 @@ func (a *app) actionOf(r *http.Request, v visitor, e hookglass.Endpoint) (m acti
 
 // saveAction does what the pressed button of the builder means: edit the form, try it, or save.
 func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	m, err := a.actionOf(r, v, e)
@@ -249,11 +246,8 @@ func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, 
 
 // checkAction serves the errors and the preview of the builder's form.
 func (a *app) checkAction(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	tried, err := a.try(r.Context(), v, e, r.PathValue("action"), actions.ReadForm(r.PostForm))

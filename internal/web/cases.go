@@ -51,6 +51,18 @@ func (a *app) ownForm(w http.ResponseWriter, r *http.Request) (visitor, hookglas
 	return v, e, err
 }
 
+// maxLongForm bounds forms with templates, JSON and answers, which form encoding may triple.
+const maxLongForm = 4 << 20
+
+// ownLongForm is ownForm for such a form.
+func (a *app) ownLongForm(w http.ResponseWriter, r *http.Request) (visitor, hookglass.Endpoint, error) {
+	v, e, err := a.own(r)
+	if err == nil {
+		err = readFormUpTo(w, r, maxLongForm)
+	}
+	return v, e, err
+}
+
 func (a *app) listCases(w http.ResponseWriter, r *http.Request) error {
 	v, e, err := a.own(r)
 	if err != nil {
@@ -124,11 +136,8 @@ func (a *app) newCase(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) createCase(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	m := cases.Model{Form: cases.ReadForm(r.PostForm)}
@@ -166,11 +175,8 @@ func (a *app) showCase(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *app) saveCase(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	c, err := a.Replays.Case(r.Context(), v.who, string(e.ID), r.PathValue("case"))
@@ -229,11 +235,8 @@ func (a *app) tryCase(w http.ResponseWriter, r *http.Request, v visitor, e hookg
 
 // checkCase serves the result of a form's assertions on the last answer.
 func (a *app) checkCase(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	f := cases.ReadForm(r.PostForm)
@@ -398,12 +401,4 @@ func (a *app) deleteCase(w http.ResponseWriter, r *http.Request) error {
 	}
 	redirect(w, r, "/endpoints/"+string(e.ID)+"/cases?done=deleted")
 	return nil
-}
-
-// maxLongForm bounds forms with templates, JSON and answers, which form encoding may triple.
-const maxLongForm = 4 << 20
-
-// readLongForm parses such a form.
-func readLongForm(w http.ResponseWriter, r *http.Request) error {
-	return readFormUpTo(w, r, maxLongForm)
 }

@@ -16,11 +16,8 @@ import (
 
 // saveRules saves the response rules, in their order.
 func (a *app) saveRules(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	do := r.PostFormValue("do")

@@ -158,11 +158,8 @@ func (a *app) saveSettings(w http.ResponseWriter, r *http.Request) error {
 func stale(seen, stored string) bool { return seen != "" && seen != stored }
 
 func (a *app) saveResponse(w http.ResponseWriter, r *http.Request) error {
-	v, e, err := a.own(r)
+	v, e, err := a.ownLongForm(w, r)
 	if err != nil {
-		return err
-	}
-	if err := readLongForm(w, r); err != nil {
 		return err
 	}
 	if e.Kind == hookglass.KindEmail {
