@@ -115,10 +115,7 @@ func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id
 		}
 		return nil
 	})
-	if len(h.Runs) > historySize {
-		h.Runs = h.Runs[:historySize]
-		h.Older = cursor(h.Runs[historySize-1].Num)
-	}
+	h.Runs, h.Older = firstPage(h.Runs, historySize, func(run hookglass.ActionRun) int64 { return run.Num })
 	slices.SortFunc(h.Runs, func(a, b hookglass.ActionRun) int { return strings.Compare(b.ID, a.ID) }) // a run that began later may have been stored first
 	if h.Open == nil && id != "" && len(h.Runs) > 0 {
 		h.Open = &h.Runs[0]

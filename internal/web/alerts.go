@@ -140,9 +140,9 @@ func (a *app) historyOf(r *http.Request, v visitor, e hookglass.Endpoint, found 
 		h.Incidents, err = view.Incidents(string(e.ID), found.ID, before, historySize+1)
 		return err
 	})
-	if len(h.Incidents) > historySize {
-		h.Incidents = h.Incidents[:historySize]
-		h.Older = base + "?cursor=" + escape(cursor(h.Incidents[historySize-1].Num))
+	var older string
+	if h.Incidents, older = firstPage(h.Incidents, historySize, func(i hookglass.Incident) int64 { return i.Num }); older != "" {
+		h.Older = base + "?cursor=" + escape(older)
 	}
 	return h, err
 }

@@ -97,14 +97,9 @@ func (a *app) casesOf(r *http.Request, v visitor, e hookglass.Endpoint) (l cases
 	if err != nil {
 		return l, err
 	}
-	if l.Cases, err = a.Replays.Cases(r.Context(), v.who, string(e.ID), before, pageSize+1); err != nil {
-		return l, err
-	}
-	if len(l.Cases) > pageSize {
-		l.Cases = l.Cases[:pageSize]
-		l.Older = cursor(l.Cases[pageSize-1].Num)
-	}
-	return l, nil
+	found, err := a.Replays.Cases(r.Context(), v.who, string(e.ID), before, pageSize+1)
+	l.Cases, l.Older = firstPage(found, pageSize, func(c hookglass.ReplayCase) int64 { return c.Num })
+	return l, err
 }
 
 func (a *app) newCase(w http.ResponseWriter, r *http.Request) error {
@@ -330,9 +325,11 @@ func (a *app) runsOf(r *http.Request, v visitor, e hookglass.Endpoint, id string
 	if err != nil {
 		return h, err
 	}
-	if h.Runs, err = a.Replays.CaseRuns(r.Context(), v.who, string(e.ID), id, before, historySize+1); err != nil {
+	found, err := a.Replays.CaseRuns(r.Context(), v.who, string(e.ID), id, before, historySize+1)
+	if err != nil {
 		return h, err
 	}
+	h.Runs, h.Older = firstPage(found, historySize, func(run hookglass.ReplayCaseRun) int64 { return run.Num })
 	if named := q.Get("run"); named != "" {
 		run, err := a.Replays.CaseRun(r.Context(), v.who, string(e.ID), named)
 		if err == nil && run.CaseID == id {
@@ -340,10 +337,6 @@ func (a *app) runsOf(r *http.Request, v visitor, e hookglass.Endpoint, id string
 		} else if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
 			return h, err
 		}
-	}
-	if len(h.Runs) > historySize {
-		h.Runs = h.Runs[:historySize]
-		h.Older = cursor(h.Runs[historySize-1].Num)
 	}
 	if h.Open == nil && len(h.Runs) > 0 {
 		h.Open = &h.Runs[0]

@@ -13,6 +13,14 @@ func cursor(seq int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("e" + strconv.FormatInt(seq, 36)))
 }
 
+// firstPage cuts a list that may go on to a page. older is the cursor of the rest, or "" if there is none.
+func firstPage[T any](all []T, size int, num func(T) int64) (page []T, older string) {
+	if len(all) <= size {
+		return all, ""
+	}
+	return all[:size], cursor(num(all[size-1]))
+}
+
 // place parses a cursor. The empty one is 0.
 func place(cursor string) (int64, error) {
 	if cursor == "" {

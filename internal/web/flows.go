@@ -48,14 +48,9 @@ func (a *app) flowsOf(r *http.Request, v visitor) (l flows.List, err error) {
 		return l, err
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
-		if l.Flows, err = view.Flows(l.State, before, pageSize+1); err != nil {
-			return err
-		}
-		if len(l.Flows) > pageSize {
-			l.Flows = l.Flows[:pageSize]
-			l.Older = cursor(l.Flows[pageSize-1].Num)
-		}
-		return nil
+		found, err := view.Flows(l.State, before, pageSize+1)
+		l.Flows, l.Older = firstPage(found, pageSize, func(f hookglass.Flow) int64 { return f.Num })
+		return err
 	})
 	return l, err
 }
