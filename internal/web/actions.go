@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,18 +72,7 @@ func (a *app) renderActions(w http.ResponseWriter, r *http.Request, status int, 
 // newest.
 func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h actions.Runs, err error) {
 	q := r.URL.Query()
-	h = actions.Runs{Endpoint: e.ID, Action: id, Names: make(map[string]string), Now: time.Now()}
-	self := url.Values{}
-	for _, name := range []string{"run", "cursor"} {
-		if value := q.Get(name); value != "" {
-			self.Set(name, value)
-		}
-	}
-	h.Self = "/endpoints/" + string(e.ID) + "/actions"
-	if id != "" {
-		h.Self += "/" + id
-	}
-	h.Self += "/runs?" + self.Encode()
+	h = actions.Runs{Endpoint: e.ID, Action: id, Names: make(map[string]string), Asked: askedRuns(q), Now: time.Now()}
 	before, err := place(q.Get("cursor"))
 	if err != nil {
 		return h, err

@@ -311,16 +311,21 @@ func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v v
 	return render(w, r, status, cases.Page(m))
 }
 
+// askedRuns is the part of a query that says which runs are shown: the page, and the run that is open.
+func askedRuns(q url.Values) string {
+	asked := url.Values{}
+	for _, name := range []string{"run", "cursor"} {
+		if value := q.Get(name); value != "" {
+			asked.Set(name, value)
+		}
+	}
+	return asked.Encode()
+}
+
 // runsOf reads the history of a case, and the full run that the URL names or else the newest.
 func (a *app) runsOf(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h cases.Runs, err error) {
 	q := r.URL.Query()
-	self := url.Values{}
-	for _, name := range []string{"run", "cursor"} {
-		if value := q.Get(name); value != "" {
-			self.Set(name, value)
-		}
-	}
-	h = cases.Runs{Endpoint: e.ID, Case: id, Now: time.Now(), Self: "/endpoints/" + string(e.ID) + "/cases/" + id + "/runs?" + self.Encode()}
+	h = cases.Runs{Endpoint: e.ID, Case: id, Asked: askedRuns(q), Now: time.Now()}
 	before, err := place(q.Get("cursor"))
 	if err != nil {
 		return h, err

@@ -49,7 +49,7 @@ type Runs struct {
 	Runs     []hookglass.ReplayCaseRun // newest first
 	Open     *hookglass.ReplayCaseRun  // the one that is shown whole
 	Older    string                    // the cursor of the rest; empty: none
-	Self     string                    // the address of the part
+	Asked    string                    // the query that chose the page and the open run
 	Now      time.Time
 }
 
