@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,14 +61,7 @@ func (a *app) activityFeed(w http.ResponseWriter, r *http.Request) error {
 
 func activityFilter(r *http.Request) activity.Filter {
 	q := r.URL.Query()
-	f := activity.Filter{Since: q.Get("since"), Limit: q.Get("limit"), Type: q.Get("type")}
-	if f.Since == "" {
-		f.Since = activity.Since[0].Value
-	}
-	if f.Limit == "" {
-		f.Limit = activity.Limits[0].Value
-	}
-	return f
+	return activity.Filter{Since: cmp.Or(q.Get("since"), activity.Since[0].Value), Limit: cmp.Or(q.Get("limit"), activity.Limits[0].Value), Type: q.Get("type")}
 }
 
 // feedOf reads the feed. The filter's Since is a duration back from now, or a time as in the API.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -138,10 +139,7 @@ func (a *app) exportMail(w http.ResponseWriter, r *http.Request, v visitor, e ho
 // writeExport writes the file while it reads. An error after the beginning breaks the connection, so that the file does
 // not look complete.
 func (a *app) writeExport(w http.ResponseWriter, r *http.Request, v visitor, e hookglass.Endpoint, each func(func(*hookglass.Event) error) error) error {
-	format := r.FormValue("format")
-	if format == "" {
-		format = "ndjson"
-	}
+	format := cmp.Or(r.FormValue("format"), "ndjson")
 	out := bufio.NewWriterSize(w, 64<<10)
 	file, err := capture.NewExport(format, out, func(e *hookglass.Event) any { return capture.Detail(e) })
 	if err != nil {

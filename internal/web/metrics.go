@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 
 	"hookglass"
@@ -37,10 +38,7 @@ func (a *app) showMetrics(w http.ResponseWriter, r *http.Request) error {
 
 // window is the window that is asked for.
 func window(r *http.Request) string {
-	if asked := r.URL.Query().Get("window"); asked != "" {
-		return asked
-	}
-	return metrics.DefaultWindow
+	return cmp.Or(r.URL.Query().Get("window"), metrics.DefaultWindow)
 }
 
 func (a *app) figuresOf(r *http.Request, v visitor, e hookglass.Endpoint) (p metrics.Part, err error) {

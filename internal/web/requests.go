@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -316,9 +317,7 @@ func (a *app) times(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ask.TimeShift, ask.DryRun = "now", true
-	if ask.TargetURL == "" {
-		ask.TargetURL = hookglass.TunnelTarget // the form may still be empty
-	}
+	ask.TargetURL = cmp.Or(ask.TargetURL, hookglass.TunnelTarget) // the form may still be empty
 	would, err := a.Replays.Replay(r.Context(), v.who, string(e.ID), string(event.ID), ask)
 	if err != nil {
 		return err

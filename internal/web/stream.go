@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,8 @@ var errStreamEnds = errors.New("web: the stream ends")
 // of the previous connection, or after the place at which the page was rendered, so that none is missed.
 func (a *app) stream(w http.ResponseWriter, r *http.Request) error {
 	s := &stream{app: a, w: w, r: r, out: http.NewResponseController(w), known: r.FormValue("marks"), came: true}
-	after := r.Header.Get("Last-Event-ID")
-	if after == "" {
-		after = r.FormValue("after")
-	}
 	var err error
-	if s.at, err = place(after); err != nil {
+	if s.at, err = place(cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("after"))); err != nil {
 		return err
 	}
 	if s.filter, err = (query.Filter{Q: r.FormValue("q")}).Parse(a.DB.Now()); err != nil {

@@ -6,6 +6,7 @@ package actions
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -107,12 +108,7 @@ func (r Runs) every() string {
 	return "5000"
 }
 
-func (r Runs) name(id string) string {
-	if name := r.Names[id]; name != "" {
-		return name
-	}
-	return "a deleted action"
-}
+func (r Runs) name(id string) string { return cmp.Or(r.Names[id], "a deleted action") }
 
 var means = map[string]string{
 	"forward": "Sends the request on as it came in.", "http_request": "Sends a request of your own, built from templates.",

@@ -2,6 +2,7 @@
 package activity
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -63,10 +64,7 @@ func offered(all []Choice, made string) []Choice {
 }
 
 func (f Feed) name(id hookglass.EndpointID) string {
-	if name := f.Names[id]; name != "" {
-		return show.Line(name)
-	}
-	return string(id)
+	return show.Line(cmp.Or(f.Names[id], string(id)))
 }
 
 // title returns a short title for a kind of activity, and the class of its mark.
@@ -91,10 +89,7 @@ func tells(a hookglass.Activity) string {
 	case hookglass.ActivityWebhookReceived:
 		return request(a.Captured)
 	case hookglass.ActivityEmailReceived:
-		subject := short(text("subject"))
-		if subject == "" {
-			subject = "(no subject)"
-		}
+		subject := cmp.Or(short(text("subject")), "(no subject)")
 		if from := text("from"); from != "" { // a bounce has none
 			subject += " from " + short(from)
 		}

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,11 +172,7 @@ var words = map[string]string{
 
 func sentence(f hookglass.FieldError) string {
 	field := strings.TrimPrefix(f.Field, "replay_case.")
-	name := words[field]
-	if name == "" {
-		name = field
-	}
-	return name + " " + strings.ReplaceAll(f.Message, "json_subset", "JSON that the response must contain") + "."
+	return cmp.Or(words[field], field) + " " + strings.ReplaceAll(f.Message, "json_subset", "JSON that the response must contain") + "."
 }
 
 // fault says what is wrong with a field.

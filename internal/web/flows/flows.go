@@ -3,6 +3,7 @@
 package flows
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -60,12 +61,7 @@ func path(f hookglass.Flow, below string) string { return "/flows/" + f.ID + bel
 var states = []hookglass.FlowState{hookglass.FlowPending, hookglass.FlowPassed, hookglass.FlowFailed, hookglass.FlowExpired}
 
 // name returns the name of a flow, or its id.
-func name(f hookglass.Flow) string {
-	if f.Plan.Name == "" {
-		return f.ID
-	}
-	return f.Plan.Name
-}
+func name(f hookglass.Flow) string { return cmp.Or(f.Plan.Name, f.ID) }
 
 // every returns how often a part refreshes, in milliseconds. It is "" once nothing will change.
 func every(goesOn bool) string {

@@ -3,6 +3,7 @@
 package inspector
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -312,10 +313,7 @@ const maxTitle = 300
 // where most senders send everything, a request is called by its event type.
 func Title(e *hookglass.Event) string {
 	if e.Type == hookglass.EventEmail {
-		if e.Subject == "" {
-			return "(no subject)"
-		}
-		return show.Line(e.Subject)
+		return show.Line(cmp.Or(e.Subject, "(no subject)"))
 	}
 	path := e.Path
 	switch {

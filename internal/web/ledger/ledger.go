@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"maps"
@@ -123,10 +124,7 @@ var kinds = map[hookglass.ConsumerKind]string{
 }
 
 func consumer(c hookglass.LedgerConsumer) string {
-	name := c.Name
-	if name == "" {
-		name = c.ID
-	}
+	name := cmp.Or(c.Name, c.ID)
 	if c.Gone {
 		name += " (deleted)"
 	}

@@ -183,12 +183,7 @@ func rate(r *float64) string {
 }
 
 // providerName returns the name of a provider, or a word for requests of unknown senders.
-func providerName(id string) string {
-	if name := show.Provider(id); name != "" {
-		return name
-	}
-	return "unknown"
-}
+func providerName(id string) string { return cmp.Or(show.Provider(id), "unknown") }
 
 func signatureName(s string) string {
 	switch hookglass.SignatureStatus(s) {
