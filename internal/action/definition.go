@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -289,10 +290,7 @@ func deriveKey(name, kind string, taken map[string]bool) string {
 			b.WriteByte('_')
 		}
 	}
-	key := strings.Trim(b.String(), "_")
-	if key == "" {
-		key = kind
-	}
+	key := cmp.Or(strings.Trim(b.String(), "_"), kind)
 	if key == "" || key[0] >= '0' && key[0] <= '9' {
 		key = "step_" + key
 	}

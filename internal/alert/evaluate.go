@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,10 +191,7 @@ func judgeDrift(found []store.SchemaDrift) verdict {
 		return verdict{summary: "What arrives is as it was accepted."}
 	}
 	first := found[0]
-	name := first.EventType
-	if name == "" {
-		name = "requests without an event type"
-	}
+	name := cmp.Or(first.EventType, "requests without an event type")
 	summary := fmt.Sprintf("The schema of %s (%s) has changed: %s.", name, first.Provider, first.Summary)
 	switch more := len(found) - 1; {
 	case more == 1:

@@ -6,6 +6,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"context"
 
 	"hookglass"
@@ -141,10 +142,7 @@ func deliveries(v *store.View, ref string, e *hookglass.Event) (all []hookglass.
 		return nil, err
 	}
 	for _, r := range reports {
-		to := r.ResolvedURL
-		if to == "" {
-			to = r.TargetURL
-		}
+		to := cmp.Or(r.ResolvedURL, r.TargetURL)
 		a := hookglass.Attempted{Via: "tunnel", To: to, State: "failed", StatusCode: r.StatusCode, Attempts: 1, At: r.At}
 		if r.Delivered() {
 			a.State = "delivered"

@@ -1,6 +1,8 @@
 package drift
 
 import (
+	"cmp"
+
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/schema"
@@ -93,9 +95,5 @@ func (t Type) Drift() api.SchemaDrifts {
 
 // Code returns the schema as types of a language, go or ts.
 func (t Type) Code(language string) string {
-	name := t.EventType
-	if name == "" {
-		name = t.Provider + " event"
-	}
-	return t.Current.Code(language, name)
+	return t.Current.Code(language, cmp.Or(t.EventType, t.Provider+" event"))
 }

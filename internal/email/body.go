@@ -1,6 +1,7 @@
 package email
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -183,11 +184,7 @@ func (m *Message) identify(f File) {
 
 // filename returns the name that a part gives its content, made safe; empty if there is none.
 func (n *node) filename() string {
-	name := n.disposed["filename"]
-	if name == "" {
-		name = n.params["name"]
-	}
-	return cleanFilename(name)
+	return cleanFilename(cmp.Or(n.disposed["filename"], n.params["name"]))
 }
 
 // trimID returns a content id without its brackets.

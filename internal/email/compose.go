@@ -2,6 +2,7 @@ package email
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -160,10 +161,7 @@ func (p piece) write(b *bytes.Buffer) {
 		media, params = "application/octet-stream", map[string]string{}
 	}
 	delete(params, "name")
-	contentType := mime.FormatMediaType(media, params)
-	if contentType == "" {
-		contentType = "application/octet-stream"
-	}
+	contentType := cmp.Or(mime.FormatMediaType(media, params), "application/octet-stream")
 	disposition := "attachment"
 	if p.id != "" {
 		disposition = "inline"

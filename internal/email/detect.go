@@ -1,6 +1,7 @@
 package email
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -38,10 +39,7 @@ func Detect(m *Message, env Envelope) Detection {
 	for i, h := range m.Headers {
 		headers[i] = hookglass.Header{Name: strings.ToLower(h.Name), Value: strings.ToLower(h.Value)}
 	}
-	mailFrom := env.MailFrom
-	if mailFrom == "" {
-		mailFrom = strings.Trim(headers.Get("return-path"), "<> ")
-	}
+	mailFrom := cmp.Or(env.MailFrom, strings.Trim(headers.Get("return-path"), "<> "))
 	fromNobody := mailFrom == "" && (env.RemoteIP.IsValid() || headers.Has("return-path"))
 	t := traces{
 		headers: headers, messageID: Address{Address: strings.Trim(headers.Get("message-id"), "<>")}.domain(),

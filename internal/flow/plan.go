@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -39,10 +40,7 @@ var name = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 // plan validates a draft and finds its endpoints, which must be in one workspace. It answers validation_failed and
 // not_found.
 func (d Draft) plan(v *store.View, now time.Time) (p hookglass.FlowPlan, workspace hookglass.Endpoint, err error) {
-	p = hookglass.FlowPlan{Name: d.Name, AnyTurn: d.AnyTurn, Timeout: d.Timeout}
-	if p.Timeout == 0 {
-		p.Timeout = hookglass.DefaultFlowTime
-	}
+	p = hookglass.FlowPlan{Name: d.Name, AnyTurn: d.AnyTurn, Timeout: cmp.Or(d.Timeout, hookglass.DefaultFlowTime)}
 	if err := d.check(p, now); err != nil {
 		return p, workspace, err
 	}

@@ -260,10 +260,7 @@ func mend(a hookglass.Attempted) string {
 }
 
 func (d *diagnosis) run(r hookglass.ActionRun) {
-	name := d.Actions[r.ActionID]
-	if name == "" {
-		name = r.ActionID
-	}
+	name := cmp.Or(d.Actions[r.ActionID], r.ActionID)
 	switch {
 	case !r.Status.Final():
 		d.add(hookglass.AreaAction, hookglass.SeverityInfo, "running", fmt.Sprintf("The action %q is %s.", name, r.Status), "Look again shortly.")

@@ -2,6 +2,7 @@ package jsondoc
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -183,10 +184,7 @@ func shown(raw []byte) []byte {
 	if len(raw) <= maxShown {
 		return bytes.Clone(raw)
 	}
-	kind := map[byte]string{'{': "object", '[': "array", '"': "string"}[raw[0]]
-	if kind == "" {
-		kind = "number"
-	}
+	kind := cmp.Or(map[byte]string{'{': "object", '[': "array", '"': "string"}[raw[0]], "number")
 	return fmt.Appendf(nil, `"%s of %d bytes"`, kind, len(raw))
 }
 

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -137,10 +138,7 @@ func (s *service) createAction(ctx context.Context, in *newAction) (out api.One[
 
 func (st newStep) draft() action.StepDraft {
 	d := action.StepDraft{
-		ReferenceKey: st.ReferenceKey, Type: st.StepType, Name: st.Name, ConfigVersion: st.ConfigVersion, FailurePolicy: st.FailurePolicy, Config: st.Config,
-	}
-	if d.Type == "" {
-		d.Type = st.Type
+		ReferenceKey: st.ReferenceKey, Type: cmp.Or(st.StepType, st.Type), Name: st.Name, ConfigVersion: st.ConfigVersion, FailurePolicy: st.FailurePolicy, Config: st.Config,
 	}
 	for _, c := range st.Conditions {
 		d.Conditions = append(d.Conditions, action.StepConditionDraft{Source: c.Source, Path: c.Path, Operator: c.Operator, Value: c.Value})

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -76,10 +77,7 @@ func decode(text []byte, v any, loose bool) error {
 	if !errors.As(err, &shape) {
 		return fmt.Errorf("a body that is JSON could not be read: %w", err)
 	}
-	field := strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", ".")
-	if field == "" {
-		field = "body"
-	}
+	field := cmp.Or(strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", "."), "body")
 	if errors.Is(shape.Err, json.ErrUnknownName) {
 		if within := holder(v, field); within != "" {
 			return hookglass.Invalid(field, "is not a known field here: it goes into %q", within)

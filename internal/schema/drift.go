@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -126,10 +127,7 @@ func (n *Node) types() (all []string) {
 // String describes a drift without captured values.
 func (d Drift) String() string {
 	is, was := strings.Join(d.Is, " or "), strings.Join(d.Was, " or ")
-	place := d.Pointer
-	if place == "" {
-		place = "the body"
-	}
+	place := cmp.Or(d.Pointer, "the body")
 	switch d.Kind {
 	case Added:
 		return place + " is new (" + is + ")"

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -221,11 +222,7 @@ func place(rawURL string) string {
 	if err != nil {
 		return "postgres://…"
 	}
-	host := u.Host
-	if host == "" {
-		host = u.Query().Get("host")
-	}
-	return "postgres://" + host + u.Path
+	return "postgres://" + cmp.Or(u.Host, u.Query().Get("host")) + u.Path
 }
 
 func (c *MigrateCmd) reportJSON(r *move.Report, keys keyFacts) map[string]any {
