@@ -40,7 +40,7 @@ func (a *app) listFlows(w http.ResponseWriter, r *http.Request) error {
 
 func (a *app) flowsOf(r *http.Request, v visitor) (l flows.List, err error) {
 	l = flows.List{State: hookglass.FlowState(r.FormValue("state")), At: r.FormValue("cursor"), Now: time.Now()}
-	if l.State != "" && l.State != hookglass.FlowPending && l.State != hookglass.FlowPassed && l.State != hookglass.FlowFailed && l.State != hookglass.FlowExpired {
+	if l.State != "" && !slices.Contains(flows.States, l.State) {
 		return l, hookglass.Invalid("state", "must be pending, passed, failed or expired")
 	}
 	before, err := place(l.At)

@@ -57,8 +57,8 @@ type NewModel struct {
 
 func path(f hookglass.Flow, below string) string { return "/flows/" + f.ID + below }
 
-// states lists the filters of the list.
-var states = []hookglass.FlowState{hookglass.FlowPending, hookglass.FlowPassed, hookglass.FlowFailed, hookglass.FlowExpired}
+// States lists the filters of the list.
+var States = []hookglass.FlowState{hookglass.FlowPending, hookglass.FlowPassed, hookglass.FlowFailed, hookglass.FlowExpired}
 
 // name returns the name of a flow, or its id.
 func name(f hookglass.Flow) string { return cmp.Or(f.Plan.Name, f.ID) }
