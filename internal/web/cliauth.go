@@ -70,8 +70,7 @@ func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *app) renderCLIAuth(w http.ResponseWriter, r *http.Request, v visitor, m cliauth.Model) error {
-	var err error
+func (a *app) renderCLIAuth(w http.ResponseWriter, r *http.Request, v visitor, m cliauth.Model) (err error) {
 	if m.Frame, err = a.globalFrame(r.Context(), v, "", "Command line"); err != nil {
 		return err
 	}

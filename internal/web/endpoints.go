@@ -59,8 +59,7 @@ func (a *app) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 	return a.renderEndpoints(w, r, http.StatusOK, v, endpoints.Model{})
 }
 
-func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int, v visitor, m endpoints.Model) error {
-	var err error
+func (a *app) renderEndpoints(w http.ResponseWriter, r *http.Request, status int, v visitor, m endpoints.Model) (err error) {
 	if m.Frame, err = a.globalFrame(r.Context(), v, layout.Endpoints, "Endpoints", fresh.Script); err != nil {
 		return err
 	}

@@ -304,11 +304,9 @@ func render(w http.ResponseWriter, r *http.Request, status int, page templ.Compo
 // fail shows an error page, or the sign-in page if that is needed first.
 func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := httpd.Fail(r.Context(), err)
-	if f.Status == http.StatusUnauthorized {
-		if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Dest") != "empty" {
-			redirect(w, r, "/sign-in?next="+escape(r.URL.RequestURI()))
-			return
-		}
+	if f.Status == http.StatusUnauthorized && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Dest") != "empty" {
+		redirect(w, r, "/sign-in?next="+escape(r.URL.RequestURI()))
+		return
 	}
 	if retry := f.Header.Get("Retry-After"); retry != "" {
 		w.Header().Set("Retry-After", retry)
