@@ -337,13 +337,12 @@ document.adoptedStyleSheets.push(colours);
 // ---- Arrivals
 
 let unseen = 0;
-let plainTitle = root.dataset.name;
+let plainTitle = document.title.replace(/ · hookglass$/, "");
 
 function title(text) {
   if (text !== undefined) plainTitle = text ? `${text} · ${root.dataset.name}` : root.dataset.name;
   document.title = `${unseen ? `(${unseen}) ` : ""}${plainTitle} · hookglass`;
 }
-plainTitle = document.title.replace(/ · hookglass$/, "");
 
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && unseen) {
