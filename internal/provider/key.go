@@ -12,7 +12,7 @@ const (
 	keyUTF8           = "utf8"             // its bytes
 	keyHex            = "hex"              // hex digits
 	keyBase64         = "base64"           // base64
-	keyStandard       = "standard"         // Standard Webhooks: an optional whsec_, then base64
+	keyStandard       = "standard"         // Standard Webhooks: whsec_, then base64; without it, base64 or its bytes
 	keyStandardOrUTF8 = "standard_or_utf8" // likewise with whsec_, else its bytes
 	keyPublic         = "public"           // a public key: PEM, base64 or hex
 )
@@ -36,17 +36,23 @@ func deriveKeys(kind, secret string) [][]byte {
 	case keyHex:
 		add(hex.DecodeString(strings.TrimSpace(secret)))
 	case keyBase64:
-		add(decodeBase64(strings.TrimPrefix(secret, standardPrefix)))
+		add(decodeBase64(strings.TrimPrefix(strings.TrimSpace(secret), standardPrefix)))
 	case keyStandard, keyStandardOrUTF8:
+		// Some senders show the secret with the version of the signature before it (v1,whsec_…).
+		secret, _ = strings.CutPrefix(strings.TrimSpace(secret), "v1,")
 		if strings.HasPrefix(secret, asymmetricPrefix) {
 			break
 		}
-		text, marked := strings.CutPrefix(secret, standardPrefix)
-		if marked || kind == keyStandard {
+		if text, marked := strings.CutPrefix(secret, standardPrefix); marked {
 			add(decodeBase64(text))
+			break
 		}
-		if !marked && len(keys) == 0 {
-			add([]byte(secret), nil)
+		if kind == keyStandard {
+			add(base64.StdEncoding.DecodeString(secret))
+		}
+		add([]byte(secret), nil) // also where it happens to be base64: some senders sign with its bytes (Polar)
+		if kind == keyStandard && len(keys) == 1 {
+			add(decodeBase64(secret))
 		}
 	case keyPublic:
 		if block, _ := pem.Decode([]byte(secret)); block != nil {

@@ -400,6 +400,36 @@ func TestASecretThatIsNoKeyVerifiesNothing(t *testing.T) {
 	}
 }
 
+// Senders of Standard Webhooks show their secrets in different ways, and each is taken as it is shown. The signatures are
+// those of the senders' own libraries.
+func TestASecretOfStandardWebhooksIsTakenAsTheSenderShowsIt(t *testing.T) {
+	const base64Key, ofBase64 = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "IVjCKcEqSDGV5XWeCOwAUKguBJwN+zdKdEeCUVgX9KQ="
+	for _, c := range []struct{ name, secret, signature string }{
+		{"with its prefix", "whsec_" + base64Key, ofBase64},
+		{"without it", base64Key, ofBase64},
+		{"with the version before it (Supabase)", "v1,whsec_" + base64Key, ofBase64},
+		{"with blanks around it", " whsec_" + base64Key + "\r\n", ofBase64},
+		{"as text (Polar)", "polar_whs_9Q1cBBbq0OMRhKVFqUyRM1sqLQZEzfFHFLpRzzyyabcd", "JGGEtsaal6UAQIeuSnZ0VoJmddcR1PeQLUcVdWSVYw0="},
+	} {
+		r := &provider.Request{Method: "POST", Headers: fields(fmt.Sprintf("webhook-id: msg_1\nwebhook-timestamp: %d\nwebhook-signature: v1,%s", stamp, c.signature)),
+			Body: []byte(`{"type":"order.paid"}`), ReceivedAt: received}
+		config := provider.Config{Provider: "standard_webhooks", Secrets: []string{c.secret}}
+		if got := provider.Verify(r, provider.Detect(r), []provider.Config{config}); got.Status != hookglass.SignatureVerified {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Headers: r.Headers, Body: r.Body}, config, received)
+		if signature := got.Headers.Get("webhook-signature"); err != nil || signature != "v1,"+c.signature {
+			t.Errorf("%s: signed %s, want %s (%v)", c.name, signature, c.signature, err)
+		}
+	}
+	// Text that is base64 by chance: only a delivery shows which of the two its sender means.
+	r := &provider.Request{Method: "POST", Headers: fields(fmt.Sprintf("webhook-id: msg_1\nwebhook-timestamp: %d\nwebhook-signature: v1,rnqlk0d3ogE5LqNx0c0ZBX4KtkEDdARX9wtcsuy3oYE=", stamp)),
+		Body: []byte(`{"type":"order.paid"}`), ReceivedAt: received}
+	if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "standard_webhooks", Secrets: []string{"abcdefghijklmnop"}}}); got.Status != hookglass.SignatureVerified {
+		t.Errorf("text that is base64 by chance: %+v", got)
+	}
+}
+
 // Svix sends the headers of Standard Webhooks beside its own: a config of either vouches for the delivery.
 func TestVerifyStandardWebhooksBesideSvix(t *testing.T) {
 	key := []byte("0123456789abcdef01234567")
