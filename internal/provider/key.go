@@ -55,7 +55,7 @@ func deriveKeys(kind, secret string) [][]byte {
 			add(decodeBase64(secret))
 		}
 	case keyPublic:
-		if block, _ := pem.Decode([]byte(secret)); block != nil {
+		if block := readPEM([]byte(secret)); block != nil {
 			add(block.Bytes, nil)
 			break
 		}
@@ -68,6 +68,23 @@ func deriveKeys(kind, secret string) [][]byte {
 		add([]byte(secret), nil)
 	}
 	return keys
+}
+
+// readPEM returns the first block of a text, or nil. Its line ends may be lost or spelled out: a form of one line takes
+// them away, and JSON and files of settings have them as \n.
+func readPEM(text []byte) *pem.Block {
+	lines := strings.NewReplacer(`\r`, "", `\n`, "\n").Replace(string(text))
+	if block, _ := pem.Decode([]byte(lines)); block != nil {
+		return block
+	}
+	_, rest, _ := strings.Cut(lines, "-----BEGIN ")
+	kind, rest, _ := strings.Cut(rest, "-----")
+	body, _, found := strings.Cut(rest, "-----END "+kind+"-----")
+	der, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(body), ""))
+	if !found || err != nil {
+		return nil
+	}
+	return &pem.Block{Type: kind, Bytes: der}
 }
 
 // decodeBase64 reads the standard or the URL alphabet, with or without padding.

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"math/big"
 	"net/url"
 	"strings"
@@ -63,7 +62,7 @@ func (in *input) key(ref KeyRef) []byte {
 
 // parsePEM reads a certificate or a public key; nil when there is none.
 func parsePEM(text []byte) crypto.PublicKey {
-	block, _ := pem.Decode(text)
+	block := readPEM(text)
 	if block == nil {
 		return nil
 	}
