@@ -29,6 +29,8 @@ func (f *filling) write(w io.Writer) {
 			io.WriteString(w, p.literal)
 		case "body":
 			w.Write(f.in.Body)
+		case "escaped_body":
+			writeEscaped(w, f.in.Body)
 		case "time":
 			io.WriteString(w, f.time)
 		case "id":

@@ -483,6 +483,22 @@ func TestVerifyByAnothersConfig(t *testing.T) {
 	}
 }
 
+// Box sends UTF-8 and signs it as it is or with escapes; its library takes both. The signatures are the library's.
+func TestBoxMaySignItsBodyEscaped(t *testing.T) {
+	const body = "{\"source\":{\"name\":\"файл 😀 \x7f.pdf\",\"path\":\"a/b\",\"url\":\"https:\\/\\/a.test\"}}"
+	for signature, want := range map[string]hookglass.SignatureStatus{
+		"TFslcg6o93D1+rNcy85bKLRDocdv7F7saIIsmoVgG+U=": "verified", // as it is
+		"HZmZdpnTdOeIdFUkUdA5pR63O/q+dK91j0IbTwY2Xn4=": "verified", // escaped
+		b64(make([]byte, 32)):                          "failed",
+	} {
+		headers := "BOX-DELIVERY-TIMESTAMP: 2026-02-16T12:00:00-00:00\nBOX-SIGNATURE-VERSION: 1\nBOX-SIGNATURE-ALGORITHM: HmacSHA256\nBOX-SIGNATURE-PRIMARY: " + signature
+		r := &provider.Request{Method: "POST", Headers: fields(headers), Body: []byte(body), ReceivedAt: received}
+		if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "box", Secrets: []string{secret}}}); got.Status != want {
+			t.Errorf("%s: %+v", signature, got)
+		}
+	}
+}
+
 // MailerLite's header is one that many send, so that only a config says that a delivery may be MailerLite's.
 func TestVerifySenderThatNoRuleNames(t *testing.T) {
 	configs := []provider.Config{{ID: 1, Provider: "github", Secrets: []string{secret}}, {ID: 2, Provider: "mailerlite", Secrets: []string{secret}}}
