@@ -55,6 +55,16 @@ func TestDetect(t *testing.T) {
 			want: provider.Detection{Provider: "clerk", EventType: "user.created", EventID: "m", DeliveryID: "m"}},
 		{name: "7 resend", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"email.bounced"}`,
 			want: provider.Detection{Provider: "resend", EventType: "email.bounced", EventID: "m", DeliveryID: "m"}},
+		{name: "7 clerk, billing", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"object":"event","type":"paymentAttempt.created","data":{}}`,
+			want: provider.Detection{Provider: "clerk", EventType: "paymentAttempt.created", EventID: "m", DeliveryID: "m"}},
+		{name: "7 clerk, by the instance", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"object":"event","type":"enterpriseConnection.created","instance_id":"ins_1","data":{}}`,
+			want: provider.Detection{Provider: "clerk", EventType: "enterpriseConnection.created", EventID: "m", DeliveryID: "m"}},
+		{name: "7 resend, a contact", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"contact.created","created_at":"2026-02-16T12:00:00Z","data":{"id":"c","email":"a@b.test","unsubscribed":false}}`,
+			want: provider.Detection{Provider: "resend", EventType: "contact.created", EventID: "m", DeliveryID: "m"}},
+		{name: "7 resend, a domain", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"domain.updated","created_at":"2026-02-16T12:00:00Z","data":{"id":"d","region":"us-east-1","records":[]}}`,
+			want: provider.Detection{Provider: "resend", EventType: "domain.updated", EventID: "m", DeliveryID: "m"}},
+		{name: "7 svix, another's contact", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"contact.created","created_at":"2026-02-16T12:00:00Z","data":{"email":"a@b.test"}}`,
+			want: provider.Detection{Provider: "svix", EventID: "m", DeliveryID: "m"}},
 		{name: "7 svix", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"invoice.paid"}`, want: provider.Detection{Provider: "svix", EventID: "m", DeliveryID: "m"}},
 		{name: "8 bigcommerce", headers: "webhook-id: m\nwebhook-signature: v1,x", body: `{"producer":"stores/abc","scope":"store/order/created","hash":"h"}`,
 			want: provider.Detection{Provider: "bigcommerce", EventType: "store/order/created", EventID: "h", DeliveryID: "m"}},
@@ -147,6 +157,25 @@ func TestDetect(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// What the senders' own libraries and documents call the type of an event.
+func TestDetectNamesTheTypeAsTheSenderDoes(t *testing.T) {
+	for _, c := range []struct{ headers, body, want string }{
+		{"BOX-SIGNATURE-PRIMARY: x", `{"type":"webhook_event","id":"e","trigger":"FILE.UPLOADED"}`, "FILE.UPLOADED"},
+		{"x-line-signature: x", `{"destination":"U1","events":[{"type":"message","webhookEventId":"e"}]}`, "message"},
+		{"x-nylas-signature: x", `{"specversion":"1.0","type":"message.created","source":"/google/emails/realtime","id":"e","data":{}}`, "message.created"},
+		{"x-paystack-signature: x", `{"event":"charge.success","data":{}}`, "charge.success"},
+		{"X-Razorpay-Signature: x", `{"entity":"event","event":"payment.captured","payload":{}}`, "payment.captured"},
+		{"Typeform-Signature: x", `{"event_id":"e","event_type":"form_response","form_response":{}}`, "form_response"},
+		{"x-webflow-signature: x", `{"triggerType":"form_submission","payload":{}}`, "form_submission"},
+		{"WorkOS-Signature: x", `{"id":"event_1","event":"dsync.user.created","data":{}}`, "dsync.user.created"},
+	} {
+		d := provider.Detect(&provider.Request{Method: "POST", Headers: fields(c.headers), Body: []byte(c.body), ReceivedAt: received})
+		if d.EventType != c.want {
+			t.Errorf("%s: %+v, want %s", c.headers, d, c.want)
+		}
 	}
 }
 
