@@ -40,6 +40,8 @@ func (f *filling) write(w io.Writer) {
 		case "base_url":
 			base, _, _ := strings.Cut(f.url, "?")
 			io.WriteString(w, base)
+		case "decoded_url":
+			hubspotURL.WriteString(w, f.url)
 		case "sorted_url":
 			io.WriteString(w, sortedURL(f.url, f.in.params()))
 		case "ordered_url":

@@ -30,7 +30,7 @@ type scheme struct {
 	Encoding string   `json:"encoding"` // hex (default), base64, any
 	Prefix   string   `json:"prefix"`   // precedes the digest
 	List     string   `json:"list"`     // the separator of a list; entries without the prefix are ignored
-	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {escaped_body} {time} {id} {url} {base_url} {encoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name} {names} {values}
+	Payload  []string `json:"payload"`  // what is signed, any of these: {body} (default) {escaped_body} {time} {id} {url} {base_url} {encoded_url} {decoded_url} {sorted_url} {ordered_url} {method} {secret} {params} {form:name} {names} {values}
 	// VersionHeader selects the signed payload by the names in Versions; without the header any of them may be signed.
 	VersionHeader string   `json:"version_header"`
 	Versions      []string `json:"versions"`
@@ -116,7 +116,7 @@ func parsePayload(text string) ([]payloadPart, error) {
 		case !closed:
 			return nil, fmt.Errorf("bad payload near %q", rest)
 		case source == "body", source == "escaped_body", source == "time", source == "id", source == "url", source == "base_url", source == "encoded_url",
-			source == "sorted_url", source == "ordered_url",
+			source == "decoded_url", source == "sorted_url", source == "ordered_url",
 			source == "method", source == "secret", source == "params", source == "names", source == "values",
 			strings.HasPrefix(source, "form:"):
 		default:

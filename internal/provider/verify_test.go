@@ -499,6 +499,22 @@ func TestBoxMaySignItsBodyEscaped(t *testing.T) {
 	}
 }
 
+// HubSpot signs some characters of the URL decoded that it sends escaped. Its library takes the URL as it is given: the
+// signatures are the library's, for either.
+func TestHubSpotMaySignTheURLDecoded(t *testing.T) {
+	const sent = "https://in.example.test/hooks/ep_1?userEmail=a%40b.test&next=https%3A%2F%2Fc.test%2F%20x"
+	for signature, want := range map[string]hookglass.SignatureStatus{
+		"+YXxaQqgmRl/nE0nE91vYd7gZ1FhTKMlXZEXHE0TTJc=": "verified", // as it is sent
+		"1Cr/Q6/4xHv91vI95eKhU+DpXN3tnV8YSh4x7/MM0kg=": "verified", // https://in.example.test/hooks/ep_1?userEmail=a@b.test&next=https://c.test/%20x
+		b64(make([]byte, 32)):                          "failed",
+	} {
+		r := &provider.Request{Method: "GET", URL: sent, Headers: fields("X-HubSpot-Request-Timestamp: 1771243200000\nX-HubSpot-Signature-v3: " + signature), ReceivedAt: received}
+		if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "hubspot", Secrets: []string{secret}}}); got.Status != want {
+			t.Errorf("%s: %+v", signature, got)
+		}
+	}
+}
+
 // MailerLite's header is one that many send, so that only a config says that a delivery may be MailerLite's.
 func TestVerifySenderThatNoRuleNames(t *testing.T) {
 	configs := []provider.Config{{ID: 1, Provider: "github", Secrets: []string{secret}}, {ID: 2, Provider: "mailerlite", Secrets: []string{secret}}}
