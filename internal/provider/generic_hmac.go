@@ -2,6 +2,7 @@ package provider
 
 import (
 	"cmp"
+	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -10,13 +11,14 @@ import (
 
 // genericScheme returns the scheme that a generic_hmac config describes (spec: decisions, section 13). It also
 // understands lists as other senders use them: with a prefix, the list entries that have it count; an entry t= is the
-// timestamp if the template needs one and no header is named; a word and "=" before the digest is tolerated.
+// timestamp if the template needs one and no header is named; a word and "=" before the digest is tolerated, and either
+// alphabet of base64.
 func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 	text := cmp.Or(o.PayloadTemplate, "{body}")
 	s := &scheme{
 		Headers: []string{cmp.Or(o.Header, "X-Signature")}, Hash: o.Algorithm, Encoding: o.Encoding, Prefix: o.Prefix, List: ",",
 		Payload: []string{strings.ReplaceAll(text, "{timestamp}", "{time}")}, IDHeader: o.IDHeader, Key: o.SecretEncoding,
-		TimeHeader: o.TimestampHeader, TimeUnit: o.TimestampUnit, lenient: o.Prefix == "",
+		TimeHeader: o.TimestampHeader, TimeUnit: o.TimestampUnit, lenient: o.Prefix == "", alphabet: true,
 	}
 	if strings.HasSuffix(o.Prefix, ",") {
 		s.List = " " // v1,<base64>: the list of Standard Webhooks
@@ -28,6 +30,25 @@ func genericScheme(o hookglass.GenericOptions) (*scheme, error) {
 		s.TimeField = "t"
 	}
 	return s, s.prepare()
+}
+
+// spelled encodes a digest. Where either alphabet of base64 is taken, it is that of URLs, without padding, if one of
+// the captured signatures is (Sanity).
+func (s *scheme) spelled(digest []byte, captured []string) string {
+	if !s.alphabet || s.Encoding != "base64" {
+		return encodeDigest(digest, s.Encoding)
+	}
+	for _, header := range captured {
+		for entry := range strings.SplitSeq(header, s.List) {
+			text, ok := strings.CutPrefix(strings.TrimSpace(entry), s.Prefix)
+			if _, std := decodeDigest(nil, text, "base64"); ok && !std {
+				if old, err := base64.RawURLEncoding.DecodeString(text); err == nil && len(old) == len(digest) {
+					return base64.RawURLEncoding.EncodeToString(digest)
+				}
+			}
+		}
+	}
+	return encodeDigest(digest, s.Encoding)
 }
 
 // maxTolerance is a day, as the API's description says.

@@ -52,6 +52,7 @@ type scheme struct {
 
 	exact    bool // blanks around entries are not trimmed
 	lenient  bool // any word and "=" may stand before the digest (generic_hmac)
+	alphabet bool // base64 may be of the URL alphabet, and without padding (generic_hmac)
 	payloads [][]payloadPart
 	timePath []string
 	// first selects the header of Headers to sign in if a request has none of them; nil: the first.
@@ -336,10 +337,18 @@ func (s *scheme) readEntries(header string, c *claim) (malformed bool) {
 
 // readDigest decodes the digest of an entry.
 func (s *scheme) readDigest(text string) ([]byte, bool) {
-	digest, ok := decodeDigest(nil, text, s.Encoding)
+	read := func(text string) ([]byte, bool) {
+		digest, ok := decodeDigest(nil, text, s.Encoding)
+		if !ok && text != "" && s.alphabet && s.Encoding == "base64" {
+			digest, err := decodeBase64(text)
+			return digest, err == nil
+		}
+		return digest, ok
+	}
+	digest, ok := read(text)
 	if !ok && s.lenient {
 		if _, after, cut := strings.Cut(text, "="); cut {
-			return decodeDigest(nil, after, s.Encoding)
+			return read(after)
 		}
 	}
 	return digest, ok

@@ -131,7 +131,7 @@ func (s *scheme) sign(o *Outgoing, secret string, at time.Time) error {
 		if s.NamesField != "" {
 			fill.names = s.namesIn(o.Headers.Get(s.Headers[0]))
 		}
-		text = s.Prefix + encodeDigest(s.digest(sum[:0], keys[0], fill), s.Encoding)
+		text = s.Prefix + s.spelled(s.digest(sum[:0], keys[0], fill), o.Headers.Values(s.Headers[0]))
 		if s.NamesField != "" {
 			text = s.NamesField + "=" + fill.names + s.List + text
 		}

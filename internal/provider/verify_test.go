@@ -616,6 +616,24 @@ func TestGenericHMAC(t *testing.T) {
 	}
 }
 
+// Some senders write base64 in the alphabet of URLs. The signature is that of Sanity's library.
+func TestGenericHMACTakesEitherAlphabetOfBase64(t *testing.T) {
+	config := provider.Config{Provider: provider.GenericHMAC, Secrets: []string{secret}, Options: hookglass.GenericOptions{
+		Header: "sanity-webhook-signature", Encoding: "base64", Prefix: "v1=", PayloadTemplate: "{timestamp}.{body}", TimestampUnit: "ms", ToleranceSeconds: 300}}
+	at := time.UnixMilli(1771243200123)
+	for _, sent := range []string{"t=1771243200123,v1=vk8UE_NYpSTHaTurIt_aupvQ1l2WqyfY9W_XosTxhwM", "t=1771243200123,v1=vk8UE/NYpSTHaTurIt/aupvQ1l2WqyfY9W/XosTxhwM="} {
+		r := &provider.Request{Method: "POST", Headers: fields("sanity-webhook-signature: " + sent), Body: []byte(`{"_id":"a"}`), ReceivedAt: at}
+		if got := provider.Verify(r, provider.Detect(r), []provider.Config{config}); got.Status != hookglass.SignatureVerified {
+			t.Errorf("%s: %+v", sent, got)
+		}
+		// Signed again, it is written as it was.
+		got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: target, Headers: r.Headers, Body: r.Body}, config, at)
+		if text := got.Headers.Get("sanity-webhook-signature"); err != nil || text != sent {
+			t.Errorf("signed %s, want %s (%v)", text, sent, err)
+		}
+	}
+}
+
 func TestValidateOptions(t *testing.T) {
 	for field, o := range map[string]hookglass.GenericOptions{
 		"o.algorithm":          {Algorithm: "md5"},
