@@ -59,6 +59,8 @@ func TestDetect(t *testing.T) {
 			want: provider.Detection{Provider: "clerk", EventType: "paymentAttempt.created", EventID: "m", DeliveryID: "m"}},
 		{name: "7 clerk, by the instance", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"object":"event","type":"enterpriseConnection.created","instance_id":"ins_1","data":{}}`,
 			want: provider.Detection{Provider: "clerk", EventType: "enterpriseConnection.created", EventID: "m", DeliveryID: "m"}},
+		{name: "7 svix, another's subscription", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"object":"event","type":"subscription.created","data":{}}`,
+			want: provider.Detection{Provider: "svix", EventID: "m", DeliveryID: "m"}},
 		{name: "7 resend, a contact", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"contact.created","created_at":"2026-02-16T12:00:00Z","data":{"id":"c","email":"a@b.test","unsubscribed":false}}`,
 			want: provider.Detection{Provider: "resend", EventType: "contact.created", EventID: "m", DeliveryID: "m"}},
 		{name: "7 resend, a domain", headers: "svix-id: m\nsvix-signature: v1,x", body: `{"type":"domain.updated","created_at":"2026-02-16T12:00:00Z","data":{"id":"d","region":"us-east-1","records":[]}}`,
