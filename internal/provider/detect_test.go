@@ -171,6 +171,7 @@ func TestDetectNamesTheTypeAsTheSenderDoes(t *testing.T) {
 		{"x-paystack-signature: x", `{"event":"charge.success","data":{}}`, "charge.success"},
 		{"X-Razorpay-Signature: x", `{"entity":"event","event":"payment.captured","payload":{}}`, "payment.captured"},
 		{"Typeform-Signature: x", `{"event_id":"e","event_type":"form_response","form_response":{}}`, "form_response"},
+		{"X-Trello-Webhook: x", `{"model":{"id":"b"},"action":{"id":"a","type":"updateCard"}}`, "updateCard"},
 		{"x-webflow-signature: x", `{"triggerType":"form_submission","payload":{}}`, "form_submission"},
 		{"WorkOS-Signature: x", `{"id":"event_1","event":"dsync.user.created","data":{}}`, "dsync.user.created"},
 	} {
