@@ -189,8 +189,7 @@ func FromActionRun(r hookglass.ActionRun) ActionRun {
 			StartedAt: at(st.StartedAt), Summary: orNull(st.Summary), Truncated: st.Truncated,
 		}
 		if !st.StartedAt.IsZero() && st.Status != hookglass.StepRunning {
-			ms := st.Duration.Milliseconds()
-			step.DurationMS = &ms
+			step.DurationMS = new(st.Duration.Milliseconds())
 		}
 		if st.Failure != nil {
 			step.Error = &DeliveryFailure{st.Failure.Code, st.Failure.Message}

@@ -151,8 +151,7 @@ func FromEndpoint(e hookglass.Endpoint, addresses Addresses) Endpoint {
 		CreatedAt: Time{e.CreatedAt}, UpdatedAt: Time{e.UpdatedAt},
 	}
 	if e.Kind == hookglass.KindEmail {
-		address := e.EmailLocalPart + "@" + addresses.MailDomain
-		out.EmailAddress = &address
+		out.EmailAddress = new(e.EmailLocalPart + "@" + addresses.MailDomain)
 	} else {
 		url := addresses.hook(string(e.ID))
 		out.WebhookURL, out.URL = &url, &url

@@ -183,6 +183,5 @@ func between(from, to time.Time) *int64 {
 	if from.IsZero() || to.IsZero() {
 		return nil
 	}
-	ms := max(to.Sub(from).Milliseconds(), 0)
-	return &ms
+	return new(max(to.Sub(from).Milliseconds(), 0))
 }

@@ -108,8 +108,7 @@ func FromFigures(w hookglass.WindowFigures) Metrics {
 		DeliveriesFailed: m.Forwarding.Failed + m.Tunnel.Failed,
 	}
 	if n := m.Health.Deliveries; n > 0 {
-		rate := float64(n-m.Health.DeliveriesFailed) / float64(n)
-		m.Health.SuccessRate = &rate
+		m.Health.SuccessRate = new(float64(n-m.Health.DeliveriesFailed) / float64(n))
 	}
 	return m
 }
@@ -121,8 +120,7 @@ func fromDeliveries(d hookglass.Deliveries) MetricsDelivery {
 		to    **float64
 	}{{0.5, &m.P50MS}, {0.95, &m.P95MS}, {0.99, &m.P99MS}} {
 		if t := d.Quantile(q.share); t > 0 {
-			ms := float64(t.Microseconds()) / 1000
-			*q.to = &ms
+			*q.to = new(float64(t.Microseconds()) / 1000)
 		}
 	}
 	return m

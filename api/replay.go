@@ -374,8 +374,7 @@ func FromReplayCaseRun(r hookglass.ReplayCaseRun) ReplayCaseRun {
 		CreatedAt: Time{r.CreatedAt}, StartedAt: at(r.StartedAt), FinishedAt: at(r.FinishedAt), Assertions: []AssertionResult{}, Error: fromFailure(r.Failure),
 	}
 	if r.Duration > 0 {
-		ms := r.Duration.Milliseconds()
-		out.DurationMS = &ms
+		out.DurationMS = new(r.Duration.Milliseconds())
 	}
 	if q := r.Request; q != nil {
 		out.Request = &RunRequest{Method: q.Method, URL: Text(q.URL)}

@@ -137,8 +137,7 @@ func fromAttempt(a hookglass.Attempt, follows bool) RetryAttempt {
 		RetryAfterSeconds: nonzero(int64(a.RetryAfter / time.Second)), Changes: []AttemptChange{}, MoreChanges: a.MoreChange,
 	}
 	if follows {
-		gap := a.Gap.Milliseconds()
-		out.GapMS = &gap
+		out.GapMS = new(a.Gap.Milliseconds())
 	}
 	for _, c := range a.Changes {
 		out.Changes = append(out.Changes, AttemptChange{Part: c.Part, Name: textOrNil(c.Name), Kind: c.Kind, Role: nonzero(string(c.Role))})
@@ -161,8 +160,7 @@ func fromRetrySummary(s hookglass.RetrySummary) RetrySummary {
 			Attempt: step.Attempt, Count: step.N, MedianMS: step.Median.Milliseconds(), MinMS: step.Min.Milliseconds(), MaxMS: step.Max.Milliseconds(), Jitter: step.Jitter,
 		}
 		if step.Documented >= 0 {
-			ms := step.Documented.Milliseconds()
-			one.DocumentedMS = &ms
+			one.DocumentedMS = new(step.Documented.Milliseconds())
 		}
 		out.Schedule = append(out.Schedule, one)
 	}

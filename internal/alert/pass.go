@@ -169,8 +169,7 @@ func (p *passing) run(to []string, parts [][]byte) (hookglass.Relayed, error) {
 // mail needs an extension that the relay does not offer or is too large.
 func (p *passing) arguments(s size, from string, to []string) (arguments string, refused *hookglass.Relayed) {
 	refuse := func(code, message string) (string, *hookglass.Relayed) {
-		r := unsent(code, message)
-		return "", &r
+		return "", new(unsent(code, message))
 	}
 	international := s.utf8
 	for _, address := range append([]string{from}, to...) {

@@ -37,8 +37,7 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 		d.Kind = (*hookglass.EndpointKind)(kind)
 	}
 	if config := Given(&faults, "endpoint.provider_config", e.ProviderConfig, false); config != nil {
-		c := config.Domain()
-		d.ProviderConfig = &c
+		d.ProviderConfig = new(config.Domain())
 	}
 	if e.Response.Set {
 		var r *hookglass.Response
@@ -80,8 +79,7 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 		d.KeepPrevious = *keep
 	}
 	if o := Given(&faults, in+"options", c.Options, false); o != nil {
-		options := o.Domain()
-		d.Options, d.NamesOptions = &options, *o != (api.GenericOptions{})
+		d.Options, d.NamesOptions = new(o.Domain()), *o != (api.GenericOptions{})
 	}
 	if len(faults) > 0 {
 		return d, hookglass.InvalidFields(faults)

@@ -14,8 +14,7 @@ type List byte
 
 // Cursor encodes a place in a list. It is opaque, so that callers do not depend on its form.
 func (l List) Cursor(place int64) *string {
-	s := base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{byte(l)}, uint64(place)))
-	return &s
+	return new(base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{byte(l)}, uint64(place))))
 }
 
 // Place reads what Cursor wrote; "" is 0. It answers validation_failed.

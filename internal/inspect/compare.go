@@ -190,8 +190,7 @@ func compareLists(left, right list) (changes []hookglass.Change, more bool) {
 		if !there {
 			return nil
 		}
-		joined := strings.Join(values, ", ")
-		return &joined
+		return new(strings.Join(values, ", "))
 	}
 	for _, n := range names {
 		if slices.Equal(left.values[n], right.values[n]) {

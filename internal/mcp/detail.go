@@ -134,8 +134,7 @@ func partsOf(body []byte, most int, pointers []jsondoc.Pointer) ([]bodyPart, err
 			most -= len(text)
 			continue
 		}
-		beginning := strings.ToValidUTF8(string(text[:most]), "")
-		parts[i].Beginning = &beginning
+		parts[i].Beginning = new(strings.ToValidUTF8(string(text[:most]), ""))
 		most = 0
 	}
 	return parts, nil

@@ -249,8 +249,7 @@ func (s *service) backtestAction(ctx context.Context, in *ActionPath, body *api.
 			out.Data.Matched++
 		}
 		if e.Submitted != nil {
-			other := backtestOutcome(*e.Submitted)
-			one.Submitted = &other
+			one.Submitted = new(backtestOutcome(*e.Submitted))
 			if e.Submitted.Trigger.Matched {
 				*out.Data.Submitted++
 			}

@@ -215,8 +215,7 @@ func (a *app) backtestAction(w http.ResponseWriter, r *http.Request, v visitor, 
 	if err != nil || limit < 1 || limit > action.MaxBacktest {
 		limit = 25
 	}
-	draft := m.Form.Draft()
-	b, err := a.Actions.Backtest(r.Context(), v.who, string(e.ID), m.Action.ID, action.BacktestOf{Query: m.Form.Query, Limit: limit, Draft: &draft})
+	b, err := a.Actions.Backtest(r.Context(), v.who, string(e.ID), m.Action.ID, action.BacktestOf{Query: m.Form.Query, Limit: limit, Draft: new(m.Form.Draft())})
 	if err != nil {
 		faults := faultsOf(err)
 		if len(faults) == 1 && faults[0].Field == "query" {
@@ -302,8 +301,7 @@ func (a *app) renderAction(w http.ResponseWriter, r *http.Request, status int, v
 
 func (a *app) enableAction(w http.ResponseWriter, r *http.Request) error {
 	return a.setAction(w, r, func(d *action.Draft) error {
-		enabled := r.PostForm.Get("enabled") == "true"
-		d.Enabled = &enabled
+		d.Enabled = new(r.PostForm.Get("enabled") == "true")
 		return nil
 	})
 }

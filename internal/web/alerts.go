@@ -189,8 +189,7 @@ func (a *app) enableAlert(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	enabled := r.PostFormValue("enabled") == "true"
-	if _, err := a.Alerts.Update(r.Context(), v.who, r.PathValue("endpoint"), r.PathValue("alert"), alert.Draft{Enabled: &enabled}); err != nil {
+	if _, err := a.Alerts.Update(r.Context(), v.who, r.PathValue("endpoint"), r.PathValue("alert"), alert.Draft{Enabled: new(r.PostFormValue("enabled") == "true")}); err != nil {
 		return err
 	}
 	redirect(w, r, "/endpoints/"+escape(r.PathValue("endpoint"))+"/alerts?done=saved")

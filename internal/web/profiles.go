@@ -93,8 +93,7 @@ func (a *app) trackSchemas(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	on := r.PostFormValue("tracking") == "true"
-	if _, err := a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{SchemaTracking: &on}); err != nil {
+	if _, err := a.Endpoints.Update(r.Context(), v.who, string(e.ID), endpoint.Draft{SchemaTracking: new(r.PostFormValue("tracking") == "true")}); err != nil {
 		return err
 	}
 	redirect(w, r, "/endpoints/"+string(e.ID)+"/schemas")

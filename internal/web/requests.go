@@ -402,8 +402,7 @@ func changedHeaders(before hookglass.Headers, text string) map[string]*string {
 	changed := map[string]*string{}
 	for _, h := range after {
 		if !slices.Equal(before.Values(h.Name), after.Values(h.Name)) {
-			value := strings.Join(after.Values(h.Name), ", ")
-			changed[h.Name] = &value
+			changed[h.Name] = new(strings.Join(after.Values(h.Name), ", "))
 		}
 	}
 	for _, h := range before {

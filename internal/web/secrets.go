@@ -75,8 +75,7 @@ func (a *app) createSecret(w http.ResponseWriter, r *http.Request) error {
 	if m.Form.Workspace, err = strconv.ParseInt(r.PostFormValue("workspace"), 10, 64); err != nil {
 		return hookglass.NotFound("workspace")
 	}
-	value := lines(r.PostForm, "secret_value")
-	_, err = a.Actions.CreateSecret(r.Context(), v.who, m.Form.Workspace, action.SecretDraft{Name: &m.Form.Name, Value: &value, Description: &m.Form.Description})
+	_, err = a.Actions.CreateSecret(r.Context(), v.who, m.Form.Workspace, action.SecretDraft{Name: &m.Form.Name, Value: new(lines(r.PostForm, "secret_value")), Description: &m.Form.Description})
 	return a.secretSet(w, r, v, m, err, "created")
 }
 

@@ -69,11 +69,9 @@ func (a *app) changeConfig(w http.ResponseWriter, r *http.Request) error {
 	ref, done := string(e.ID), "saved"
 	switch r.PathValue("do") {
 	case "toggle":
-		enabled := r.PostFormValue("enabled") == "true"
-		_, err = a.Endpoints.UpdateSignatureConfig(r.Context(), v.who, ref, id, endpoint.SignatureDraft{Enabled: &enabled})
+		_, err = a.Endpoints.UpdateSignatureConfig(r.Context(), v.who, ref, id, endpoint.SignatureDraft{Enabled: new(r.PostFormValue("enabled") == "true")})
 	case "secret":
-		secret := r.PostFormValue("secret")
-		_, err = a.Endpoints.UpdateSignatureConfig(r.Context(), v.who, ref, id, endpoint.SignatureDraft{Secret: &secret, KeepPrevious: r.PostFormValue("keep") == "true"})
+		_, err = a.Endpoints.UpdateSignatureConfig(r.Context(), v.who, ref, id, endpoint.SignatureDraft{Secret: new(r.PostFormValue("secret")), KeepPrevious: r.PostFormValue("keep") == "true"})
 		done = "replaced"
 	case "rejudge":
 		_, err = a.Captures.Rejudge(r.Context(), v.who, ref, id)

@@ -54,12 +54,10 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 		}
 	}
 	if r.PostForm.Has("enabled") {
-		enabled := r.PostFormValue("enabled") == "true"
-		d.Enabled = &enabled
+		d.Enabled = new(r.PostFormValue("enabled") == "true")
 	}
 	if r.PostForm.Has("paused") {
-		paused := r.PostFormValue("paused") == "true"
-		d.Paused = &paused
+		d.Paused = new(r.PostFormValue("paused") == "true")
 	}
 	number("timeout_seconds", t.Timeout, &d.TimeoutSeconds)
 	number("retry_count", t.Retries, &d.RetryCount)
@@ -77,8 +75,7 @@ func readTarget(r *http.Request) (t settings.NewTarget, d endpoint.TargetDraft, 
 	}
 	if r.PostForm.Has("dedupe_by") {
 		if d.DedupeBy = &t.DedupeBy; t.DedupeBy != "" { // else the window is one of nothing
-			seconds := int64(hookglass.DefaultDedupeWindow / time.Second)
-			d.DedupeSeconds = &seconds
+			d.DedupeSeconds = new(int64(hookglass.DefaultDedupeWindow / time.Second))
 			number("dedupe_seconds", t.DedupeSeconds, &d.DedupeSeconds)
 		}
 	}
