@@ -21,7 +21,7 @@ import (
 
 func TestMissingWebhookIsTriggeredOnceAndResolvedByWhatArrives(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(5))})
+		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: new(int64(5))})
 		y.want("it has not watched for long enough", a, hookglass.AlertOK, 0)
 		y.clock.advance(4 * time.Minute)
 		y.want("not yet", a, hookglass.AlertOK, 0)
@@ -41,7 +41,7 @@ func TestMissingWebhookIsTriggeredOnceAndResolvedByWhatArrives(t *testing.T) {
 // What an alert has been through goes with the lines of the feed that tell of it: after the retention of the account.
 func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(5))})
+		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: new(int64(5))})
 		const times = 25 // more than one purge looks at
 		for range times {
 			y.clock.advance(5*time.Minute + time.Second)
@@ -87,7 +87,7 @@ func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
 
 func TestErrorResponseCountsBadDeliveriesAndHasHysteresis(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: ptr(int64(4)), WindowMinutes: ptr(int64(10))})
+		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: new(int64(4)), WindowMinutes: new(int64(10))})
 		bad := func(e *hookglass.Event, source hookglass.OutcomeSource, status int, earlier bool) {
 			y.update(func(tx *store.Tx) error {
 				return tx.AddOutcomes(hookglass.Outcome{EndpointNum: y.ep.Num, EventSeq: e.Seq, Source: source, At: y.clock.now(), StatusCode: status, Earlier: earlier})
@@ -130,7 +130,7 @@ func TestErrorResponseCountsBadDeliveriesAndHasHysteresis(t *testing.T) {
 func TestKeywordMatchStaysUntilTenQuietMinutes(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.capture("refund before the alert")
-		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("Refund"), Field: ptr("body")})
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: new("Refund"), Field: new("body")})
 		y.want("what came before", a, hookglass.AlertOK, 0)
 		hidden := y.capture("refund")
 		y.update(func(tx *store.Tx) error { return tx.SetIgnored(string(y.ep.ID), string(hidden.ID), "noise") })
@@ -154,8 +154,8 @@ func TestKeywordMatchStaysUntilTenQuietMinutes(t *testing.T) {
 // Where there is not the time for all, accounts have their turn one after another, and so have the alerts of each.
 func TestAlertsHaveTheirTurns(t *testing.T) {
 	for kind, config := range map[hookglass.AlertKind]alert.Settings{
-		hookglass.AlertKeywordMatch:   {Keyword: ptr("refund")},
-		hookglass.AlertMissingWebhook: {WindowMinutes: ptr(int64(1))},
+		hookglass.AlertKeywordMatch:   {Keyword: new("refund")},
+		hookglass.AlertMissingWebhook: {WindowMinutes: new(int64(1))},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			each(t, func(t *testing.T, y *yard) {
@@ -200,7 +200,7 @@ func TestAlertsHaveTheirTurns(t *testing.T) {
 
 func TestAnAlertThatPanicsHoldsUpNoOther(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		bad, good := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(1))}), y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: ptr(int64(1))})
+		bad, good := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: new(int64(1))}), y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: new(int64(1))})
 		var came []string
 		err := y.node().Round(t.Context(), []hookglass.Alert{bad, good}, func(_ context.Context, a hookglass.Alert) error {
 			if came = append(came, a.ID); a.ID == bad.ID {
@@ -217,7 +217,7 @@ func TestAnAlertThatPanicsHoldsUpNoOther(t *testing.T) {
 // An alert would never get beyond an event over which the search panics: it passes over it, says so once, and goes on.
 func TestKeywordMatchPassesOverAnEventThatPanics(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("refund"), Field: ptr("body")})
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: new("refund"), Field: new("body")})
 		bad, good := y.capture("refund"), y.capture("refund")
 		var log bytes.Buffer
 		svc := y.node()
@@ -247,7 +247,7 @@ func TestKeywordMatchPassesOverAnEventThatPanics(t *testing.T) {
 // that may hide it has run, whichever of them is due first.
 func TestKeywordMatchWaitsForActions(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("refund"), Field: ptr("body")})
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: new("refund"), Field: new("body")})
 		hidden := y.captureFor("refund", store.TaskActions)
 		y.captureFor("something else", store.TaskActions)
 		var running []store.Task
@@ -284,7 +284,7 @@ func TestKeywordMatchWaitsForActions(t *testing.T) {
 // Actions of an event that was read long ago, and are tried again and again, hold up nothing that comes later.
 func TestKeywordMatchWaitsForNoActionsOfWhatItHasRead(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("refund"), Field: ptr("body")})
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: new("refund"), Field: new("body")})
 		y.clock.advance(-2 * time.Minute)
 		y.captureFor("something else", store.TaskActions)
 		y.clock.advance(2 * time.Minute)
@@ -303,7 +303,7 @@ func TestKeywordMatchWaitsForNoActionsOfWhatItHasRead(t *testing.T) {
 
 func TestVolumeSpikeIsMoreThanBeforeAndMoreThanAFew(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: new(2.0), WindowMinutes: new(int64(5)), MinCount: new(int64(4))})
 		for range 3 {
 			y.capture("x")
 		}
@@ -327,7 +327,7 @@ func TestVolumeSpikeIsMoreThanBeforeAndMoreThanAFew(t *testing.T) {
 // What is counted is what arrived within the window, wherever in a minute that begins: as many as ever are no spike.
 func TestASteadyRateIsNoSpike(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(1.5), WindowMinutes: ptr(int64(1)), MinCount: ptr(int64(8))})
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: new(1.5), WindowMinutes: new(int64(1)), MinCount: new(int64(8))})
 		for range 24 { // six a minute
 			y.capture("x")
 			y.clock.advance(10 * time.Second)
@@ -343,7 +343,7 @@ func TestASteadyRateIsNoSpike(t *testing.T) {
 // What was deleted since arrived all the same: whoever deletes what is done, or keeps little, has spikes too.
 func TestASpikeIsNoSmallerForWhatWasDeleted(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(1)), MinCount: ptr(int64(10))})
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: new(2.0), WindowMinutes: new(int64(1)), MinCount: new(int64(10))})
 		now := y.clock.now()
 		y.clock.advance(now.Truncate(time.Minute).Add(2*time.Minute + 30*time.Second).Sub(now))
 		for range 6 {
@@ -364,7 +364,7 @@ func TestASpikeIsNoSmallerForWhatWasDeleted(t *testing.T) {
 
 func TestAChangedAlertBeginsAnew(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("a")})
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: new("a")})
 		y.capture("a")
 		y.want("a match", a, hookglass.AlertTriggered, 1)
 		change := func(d alert.Draft) hookglass.Alert {
@@ -372,15 +372,15 @@ func TestAChangedAlertBeginsAnew(t *testing.T) {
 			must(t, err)
 			return got
 		}
-		if got := change(alert.Draft{Name: ptr("Another name")}); got.State != hookglass.AlertTriggered {
+		if got := change(alert.Draft{Name: new("Another name")}); got.State != hookglass.AlertTriggered {
 			t.Errorf("a new name makes it %s", got.State)
 		}
-		change(alert.Draft{Config: &alert.Settings{Keyword: ptr("b")}})
+		change(alert.Draft{Config: &alert.Settings{Keyword: new("b")}})
 		y.want("another keyword", a, hookglass.AlertOK, 1)
-		change(alert.Draft{Enabled: ptr(false)})
+		change(alert.Draft{Enabled: new(false)})
 		y.capture("b")
 		y.want("disabled", a, hookglass.AlertOK, 1)
-		change(alert.Draft{Enabled: ptr(true)})
+		change(alert.Draft{Enabled: new(true)})
 		y.want("enabled, it looks at what comes", a, hookglass.AlertOK, 1)
 		y.capture("b")
 		y.want("which comes", a, hookglass.AlertTriggered, 2)
@@ -393,14 +393,14 @@ func TestASpikeBeforeItsAlertIsNone(t *testing.T) {
 		for range 5 {
 			y.capture("x")
 		}
-		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: new(2.0), WindowMinutes: new(int64(5)), MinCount: new(int64(4))})
 		y.want("it watches from now on", a, hookglass.AlertOK, 0)
 		for range 4 {
 			y.capture("x")
 		}
 		y.want("a spike", a, hookglass.AlertTriggered, 1)
 		for _, on := range []bool{false, true} {
-			_, err := y.svc.Update(t.Context(), y.who, string(y.ep.ID), a.ID, alert.Draft{Enabled: ptr(on)})
+			_, err := y.svc.Update(t.Context(), y.who, string(y.ep.ID), a.ID, alert.Draft{Enabled: new(on)})
 			must(t, err)
 		}
 		y.want("it watches anew", a, hookglass.AlertOK, 1)
@@ -412,10 +412,10 @@ func TestChannelsOfAnAlertAreTold(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		r := newReceiver(t, always(200))
 		kind := hookglass.ChannelSlack
-		slack, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("Slack"), Kind: &kind, Config: &alert.ChannelSettings{WebhookURL: ptr(r.URL + "/slack")}})
+		slack, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: new("Slack"), Kind: &kind, Config: &alert.ChannelSettings{WebhookURL: new(r.URL + "/slack")}})
 		must(t, err)
 		hook := y.webhook("Hook", r.URL+"/hook", "alert.triggered") // follows the type, and is named: it is told once all the same
-		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: ptr("<b>&")}, slack.ID, hook.ID)
+		a := y.watch(hookglass.AlertKeywordMatch, alert.Settings{Keyword: new("<b>&")}, slack.ID, hook.ID)
 		y.capture("<b>&")
 		y.want("a match", a, hookglass.AlertTriggered, 1)
 		y.clock.advance(10*time.Minute + time.Second)
@@ -459,7 +459,7 @@ func TestWhatFailedBeforeItsAlertDoesNotCount(t *testing.T) {
 			}
 		}
 		fail(4)
-		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: ptr(int64(2)), WindowMinutes: ptr(int64(10))})
+		a := y.watch(hookglass.AlertErrorResponse, alert.Settings{Threshold: new(int64(2)), WindowMinutes: new(int64(10))})
 		y.want("it watches from now on", a, hookglass.AlertOK, 0)
 		fail(1)
 		y.want("one of two", a, hookglass.AlertOK, 0)
@@ -471,7 +471,7 @@ func TestWhatFailedBeforeItsAlertDoesNotCount(t *testing.T) {
 // An alert that was over with the first event less would begin again with the next.
 func TestASpikeIsOverWhenHalfOfItIsLeft(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
-		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: ptr(2.0), WindowMinutes: ptr(int64(5)), MinCount: ptr(int64(4))})
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: new(2.0), WindowMinutes: new(int64(5)), MinCount: new(int64(4))})
 		capture := func(n int, then time.Duration) {
 			for range n {
 				y.capture("x")

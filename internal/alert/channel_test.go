@@ -134,7 +134,7 @@ func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
 		<-status
 		status <- 200
 		y.capture("2")
-		_, err := y.svc.UpdateChannel(t.Context(), y.who, c.ID, alert.ChannelDraft{Enabled: ptr(true)})
+		_, err := y.svc.UpdateChannel(t.Context(), y.who, c.ID, alert.ChannelDraft{Enabled: new(true)})
 		must(t, err)
 		e := y.capture("3")
 		until(t, "a message", func() bool { return len(r.got()) > before })
@@ -281,12 +281,12 @@ func TestEachKindOfChannelIsSpokenToInItsWay(t *testing.T) {
 			path   string
 			member string
 		}{
-			{hookglass.ChannelSlack, alert.ChannelSettings{WebhookURL: ptr(r.URL + "/slack")}, "/slack", "text"},
-			{hookglass.ChannelDiscord, alert.ChannelSettings{WebhookURL: ptr(r.URL + "/discord")}, "/discord", "content"},
-			{hookglass.ChannelTeams, alert.ChannelSettings{WebhookURL: ptr(r.URL + "/teams")}, "/teams", "attachments"},
-			{hookglass.ChannelTelegram, alert.ChannelSettings{BotToken: ptr("12:a-B_c"), ChatID: ptr("-100")}, "/bot12:a-B_c/sendMessage", "text"},
+			{hookglass.ChannelSlack, alert.ChannelSettings{WebhookURL: new(r.URL + "/slack")}, "/slack", "text"},
+			{hookglass.ChannelDiscord, alert.ChannelSettings{WebhookURL: new(r.URL + "/discord")}, "/discord", "content"},
+			{hookglass.ChannelTeams, alert.ChannelSettings{WebhookURL: new(r.URL + "/teams")}, "/teams", "attachments"},
+			{hookglass.ChannelTelegram, alert.ChannelSettings{BotToken: new("12:a-B_c"), ChatID: new("-100")}, "/bot12:a-B_c/sendMessage", "text"},
 		} {
-			made, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr(string(c.kind)), Kind: &c.kind, Config: &c.config})
+			made, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: new(string(c.kind)), Kind: &c.kind, Config: &c.config})
 			must(t, err)
 			sent, err := svc.TestChannel(t.Context(), y.who, made.ID)
 			must(t, err)
@@ -296,7 +296,7 @@ func TestEachKindOfChannelIsSpokenToInItsWay(t *testing.T) {
 			}
 		}
 		kind := hookglass.ChannelEmail
-		mail, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
+		mail, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: new("mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
 		must(t, err)
 		sent, err := svc.TestChannel(t.Context(), y.who, mail.ID)
 		must(t, err)
@@ -305,7 +305,7 @@ func TestEachKindOfChannelIsSpokenToInItsWay(t *testing.T) {
 		}
 		addr, _ := relay(t)
 		svc.Mailer = alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: new(net.Dialer).DialContext})
-		some, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("some"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com", "gone@example.com"}}})
+		some, _, err := svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: new("some"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com", "gone@example.com"}}})
 		must(t, err)
 		sent, err = svc.TestChannel(t.Context(), y.who, some.ID)
 		must(t, err)
@@ -345,7 +345,7 @@ func TestMailThatComesBackEnds(t *testing.T) {
 		addr, told := relay(t)
 		y.svc.Mailer = alert.NewMailer(alert.Relay{Host: "127.0.0.1", Port: addr.Port, From: "hookglass@example.com", Dial: new(net.Dialer).DialContext})
 		kind := hookglass.ChannelEmail
-		c, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("Mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
+		c, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: new("Mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
 		must(t, err)
 		y.run(y.svc)
 		tell := func(hops int) {
@@ -468,7 +468,7 @@ func TestANodeThatStopsIsNoFailureOfAChannel(t *testing.T) {
 		hook := y.webhook("Hook", r.URL, "webhook.received")
 		y.capture("1")
 		kind := hookglass.ChannelEmail
-		mail, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: ptr("Mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
+		mail, _, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{Name: new("Mail"), Kind: &kind, Config: &alert.ChannelSettings{To: &[]string{"a@example.com"}}})
 		must(t, err)
 		y.update(func(tx *store.Tx) error {
 			return tx.Notify(mail.Num, "key", hookglass.Message{ID: "msg_1", Type: hookglass.MessageAction, At: time.Now(), Text: "hello"})

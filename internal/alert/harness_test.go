@@ -116,7 +116,7 @@ func (y *yard) update(fn func(*store.Tx) error) {
 func (y *yard) webhook(name, url string, events ...string) hookglass.Channel {
 	y.t.Helper()
 	kind := hookglass.ChannelWebhook
-	c, _, err := y.svc.CreateChannel(y.t.Context(), y.who, alert.ChannelDraft{Name: &name, Kind: &kind, Config: &alert.ChannelSettings{URL: &url, Secret: ptr(secret), Events: &events}})
+	c, _, err := y.svc.CreateChannel(y.t.Context(), y.who, alert.ChannelDraft{Name: &name, Kind: &kind, Config: &alert.ChannelSettings{URL: &url, Secret: new(secret), Events: &events}})
 	must(y.t, err)
 	return c
 }
@@ -268,5 +268,3 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -122,7 +122,7 @@ func TestPublishedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config, err := endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(ep.ID), endpoint.SignatureDraft{Provider: ptr("aws_sns"), Secret: ptr(snsTopic)}, false)
+		config, err := endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(ep.ID), endpoint.SignatureDraft{Provider: new("aws_sns"), Secret: new(snsTopic)}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,5 +267,3 @@ func TestPublishedKeys(t *testing.T) {
 		}
 	})
 }
-
-func ptr[T any](v T) *T { return &v }

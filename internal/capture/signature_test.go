@@ -26,7 +26,7 @@ func TestEventsAreJudgedAgainSideBySide(t *testing.T) {
 		for range events {
 			b.post("POST", "/", "{}", "X-Signature", strings.Repeat("0", 64))
 		}
-		config, err := b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: ptr("generic_hmac"), Secret: ptr("a secret of theirs")}, false)
+		config, err := b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: new("generic_hmac"), Secret: new("a secret of theirs")}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestASignatureOfTheURLMayCoverThePublicAddress(t *testing.T) {
 			})
 			b.captures = capture.New(db, capture.Config{Verifiers: b.endpoints, PublicURL: at}, slog.New(slog.DiscardHandler))
 			const token = "12345"
-			_, err = b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: ptr("twilio"), Secret: ptr(token)}, false)
+			_, err = b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: new("twilio"), Secret: new(token)}, false)
 			if err != nil {
 				t.Fatal(err)
 			}

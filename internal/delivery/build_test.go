@@ -162,12 +162,10 @@ func TestWhatIsSentIsWhatWasCaptured(t *testing.T) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestOverridesChangeACopy(t *testing.T) {
 	longest := "https://app.example.test/" + strings.Repeat("a", 8<<10-len("https://app.example.test/?z=%20"))
 	o := order(event("POST", "X-A: 1\r\nX-B: 2\r\nx-a: 3\r\n", "body"))
-	o.Overrides = delivery.Overrides{Method: ptr("PUT"), Body: ptr(""), Query: ptr("z=%20"), Headers: map[string]*string{"x-A": ptr("9"), "X-B": nil, "X-New": ptr("n")}}
+	o.Overrides = delivery.Overrides{Method: new("PUT"), Body: new(""), Query: new("z=%20"), Headers: map[string]*string{"x-A": new("9"), "X-B": nil, "X-New": new("n")}}
 	got, err := delivery.Build(o)
 	if err != nil {
 		t.Fatal(err)
@@ -186,19 +184,19 @@ func TestOverridesChangeACopy(t *testing.T) {
 		"https://app.example.test/a#top":     "https://app.example.test/a?z=%20",
 		longest:                              longest + "?z=%20",
 	} {
-		o.TargetURL, o.Overrides = target, delivery.Overrides{Query: ptr("z=%20")}
+		o.TargetURL, o.Overrides = target, delivery.Overrides{Query: new("z=%20")}
 		if got, err = delivery.Build(o); err != nil || got.URL != want {
 			t.Errorf("%.50s leads to %.100s, %v", target, got.URL, err)
 		}
 	}
-	o.TargetURL, o.Overrides.Query = longest, ptr("z=%200")
+	o.TargetURL, o.Overrides.Query = longest, new("z=%200")
 	if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 		t.Errorf("an address of more than 8 KiB: %v", err)
 	}
 	for field, v := range map[string]delivery.Overrides{
-		"overrides.method":  {Method: ptr("TRACE")},
-		"overrides.query":   {Query: ptr("a b")},
-		"overrides.headers": {Headers: map[string]*string{"X-A": ptr("a\r\nX-Evil: 1")}},
+		"overrides.method":  {Method: new("TRACE")},
+		"overrides.query":   {Query: new("a b")},
+		"overrides.headers": {Headers: map[string]*string{"X-A": new("a\r\nX-Evil: 1")}},
 	} {
 		o.Overrides = v
 		if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) || !strings.Contains(err.Error(), field) {
@@ -206,12 +204,12 @@ func TestOverridesChangeACopy(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"Host", "content-length", "Connection", "Transfer-Encoding", "X-Service-Replay", "bad name", ""} {
-		o.Overrides = delivery.Overrides{Headers: map[string]*string{name: ptr("x")}}
+		o.Overrides = delivery.Overrides{Headers: map[string]*string{name: new("x")}}
 		if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	o.Overrides = delivery.Overrides{Headers: map[string]*string{"x-a": ptr("1"), "X-A": ptr("2")}}
+	o.Overrides = delivery.Overrides{Headers: map[string]*string{"x-a": new("1"), "X-A": new("2")}}
 	if _, err := delivery.Build(o); !hookglass.Is(err, hookglass.CodeValidationFailed) {
 		t.Errorf("one header in two spellings: %v", err)
 	}
@@ -222,7 +220,7 @@ func TestVeryManyOverridesAreRefusedAtOnce(t *testing.T) {
 	o := order(event("POST", "A: b\r\n", "{}"))
 	headers := map[string]*string{}
 	for i := range 100_000 {
-		headers[fmt.Sprintf("X-%d", i)] = ptr("v")
+		headers[fmt.Sprintf("X-%d", i)] = new("v")
 	}
 	o.Overrides = delivery.Overrides{Headers: headers}
 	var err error
@@ -237,7 +235,7 @@ func TestAnOverriddenBodyIsWhatIsSigned(t *testing.T) {
 	o := order(event("POST", "X-GitHub-Event: push\r\nX-Hub-Signature-256: sha256=0\r\n", `{"a":1}`))
 	o.Event.Provider, o.Options.Signature = "github", hookglass.SignatureResign
 	o.Configs = []provider.Config{{ID: 1, Provider: "github", Secrets: []string{"s3cret"}}}
-	o.Overrides.Body = ptr(`{"a":2}`)
+	o.Overrides.Body = new(`{"a":2}`)
 	got, err := delivery.Build(o)
 	if err != nil {
 		t.Fatal(err)
@@ -393,7 +391,7 @@ func TestANewIdentityUnderAKeptSignatureIsWarnedOf(t *testing.T) {
 	if got, err := delivery.Build(o); err != nil || len(got.Warnings) > 0 {
 		t.Errorf("a header that is not signed: %v %v", got.Warnings, err)
 	}
-	o.Overrides.Body = ptr("[]")
+	o.Overrides.Body = new("[]")
 	if got, err := delivery.Build(o); err != nil || len(got.Warnings) != 1 {
 		t.Errorf("a header that is not signed, above another body: %v %v", got.Warnings, err)
 	}
@@ -406,15 +404,15 @@ func TestAReplacedBodyUnderKeptHeadersIsWarnedOf(t *testing.T) {
 		change   delivery.Overrides
 		warnings int
 	}{
-		"signed":                   {signed, delivery.Overrides{Body: ptr("[]")}, 1},
-		"encoded":                  {zipped, delivery.Overrides{Body: ptr("[]")}, 1},
-		"both":                     {signed + zipped, delivery.Overrides{Body: ptr("[]")}, 2},
-		"neither":                  {"X-A: b\r\nContent-Encoding: identity\r\n", delivery.Overrides{Body: ptr("[]")}, 0},
-		"the same body":            {signed + zipped, delivery.Overrides{Body: ptr("{}")}, 0},
-		"the captured body":        {signed + zipped, delivery.Overrides{Method: ptr("PUT")}, 0},
-		"a signature of one's own": {signed, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"x-hub-signature-256": ptr("sha256=11")}}, 0},
-		"an encoding of one's own": {zipped, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"content-encoding": ptr("br")}}, 0},
-		"without the encoding":     {zipped, delivery.Overrides{Body: ptr("[]"), Headers: map[string]*string{"content-encoding": nil}}, 0},
+		"signed":                   {signed, delivery.Overrides{Body: new("[]")}, 1},
+		"encoded":                  {zipped, delivery.Overrides{Body: new("[]")}, 1},
+		"both":                     {signed + zipped, delivery.Overrides{Body: new("[]")}, 2},
+		"neither":                  {"X-A: b\r\nContent-Encoding: identity\r\n", delivery.Overrides{Body: new("[]")}, 0},
+		"the same body":            {signed + zipped, delivery.Overrides{Body: new("{}")}, 0},
+		"the captured body":        {signed + zipped, delivery.Overrides{Method: new("PUT")}, 0},
+		"a signature of one's own": {signed, delivery.Overrides{Body: new("[]"), Headers: map[string]*string{"x-hub-signature-256": new("sha256=11")}}, 0},
+		"an encoding of one's own": {zipped, delivery.Overrides{Body: new("[]"), Headers: map[string]*string{"content-encoding": new("br")}}, 0},
+		"without the encoding":     {zipped, delivery.Overrides{Body: new("[]"), Headers: map[string]*string{"content-encoding": nil}}, 0},
 	} {
 		o := order(event("POST", c.headers, "{}"))
 		o.Event.Provider, o.Overrides = "github", c.change

@@ -16,8 +16,6 @@ import (
 	"hookglass/internal/store"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // newCase saves a case of the event that wants a 2xx.
 func (b *bench) newCase(e *hookglass.Event, change func(*replay.CaseDraft)) hookglass.ReplayCase {
 	b.t.Helper()
@@ -31,7 +29,7 @@ func (b *bench) newCase(e *hookglass.Event, change func(*replay.CaseDraft)) hook
 }
 
 func (b *bench) draft(e *hookglass.Event) replay.CaseDraft {
-	return replay.CaseDraft{SourceID: ptr(string(e.ID)), Name: ptr("Paid"), TargetURL: ptr(b.sink.url), Assertions: &hookglass.Assertions{StatusClass: "2xx"}}
+	return replay.CaseDraft{SourceID: new(string(e.ID)), Name: new("Paid"), TargetURL: new(b.sink.url), Assertions: &hookglass.Assertions{StatusClass: "2xx"}}
 }
 
 // run runs the case by a worker and returns the run as it ends.
@@ -132,16 +130,16 @@ func TestWhatACaseMayNotBe(t *testing.T) {
 			field  string
 		}{
 			"no source":         {func(d *replay.CaseDraft) { d.SourceID = nil }, "replay_case.source_id"},
-			"unknown source":    {func(d *replay.CaseDraft) { d.SourceID = ptr("req_1") }, "replay_case.source_id"},
+			"unknown source":    {func(d *replay.CaseDraft) { d.SourceID = new("req_1") }, "replay_case.source_id"},
 			"no name":           {func(d *replay.CaseDraft) { d.Name = nil }, "replay_case.name"},
-			"blank name":        {func(d *replay.CaseDraft) { d.Name = ptr(" \t ") }, "replay_case.name"},
-			"a name with NUL":   {func(d *replay.CaseDraft) { d.Name = ptr("a\x00") }, "replay_case.name"},
+			"blank name":        {func(d *replay.CaseDraft) { d.Name = new(" \t ") }, "replay_case.name"},
+			"a name with NUL":   {func(d *replay.CaseDraft) { d.Name = new("a\x00") }, "replay_case.name"},
 			"no assertions":     {func(d *replay.CaseDraft) { d.Assertions = nil }, "replay_case.assertions"},
 			"empty assertions":  {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{} }, "replay_case.assertions"},
 			"class":             {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{StatusClass: "6xx"} }, "replay_case.assertions.status.class"},
 			"code":              {func(d *replay.CaseDraft) { d.Assertions = &hookglass.Assertions{StatusCode: 600} }, "replay_case.assertions.status.code"},
 			"no target":         {func(d *replay.CaseDraft) { d.TargetURL = nil }, "replay_case.target_url"},
-			"a target":          {func(d *replay.CaseDraft) { d.TargetURL = ptr("nonsense") }, "replay_case.target_url"},
+			"a target":          {func(d *replay.CaseDraft) { d.TargetURL = new("nonsense") }, "replay_case.target_url"},
 			"a mode":            {func(d *replay.CaseDraft) { d.Options = &replay.CaseOptions{Identity: "x"} }, "replay_case.options.identity_mode"},
 			"resign, no config": {func(d *replay.CaseDraft) { d.Options = &replay.CaseOptions{Signature: "resign"} }, "replay_case.options.signature_mode"},
 			"deep": {func(d *replay.CaseDraft) {
@@ -162,7 +160,7 @@ func TestWhatACaseMayNotBe(t *testing.T) {
 			}
 		}
 		d := b.draft(e)
-		d.TargetURL = ptr("http://192.168.0.1/")
+		d.TargetURL = new("http://192.168.0.1/")
 		_, err = b.replays.CreateCase(t.Context(), b.who, string(b.ep.ID), d)
 		wantCode(t, err, hookglass.CodeTargetNotAllowed)
 		b.setPayment(false)
@@ -180,18 +178,18 @@ func TestAChangeNeedsTheVersionItWasMadeFrom(t *testing.T) {
 		change := func(d replay.CaseDraft) (hookglass.ReplayCase, error) {
 			return b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, d)
 		}
-		_, err := change(replay.CaseDraft{Name: ptr("x")})
+		_, err := change(replay.CaseDraft{Name: new("x")})
 		wantCode(t, err, hookglass.CodeValidationFailed)
-		_, err = change(replay.CaseDraft{Name: ptr("x"), LockVersion: ptr[int64](2)})
+		_, err = change(replay.CaseDraft{Name: new("x"), LockVersion: new(int64(2))})
 		wantCode(t, err, hookglass.CodeStaleLockVersion)
-		_, err = change(replay.CaseDraft{Options: &replay.CaseOptions{Identity: "regenerate"}, LockVersion: ptr[int64](1)}) // the source has no JSON
+		_, err = change(replay.CaseDraft{Options: &replay.CaseOptions{Identity: "regenerate"}, LockVersion: new(int64(1))}) // the source has no JSON
 		wantCode(t, err, hookglass.CodeValidationFailed)
-		after, err := change(replay.CaseDraft{Description: ptr("d"), LockVersion: ptr[int64](1)})
+		after, err := change(replay.CaseDraft{Description: new("d"), LockVersion: new(int64(1))})
 		must(t, err)
 		if after.LockVersion != 2 || after.Name != "Paid" || after.Description != "d" {
 			t.Errorf("%+v", after)
 		}
-		_, err = change(replay.CaseDraft{Name: ptr("x"), LockVersion: ptr[int64](1)})
+		_, err = change(replay.CaseDraft{Name: new("x"), LockVersion: new(int64(1))})
 		wantCode(t, err, hookglass.CodeStaleLockVersion)
 
 		// Of many at once one is first.
@@ -200,7 +198,7 @@ func TestAChangeNeedsTheVersionItWasMadeFrom(t *testing.T) {
 		won, lost := 0, 0
 		for range 10 {
 			group.Go(func() {
-				_, err := b.node().UpdateCase(background(t), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{Name: ptr("y"), LockVersion: ptr[int64](2)})
+				_, err := b.node().UpdateCase(background(t), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{Name: new("y"), LockVersion: new(int64(2))})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -217,7 +215,7 @@ func TestAChangeNeedsTheVersionItWasMadeFrom(t *testing.T) {
 
 		// Another source is another snapshot.
 		two := b.capture("POST", "", "two")
-		_, err = change(replay.CaseDraft{SourceID: ptr(string(two.ID)), LockVersion: ptr[int64](3)})
+		_, err = change(replay.CaseDraft{SourceID: new(string(two.ID)), LockVersion: new(int64(3))})
 		must(t, err)
 		b.run(c, "k")
 		if _, body := b.sink.last(); body != "two" {
@@ -266,7 +264,7 @@ func TestTheStatesOfARun(t *testing.T) {
 		if r := b.run(b.newCase(e, nil), "k"); r.State != hookglass.RunAssertionFailed || r.Response.Status != 500 || string(r.Assertions[0].Expected) != `"2xx"` {
 			t.Errorf("status: %+v", r)
 		}
-		refused := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr(closedPort(t)) })
+		refused := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new(closedPort(t)) })
 		if r := b.run(refused, "k"); r.State != hookglass.RunTransportFailed || r.Failure.Code != "connection_refused" || r.Response != nil {
 			t.Errorf("transport_failed: %+v", r)
 		}
@@ -275,11 +273,11 @@ func TestTheStatesOfARun(t *testing.T) {
 			t.Errorf("unknown: %+v", r)
 		}
 		hits := b.sink.hits()
-		tunnel := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("tunnel") })
+		tunnel := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new("tunnel") })
 		if r := b.run(tunnel, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "no_tunnel" || !r.StartedAt.IsZero() {
 			t.Errorf("blocked: %+v", r)
 		}
-		forbidden := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("http://private.test/") }) // its name tells when it is looked up
+		forbidden := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new("http://private.test/") }) // its name tells when it is looked up
 		if r := b.run(forbidden, "k"); r.State != hookglass.RunBlocked || r.Failure.Code != "target_not_allowed" {
 			t.Errorf("blocked by where its name leads: %+v", r)
 		}
@@ -310,7 +308,7 @@ func TestTheSourceOfACaseMayBeNamedAgain(t *testing.T) {
 		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
 		must(t, err)
 		change := func(source string, version int64) error {
-			_, err := b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{SourceID: &source, Name: ptr("y"), LockVersion: &version})
+			_, err := b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{SourceID: &source, Name: new("y"), LockVersion: &version})
 			return err
 		}
 		must(t, change(string(e.ID), 1))
@@ -351,10 +349,10 @@ func TestACaseWhoseTargetWasShutCanBeChanged(t *testing.T) {
 			}
 			return err
 		}
-		must(t, change(replay.CaseDraft{Name: ptr("y")}))
-		must(t, change(replay.CaseDraft{Description: ptr("whole"), TargetURL: &c.TargetURL}))
-		wantCode(t, change(replay.CaseDraft{TargetURL: ptr(c.TargetURL + "/new")}), hookglass.CodeTargetNotAllowed)
-		wantCode(t, change(replay.CaseDraft{TargetURL: ptr("")}), hookglass.CodeValidationFailed)
+		must(t, change(replay.CaseDraft{Name: new("y")}))
+		must(t, change(replay.CaseDraft{Description: new("whole"), TargetURL: &c.TargetURL}))
+		wantCode(t, change(replay.CaseDraft{TargetURL: new(c.TargetURL + "/new")}), hookglass.CodeTargetNotAllowed)
+		wantCode(t, change(replay.CaseDraft{TargetURL: new("")}), hookglass.CodeValidationFailed)
 		r, err := shut.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
 		must(t, err)
 		must(t, shut.ExecuteRun(t.Context(), r.ID))
@@ -370,7 +368,7 @@ func TestAQueuedRunKeepsItsTarget(t *testing.T) {
 		c := b.newCase(b.capture("POST", "", "x"), nil)
 		r, err := b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "k")
 		must(t, err)
-		_, err = b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{TargetURL: ptr(b.sink.url + "/new"), LockVersion: ptr[int64](1)})
+		_, err = b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{TargetURL: new(b.sink.url + "/new"), LockVersion: new(int64(1))})
 		must(t, err)
 		must(t, b.replays.ExecuteRun(t.Context(), r.ID))
 		if head, _ := b.sink.last(); !strings.HasPrefix(head, "POST / ") {
@@ -411,7 +409,7 @@ func TestAKeyIsOneRunAndOneHit(t *testing.T) {
 		if len(ids) != 1 || b.sink.hits() != 1 {
 			t.Errorf("%d runs, %d hits", len(ids), b.sink.hits())
 		}
-		_, err := b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{Name: ptr("new"), LockVersion: ptr[int64](1)})
+		_, err := b.replays.UpdateCase(t.Context(), b.who, string(b.ep.ID), c.ID, replay.CaseDraft{Name: new("new"), LockVersion: new(int64(1))})
 		must(t, err)
 		_, err = b.replays.RunCase(t.Context(), b.who, string(b.ep.ID), c.ID, "deploy-1")
 		wantCode(t, err, hookglass.CodeIdempotencyConflict)
@@ -555,7 +553,7 @@ func TestACaseIsSealed(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		const canary = "canary-2b1c"
 		e := b.capture("POST", "", canary)
-		c := b.newCase(e, func(d *replay.CaseDraft) { d.Description = ptr(canary) })
+		c := b.newCase(e, func(d *replay.CaseDraft) { d.Description = new(canary) })
 		var sealed, snapshot []byte
 		must(t, b.db.View(t.Context(), b.who, func(v *store.View) (err error) {
 			stored, err := v.ReplayCase(string(b.ep.ID), c.ID)

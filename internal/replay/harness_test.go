@@ -103,7 +103,7 @@ func (b *bench) prepared(method, headers, body string) *hookglass.Event {
 func (b *bench) makeMailEndpoint() {
 	b.t.Helper()
 	var err error
-	b.ep, err = b.endpoints.Create(b.t.Context(), b.who, endpoint.Draft{Name: ptr("Mail"), Kind: ptr(hookglass.KindEmail)})
+	b.ep, err = b.endpoints.Create(b.t.Context(), b.who, endpoint.Draft{Name: new("Mail"), Kind: new(hookglass.KindEmail)})
 	must(b.t, err)
 }
 

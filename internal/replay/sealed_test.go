@@ -19,7 +19,7 @@ func TestARunIsSealed(t *testing.T) {
 			return "HTTP/1.1 200 OK\r\nX-Place: caf\xe9\r\nContent-Length: 17\r\n\r\n{\"place\":\"other\"}"
 		})
 		c := b.newCase(b.capture("POST", "X-A: caf\xe9\r\n", "{}"), func(d *replay.CaseDraft) {
-			d.TargetURL = ptr(*d.TargetURL + "?key=" + canary)
+			d.TargetURL = new(*d.TargetURL + "?key=" + canary)
 			d.Assertions = &hookglass.Assertions{StatusClass: "2xx", JSONSubset: []byte(`{"place":"` + canary + `"}`)}
 		})
 		r := b.run(c, "k")

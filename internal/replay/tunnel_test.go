@@ -49,7 +49,7 @@ func TestAReplayGoesToTheConnectedMachine(t *testing.T) {
 			t.Errorf("%+v, sent %+v", r, machine.request)
 		}
 		b.connected()
-		c := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("tunnel") })
+		c := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new("tunnel") })
 		for state, outcome := range map[hookglass.RunState]hookglass.TunnelOutcome{
 			hookglass.RunPassed:          machine.outcome,
 			hookglass.RunUnknown:         {Failure: &hookglass.Failure{Code: "tunnel_timeout"}, MaySent: true},
@@ -74,7 +74,7 @@ func TestARunKeepsAnAddressThatIsNoText(t *testing.T) {
 		e := b.prepared("POST", "X-A: 1\r\n", `{}`)
 		e.Path, e.RawQuery, e.URL = "/caf\xe9", "a=\xff", "https://hooks.example.com/caf\xe9?a=\xff"
 		must(t, b.db.Capture(t.Context(), b.owner.Account.ID, e))
-		run := b.run(b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = ptr("tunnel") }), "k")
+		run := b.run(b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new("tunnel") }), "k")
 		const want = "/caf\xe9?a=\xff"
 		if machine.request.URL != want || run.Request == nil || run.Request.URL != want {
 			t.Errorf("%q was sent, and the record says %+v", machine.request.URL, run.Request)
@@ -89,7 +89,7 @@ func TestWhatASenderSignsOfTheURLIsThePublicOneThroughTheTunnel(t *testing.T) {
 		machine := &local{outcome: hookglass.TunnelOutcome{Response: &hookglass.TargetResponse{Status: 200}, Duration: time.Millisecond}}
 		b.replays.Tunnel = machine
 		b.connected()
-		_, err := b.endpoints.CreateSignatureConfig(t.Context(), b.who, string(b.ep.ID), endpoint.SignatureDraft{Provider: ptr("twilio"), Secret: ptr("12345")}, false)
+		_, err := b.endpoints.CreateSignatureConfig(t.Context(), b.who, string(b.ep.ID), endpoint.SignatureDraft{Provider: new("twilio"), Secret: new("12345")}, false)
 		must(t, err)
 		const public = "https://hooks.example.com/hooks/ep_x/sms"
 		valid := func() {
@@ -114,7 +114,7 @@ func TestWhatASenderSignsOfTheURLIsThePublicOneThroughTheTunnel(t *testing.T) {
 			must(t, err)
 			valid()
 			c := b.newCase(e, func(d *replay.CaseDraft) {
-				d.TargetURL, d.Options = ptr("tunnel"), &replay.CaseOptions{Signature: "resign"}
+				d.TargetURL, d.Options = new("tunnel"), &replay.CaseOptions{Signature: "resign"}
 			})
 			if run := b.run(c, "k"); run.State != hookglass.RunPassed {
 				t.Errorf("the run is %s: %+v", run.State, run.Failure)

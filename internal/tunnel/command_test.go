@@ -49,7 +49,7 @@ func TestARequestGoesToOneClientAndComesBackFromAnyNode(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 		result := api.TunnelReplayResult{
-			CommandID: c.CommandID, ResultToken: c.ResultToken, StatusCode: api.Some[int64](201), ResponseTimeMS: ptr(int64(1234)),
+			CommandID: c.CommandID, ResultToken: c.ResultToken, StatusCode: api.Some[int64](201), ResponseTimeMS: new(int64(1234)),
 			TunnelEvidence: api.TunnelEvidence{ContentType: "text/plain", Body: "made", ResponseHeaders: map[string]string{"X-B": "2"}},
 		}
 		wrong := result
@@ -336,7 +336,7 @@ func TestOfALongAnswerTheBeginningIsKept(t *testing.T) {
 			for name, in := range map[string]api.TunnelEvidence{
 				"alone":            {Body: text},
 				"in base64":        {Body: base64.StdEncoding.EncodeToString([]byte(text)), BodyEncoding: "base64"},
-				"called the whole": {Body: text, RetainedBytes: ptr(int64(size)), DecodedBytesObserved: ptr(int64(size)), CaptureComplete: ptr(true)},
+				"called the whole": {Body: text, RetainedBytes: new(int64(size)), DecodedBytesObserved: new(int64(size)), CaptureComplete: new(true)},
 			} {
 				ev := event(b.ep, "x")
 				must(t, b.dbs[0].Capture(t.Context(), b.ep.AccountID, ev))
@@ -368,8 +368,6 @@ func TestOfALongAnswerTheBeginningIsKept(t *testing.T) {
 		}
 	})
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestTheSenderOfADeletedEventWaitsForNoAnswer(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
