@@ -236,8 +236,7 @@ func (c *configReader) refused(err error) {
 		return
 	}
 	c.forbidden = c.forbidden || hookglass.Is(err, hookglass.CodeTargetNotAllowed)
-	var coded *hookglass.Error
-	if errors.As(err, &coded) && len(coded.Details) > 0 {
+	if coded, ok := errors.AsType[*hookglass.Error](err); ok && len(coded.Details) > 0 {
 		c.faults = append(c.faults, coded.Details...)
 		return
 	}

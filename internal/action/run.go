@@ -111,8 +111,7 @@ func failed(code, message string) outcome {
 }
 
 func failedBy(err error) outcome {
-	var coded *hookglass.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*hookglass.Error](err); ok {
 		return failed(string(coded.Code), coded.Message)
 	}
 	return failed(hookglass.FailureInternal, "The step failed inside the service.")

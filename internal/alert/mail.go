@@ -182,12 +182,10 @@ func (m *Mailer) client(connect func(ctx context.Context, network, address strin
 // mailFailure describes an error without the relay's own words, which may hold anything.
 func mailFailure(err error) *hookglass.Failure {
 	f := &hookglass.Failure{Code: "smtp_error", Message: "The mail relay could not be reached, or did not take the message."}
-	var some partly
-	if errors.As(err, &some) {
+	if some, ok := errors.AsType[partly](err); ok {
 		f.Message = fmt.Sprintf("The mail relay refused %d of %d addresses, with %d. The others were sent the message.", some.refused, some.of, some.code)
 	}
-	var sent *gomail.SendError
-	if errors.As(err, &sent) && sent.ErrorCode() != 0 {
+	if sent, ok := errors.AsType[*gomail.SendError](err); ok && sent.ErrorCode() != 0 {
 		f.Message = fmt.Sprintf("The mail relay answered %d.", sent.ErrorCode())
 	}
 	return f

@@ -288,8 +288,7 @@ func (s *Service) send(ctx context.Context, c hookglass.Channel, m hookglass.Mes
 	})
 	if err != nil {
 		sent.Failure = &hookglass.Failure{Code: "unknown_error", Message: "The request failed."}
-		var f *outbound.Failure
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[*outbound.Failure](err); ok {
 			sent.Failure = &hookglass.Failure{Code: string(f.Code), Message: f.Message}
 		}
 		return sent, nil

@@ -102,8 +102,7 @@ func (m *Mailer) Pass(ctx context.Context, to []string, parts ...[]byte) (hookgl
 // unopened returns the outcome when the conversation could not begin. The relay's words about this installation go to
 // its operator only.
 func (m *Mailer) unopened(err error) (hookglass.Relayed, error) {
-	var answered *textproto.Error
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*textproto.Error](err); ok {
 		r := unsent(passRefused, fmt.Sprintf("The mail relay answered %d before it was told of any mail.", answered.Code))
 		r.Code = answered.Code
 		return r, errors.New(m.reply(err.Error()))

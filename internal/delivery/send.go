@@ -66,8 +66,7 @@ func Send(ctx context.Context, c Client, key string, timeout time.Duration, r Re
 		out.Headers = f.RequestHeaders
 	}
 	out.Failure, out.MaySent = &hookglass.Failure{Code: string(f.Code), Message: f.Message}, f.Sent != outbound.NotSent
-	var refusal *hookglass.Error
-	if errors.As(err, &refusal) && !out.MaySent {
+	if refusal, ok := errors.AsType[*hookglass.Error](err); ok && !out.MaySent {
 		out.Forbidden = refusal
 	}
 	return out

@@ -320,8 +320,7 @@ func (c *change) responseScript(text string) {
 	} else {
 		script, err = hookglass.ParseResponseScript(text)
 	}
-	var coded *hookglass.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*hookglass.Error](err); ok {
 		for _, f := range coded.Details {
 			c.fault(f.Field, "%s", f.Message)
 		}

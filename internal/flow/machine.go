@@ -336,8 +336,7 @@ func (m *machine) misread(at time.Time) {
 			continue
 		}
 		message := "This version cannot read what it expects."
-		var invalid *hookglass.Error
-		if errors.As(err, &invalid) && len(invalid.Details) > 0 {
+		if invalid, ok := errors.AsType[*hookglass.Error](err); ok && len(invalid.Details) > 0 {
 			_, field, _ := strings.Cut(strings.TrimPrefix(invalid.Details[0].Field, "flow.steps."), ".")
 			message = fmt.Sprintf("This version cannot read what it expects: %s %s.", field, invalid.Details[0].Message)
 		}

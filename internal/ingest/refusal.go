@@ -63,8 +63,7 @@ func malformed(message string) *refusal {
 
 // refusalOf converts an error of the capturer to a refusal. Everything that is not found gets the same message.
 func refusalOf(err error) *refusal {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
 	}
 	var e *hookglass.Error

@@ -216,8 +216,7 @@ func periodically(every time.Duration) *river.InsertOpts {
 // inTurn postpones a job whose turn has not come, or that failed because the storage is unavailable. The queue's own
 // retries would wait longer after each failure, for minutes after a longer outage.
 func inTurn(db *store.DB, err error) error {
-	var later *hookglass.Error
-	if errors.As(err, &later) && (later.Code == hookglass.CodeRateLimited || later.Code == hookglass.CodeUnavailable) {
+	if later, ok := errors.AsType[*hookglass.Error](err); ok && (later.Code == hookglass.CodeRateLimited || later.Code == hookglass.CodeUnavailable) {
 		return snooze(db, later.RetryAfter)
 	}
 	return err

@@ -364,8 +364,7 @@ func (st *batchStep) attempted(ctx context.Context, a *hookglass.Replay) {
 // unsent sets the failure of an event that could not be sent.
 func (s *Service) unsent(ctx context.Context, st *batchStep, err error) {
 	st.item.State = hookglass.ItemFailed
-	var refusal *hookglass.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*hookglass.Error](err); ok {
 		st.item.Failure = &hookglass.Failure{Code: string(refusal.Code), Message: refusal.Message}
 		return
 	}

@@ -242,8 +242,7 @@ func isSource(named string, source hookglass.EventID) bool {
 // tryBuild returns the error that a run would be blocked for today: modes that do not fit the event.
 func (s *Service) tryBuild(src source, c hookglass.ReplayCaseConfig) error {
 	_, err := delivery.Build(s.order(src, c.TargetURL, c.Options, s.db.Now()))
-	var e *hookglass.Error
-	if errors.As(err, &e) && e.Code == hookglass.CodeValidationFailed {
+	if e, ok := errors.AsType[*hookglass.Error](err); ok && e.Code == hookglass.CodeValidationFailed {
 		inCase := *e
 		inCase.Details = nil
 		for _, f := range e.Details {

@@ -142,8 +142,7 @@ const (
 // may take longer than one view may last.
 func (s *Service) found(ctx context.Context, who hookglass.Principal, ref, text string, now time.Time) (ids []string, err error) {
 	q, err := query.Filter{Q: text}.Parse(now)
-	var refused *hookglass.Error
-	if errors.As(err, &refused) && len(refused.Details) > 0 {
+	if refused, ok := errors.AsType[*hookglass.Error](err); ok && len(refused.Details) > 0 {
 		named := hookglass.Invalid("query", "%s", refused.Details[0].Message)
 		named.Extra = refused.Extra
 		return nil, named

@@ -61,8 +61,7 @@ func (a *app) makeBundle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b, err := a.Shares.Bundle(r.Context(), v.who, string(e.ID), wantedBundle(r, event.ID))
-	var refused *hookglass.Error
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*hookglass.Error](err); ok {
 		return a.showBundle(w, r) // which says what is wrong
 	}
 	if err != nil {

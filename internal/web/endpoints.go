@@ -205,8 +205,7 @@ func given(s string) *string {
 
 // faultsOf are the fields at fault, nil when the error is of another kind.
 func faultsOf(err error) []hookglass.FieldError {
-	var e *hookglass.Error
-	if errors.As(err, &e) && (e.Code == hookglass.CodeValidationFailed || e.Code == hookglass.CodeTargetNotAllowed) {
+	if e, ok := errors.AsType[*hookglass.Error](err); ok && (e.Code == hookglass.CodeValidationFailed || e.Code == hookglass.CodeTargetNotAllowed) {
 		return e.Details
 	}
 	return nil

@@ -164,8 +164,7 @@ func lines(form url.Values, name string) string {
 
 // messageOf is the sentence for a person.
 func messageOf(err error) string {
-	var e *hookglass.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*hookglass.Error](err); ok {
 		return e.Message
 	}
 	return ""

@@ -133,8 +133,7 @@ func browser(agent string) string {
 func entitlements(a hookglass.Account) [][2]string {
 	e := a.Entitlements()
 	may := func(err error) string {
-		var refused *hookglass.Error
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*hookglass.Error](err); ok {
 			return "no: " + refused.Message
 		}
 		return "yes"
