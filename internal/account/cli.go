@@ -46,8 +46,16 @@ func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) 
 }
 
 // ExchangeCode redeems a code for a token of the oldest account of its user. It answers unauthorized for a code that is
-// wrong, used or expired. Hyphens, spaces and case do not matter.
+// wrong, used or expired. Hyphens, spaces and case do not matter. A token is exchanged for itself: the page on which a
+// user approves sends it to the command line as a code, too.
 func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, user hookglass.User, account hookglass.Account, err error) {
+	if strings.HasPrefix(code, hookglass.PrefixToken+"_") {
+		who, err := s.Authenticate(ctx, code)
+		if err == nil {
+			user, account, err = s.Verify(ctx, who)
+		}
+		return code, user, account, err
+	}
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))
 	refused := hookglass.Errorf(hookglass.CodeUnauthorized, "This code is wrong, was used already or has expired.")
 	if len(code) != codeLen {

@@ -21,7 +21,7 @@ func (s *service) account(t *table) {
 	handleBody(t, operation{
 		id: "exchange-code", method: http.MethodPost, path: "/cli_auth/exchange", tag: "Account",
 		summary: "Sign a command line in by a one-time code",
-		text:    "The page /auth/cli shows the code to who approves it. It is good once, for ten minutes. At most 10 tries a minute for one address.",
+		text:    "The page /auth/cli shows the code to who approves it. It is good once, for ten minutes. A token is exchanged for itself. At most 10 tries a minute for one address.",
 		access:  access{public: true}, limit: rate{10, time.Minute}, loose: true, errors: []int{http.StatusUnauthorized},
 	}, func(ctx context.Context, _ *struct{}, body *api.ExchangeCode) (out api.One[api.SignedIn], err error) {
 		if body.Code == "" {

@@ -45,6 +45,21 @@ func TestACodeSignsACommandLineInOnce(t *testing.T) {
 	})
 }
 
+func TestATokenIsExchangedForItself(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		var got api.One[api.SignedIn]
+		for range 2 {
+			s.wantAs("", 200, "POST", "/cli_auth/exchange", `{"code":"`+s.token+`"}`, &got)
+			if got.Data.Token != s.token || got.Data.User.Email != "ada@example.com" || got.Data.Account.ID != s.owner.Account.ID {
+				t.Errorf("signed in as %+v", got.Data)
+			}
+		}
+		for _, wrong := range []string{s.token + "x", s.token[:len(s.token)-1], "hg_", "hg_" + strings.Repeat("a", 4000)} {
+			s.wantAs("", 401, "POST", "/cli_auth/exchange", `{"code":"`+wrong+`"}`, nil)
+		}
+	})
+}
+
 func TestCodesCanNotBeTriedOut(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		for i := range 11 {

@@ -70,7 +70,7 @@ func TestACommandLineIsSentItsTokenFromBelowAPath(t *testing.T) {
 	b.want(http.StatusSeeOther, "GET", s.link(), nil)
 	form := url.Values{"callback_port": {"4711"}, "state": {"abc"}}
 	to := b.want(http.StatusSeeOther, "POST", s.url+"/auth/cli", form).Header.Get("Location")
-	if !strings.HasPrefix(to, "http://127.0.0.1:4711/callback?state=abc&token=hg_") {
+	if !strings.HasPrefix(to, "http://127.0.0.1:4711/callback?") || !strings.Contains(to, "&state=abc&token=hg_") {
 		t.Errorf("approved, and sent to %s", to)
 	}
 }

@@ -65,7 +65,9 @@ func (a *app) approveCLI(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	waits := url.URL{Scheme: "http", Host: "127.0.0.1:" + port, Path: "/callback", RawQuery: url.Values{"token": {token}, "state": {state}}.Encode()}
+	// Existing command lines read one of the two: older ones the token, newer ones a code that they exchange.
+	query := url.Values{"token": {token}, "code": {token}, "state": {state}}
+	waits := url.URL{Scheme: "http", Host: "127.0.0.1:" + port, Path: "/callback", RawQuery: query.Encode()}
 	http.Redirect(w, r, waits.String(), http.StatusSeeOther) // not redirect, which stays within the app
 	return nil
 }

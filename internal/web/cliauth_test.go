@@ -39,6 +39,11 @@ func TestACommandLineIsApprovedByItsUser(t *testing.T) {
 	if err != nil || who.User != s.user.ID || who.Workspace != 0 || len(who.Scopes) != 3 {
 		t.Errorf("the token is of %+v, %v", who, err)
 	}
+	// Command lines that expect a code exchange it, and get the same token.
+	token, user, _, err := s.accounts.ExchangeCode(t.Context(), to.Query().Get("code"))
+	if err != nil || token != to.Query().Get("token") || user.ID != s.user.ID {
+		t.Errorf("the code is good for a token of %+v, %v", user, err)
+	}
 }
 
 func TestACommandLineElsewhereGetsACode(t *testing.T) {
