@@ -47,6 +47,17 @@ func TestANewEndpointHasTheDescribedRecord(t *testing.T) {
 	})
 }
 
+// Existing command lines say which events they expect when they create an endpoint for a provider.
+func TestExpectedEventsAreAcceptedAndNotKept(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint(`,"provider":"github","provider_config":{"handshake":false,"expected_events":["push","issues"]}`)
+		if e.ProviderConfig.ExpectedEvents != nil || e.ProviderConfig.Handshake == nil || *e.ProviderConfig.Handshake {
+			t.Errorf("provider_config is %+v", e.ProviderConfig)
+		}
+		s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"provider_config":{"expected_events":"push"}}}`, nil)
+	})
+}
+
 func TestAnEmailEndpointHasAnAddressInsteadOfAURL(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint(`,"kind":"email","email_local_part":"orders"`)
