@@ -18,7 +18,7 @@ import (
 type (
 	// TunnelEndpoints are the endpoints that a call of the tunnel is about.
 	TunnelEndpoints struct {
-		EndpointIDs []string `query:"endpoint_ids[],explode" most:"100" doc:"Ids or custom ids; absent: all that the caller has." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
+		EndpointIDs []string `query:"endpoint_ids[],explode" most:"1000" doc:"Ids or custom ids; absent: all that the caller has." example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	}
 
 	gapList struct {

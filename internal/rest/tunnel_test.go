@@ -415,6 +415,24 @@ func TestUndeliveredIsPagedAndBounded(t *testing.T) {
 	})
 }
 
+// A client that subscribes to as many endpoints as a socket may names them all when it asks for what it missed.
+func TestAListNamesAsManyEndpointsAsASocketSubscribesTo(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		id := s.arrive(e.ID, nil)
+		for _, path := range []string{"/tunnel/gaps", "/tunnel/undelivered", "/tunnel/missed"} {
+			most := path + "?since=1h" + strings.Repeat("&endpoint_ids%5B%5D="+e.ID, 1000)
+			most = strings.Replace(most, "gaps?since=1h&", "gaps?", 1)
+			s.want(422, "GET", most+"&endpoint_ids%5B%5D="+e.ID, "", nil)
+			var got api.Undelivered
+			s.want(200, "GET", most, "", &got)
+			if path != "/tunnel/gaps" && (len(got.Data) != 1 || got.Data[0].ID != id) {
+				t.Errorf("%s: %+v, want %s once", path, got.Data, id)
+			}
+		}
+	})
+}
+
 // By another name the list would be nothing that is known, and then everything would be meant.
 func TestAListInAQueryMayBeNamedAsOtherProgramsDo(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {

@@ -12,7 +12,7 @@ import (
 
 // Bounds of lists of undelivered events.
 const (
-	maxEndpoints = 100      // named in one request
+	maxEndpoints = 1000     // named in one request: as many as a socket may subscribe to
 	maxListed    = 16 << 20 // bytes of the bodies of a page, beyond the first
 )
 
