@@ -20,6 +20,19 @@ func TestParametersOfAQuery(t *testing.T) {
 	}
 }
 
+// Existing clients send the fields of headers on, and their libraries refuse to send an Expect.
+func TestALocalMachineIsNotToldWhatThisServerHasMet(t *testing.T) {
+	fields := hookglass.Headers{{Name: "X-A", Value: "1"}, {Name: "expect", Value: "100-continue"}}
+	e := &hookglass.Event{Payload: &hookglass.Payload{Headers: fields}}
+	r := api.FromTunnelRequest(e)
+	if want := map[string]string{"X-A": "1"}; !reflect.DeepEqual(r.Headers, want) {
+		t.Errorf("headers are %v, want %v", r.Headers, want)
+	}
+	if want := [][2]string{{"X-A", "1"}, {"expect", "100-continue"}}; !reflect.DeepEqual(r.HeaderList, want) {
+		t.Errorf("header_list is %v, want all that came, %v", r.HeaderList, want)
+	}
+}
+
 // A query that names one parameter as often as fits into it takes memory in proportion to its length.
 func TestAParameterThatIsRepeatedTakesMemoryInProportion(t *testing.T) {
 	e := &hookglass.Event{RawQuery: strings.Repeat("a&", 32<<10)}

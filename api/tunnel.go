@@ -81,7 +81,7 @@ type TunnelRequest struct {
 	EndpointID        string             `json:"endpoint_id" example:"ep_7c1v9k2m4n6p8q0r2s4t6v8w0y"`
 	Method            string             `json:"method" example:"POST"`
 	Path              string             `json:"path" doc:"What followed the endpoint in the request path, as received." example:"/orders"`
-	Headers           map[string]string  `json:"headers" doc:"Repeated fields are joined; header_list has them one by one." example:"{\"Content-Type\":\"application/json\"}"`
+	Headers           map[string]string  `json:"headers" doc:"Repeated fields are joined, and Expect is left out; header_list has all, one by one." example:"{\"Content-Type\":\"application/json\"}"`
 	HeaderList        [][2]string        `json:"header_list" doc:"Names and values in the order and spelling received." example:"[[\"Content-Type\",\"application/json\"]]"`
 	Body              string             `json:"body" doc:"In base64." example:"eyJhbW91bnQiOjEwMH0="`
 	BodyEncoding      string             `json:"body_encoding" enum:"base64" example:"base64"`

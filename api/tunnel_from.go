@@ -2,6 +2,8 @@ package api
 
 import (
 	"encoding/base64"
+	"maps"
+	"strings"
 
 	"hookglass"
 )
@@ -19,6 +21,9 @@ func FromTunnelRequest(e *hookglass.Event) TunnelRequest {
 	if e.Payload != nil {
 		fields = e.Headers
 		out.Headers, out.HeaderList = headersOf(e.Headers)
+		// This server has met the expectation, and clients that send all of these fields on would fail: Node's fetch
+		// refuses to send an Expect.
+		maps.DeleteFunc(out.Headers, func(name, _ string) bool { return strings.EqualFold(name, "Expect") })
 		out.Body, out.BodySize = base64.StdEncoding.EncodeToString(e.Body), int64(len(e.Body))
 	}
 	out.Latin1 = latin1Of(fields, "path", e.Path, "query_string", e.RawQuery)
