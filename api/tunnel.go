@@ -118,8 +118,8 @@ type TunnelReplayCommand struct {
 
 // TunnelEvidence is what a machine observed of an answer (version 2 of reports). All fields are optional.
 type TunnelEvidence struct {
-	ResolvedURL           string            `json:"resolved_url,omitempty" maxLength:"8192" doc:"The whole address that the request went to." example:"http://localhost:3000/orders?page=2"`
-	ContentType           string            `json:"content_type,omitempty" maxLength:"255" example:"application/json"`
+	ResolvedURL           string            `json:"resolved_url,omitempty" doc:"The whole address that the request went to; one of more than 8 KiB is not kept." example:"http://localhost:3000/orders?page=2"`
+	ContentType           string            `json:"content_type,omitempty" doc:"255 bytes of it are kept." example:"application/json"`
 	ResponseHeaders       map[string]string `json:"response_headers,omitempty" maxProperties:"100" doc:"100 at most, 32 KiB together."`
 	Body                  string            `json:"body,omitempty" doc:"The answer's body, or its beginning: 64 KiB of it are kept."`
 	BodyEncoding          string            `json:"body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`

@@ -182,7 +182,6 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 			"attempt too long":  {422, body(`,"status_code":200,"delivery_attempt_id":"` + word + `"`)},
 			"attempt of lines":  {422, body(`,"status_code":200,"delivery_attempt_id":"a\nb"`)},
 			"client too long":   {422, body(`,"status_code":200,"tunnel_client_id":"` + word + `"`)},
-			"type too long":     {422, evidence(`"content_type":"` + word + `"`)},
 			"reason too long":   {422, evidence(`"truncation_reason":"` + word + `"`)},
 			"unknown encoding":  {422, evidence(`"body":"x","body_encoding":"latin1"`)},
 			"negative length":   {422, evidence(`"declared_content_length":-1`)},

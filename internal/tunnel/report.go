@@ -105,7 +105,7 @@ func (f *faults) number(field string, value *int64, most int64) int64 {
 // report converts a report to the domain type, and collects its faults.
 func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	r := &hookglass.DeliveryReport{
-		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: cmp.Or(in.ReportVersion, 1), TargetURL: in.TargetURL, ResolvedURL: in.ResolvedURL,
+		AttemptID: in.DeliveryAttemptID, ClientID: in.TunnelClientID, Version: cmp.Or(in.ReportVersion, 1), TargetURL: in.TargetURL,
 		FailureCategory: in.FailureCategory, Message: beginning(in.ResponseMessage),
 	}
 	if r.Version != 1 && r.Version != 2 {
@@ -117,7 +117,10 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	case !absolute(in.TargetURL):
 		f.add("target_url", "must be an absolute URI")
 	}
-	f.resolved(in.ResolvedURL)
+	if len(in.ResolvedURL) <= maxURL { // a longer one is left out; see beginning
+		r.ResolvedURL = in.ResolvedURL
+		f.resolved(r.ResolvedURL)
+	}
 	r.StatusCode = f.status(in.StatusCode, true)
 	r.ResponseTime = time.Duration(f.number("response_time_ms", in.ResponseTimeMS, maxTime*1000)) * time.Millisecond
 	f.text("delivery_attempt_id", in.DeliveryAttemptID, maxAttempt)
@@ -132,8 +135,8 @@ func (f *faults) report(in api.DeliveryReport) *hookglass.DeliveryReport {
 	return r
 }
 
-// beginning shortens a message for people. A report is not refused for what follows: its event would count as not
-// delivered, and a sender would wait for its answer in vain.
+// beginning shortens a message for people. A report is not refused for what follows, nor for other values that the
+// sender or the handler chose: its event would count as not delivered, and a sender would wait for its answer in vain.
 func beginning(s string) string { return hookglass.Beginning(s, hookglass.MessageLimit) }
 
 func absolute(s string) bool {
@@ -149,9 +152,9 @@ func (f *faults) resolved(s string) {
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {
 		host = rest[:end]
 	}
-	web := (scheme == "http" || scheme == "https") && len(s) <= maxURL && !strings.ContainsFunc(s, unicode.IsControl)
+	web := (scheme == "http" || scheme == "https") && !strings.ContainsFunc(s, unicode.IsControl)
 	if s != "" && !absolute(s) && !(web && absolute(scheme+"://"+host)) {
-		f.add("resolved_url", "must be an absolute URI of %d bytes at most", maxURL)
+		f.add("resolved_url", "must be an absolute URI")
 	}
 }
 
@@ -180,7 +183,7 @@ func (f *faults) category(c string) {
 func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	const most = 1 << 50
 	e := &hookglass.DeliveryEvidence{
-		ContentType: in.ContentType, DeclaredLength: -1, TruncationReason: in.TruncationReason,
+		ContentType: hookglass.Beginning(in.ContentType, hookglass.EvidenceWordLimit), DeclaredLength: -1, TruncationReason: in.TruncationReason,
 		ObservedBytes: f.number("decoded_bytes_observed", in.DecodedBytesObserved, most),
 		RetainedBytes: f.number("retained_bytes", in.RetainedBytes, most),
 		Complete:      in.CaptureComplete == nil || *in.CaptureComplete,
@@ -188,7 +191,6 @@ func (f *faults) evidence(in api.TunnelEvidence) *hookglass.DeliveryEvidence {
 	if in.DeclaredContentLength != nil {
 		e.DeclaredLength = f.number("declared_content_length", in.DeclaredContentLength, most)
 	}
-	f.text("content_type", in.ContentType, hookglass.EvidenceWordLimit)
 	f.text("truncation_reason", in.TruncationReason, hookglass.EvidenceWordLimit)
 	size := 0
 	fields := in.ReceivedHeaders()
