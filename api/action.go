@@ -79,7 +79,7 @@ type NewStep struct {
 	Name          Optional[string]      `json:"name,omitzero" minLength:"1" maxLength:"200" doc:"A label for people; default: the type." example:"Mark"`
 	ConfigVersion Optional[int64]       `json:"config_version,omitzero" null:"true" minimum:"1" maximum:"1" doc:"Default: the current version, which is 1." example:"1"`
 	FailurePolicy Optional[string]      `json:"failure_policy,omitzero" null:"true" enum:"continue,stop" doc:"null: the action's, and continue for notify." example:"stop"`
-	Config        JSONObject            `json:"config,omitempty" doc:"What the type takes; unknown keys are refused."`
+	Config        JSONObject            `json:"config,omitempty" doc:"By type: forward {url, timeout_seconds, retry_count, append_path, append_query}; notify {channel, message}, channel a name or chan_…; tag {tag}; ignore {reason}, noise, mistake, resolved or test; transform {source, operations}, source being request, provider, email or steps.<reference_key>, and operations, done in order, of {op: select, path}, {op: set, path, and one of value, from and template}, {op: remove, path}, {op: rename, from, to}, {op: pick, fields: {name: path}} and {op: wrap, key}; http_request {method, url, headers, body, timeout_seconds}, url, headers and body with templates as {{ request.body.id }} or {{ steps.<reference_key>.output }}. Secrets are named as {{ secrets.NAME }}, never written. Unknown keys are refused."`
 	Conditions    []ActionStepCondition `json:"conditions,omitempty" maxItems:"10" doc:"Up to 10."`
 }
 

@@ -391,6 +391,10 @@ func TestTheSchemaIsThatOfTheFile(t *testing.T) {
 			t.Errorf("%s: the schema has %v, the contract %v", name, got, want)
 		}
 	}
+	config, _ := reflect.TypeFor[api.NewStep]().FieldByName("Config")
+	if told, want := s.Defs["NewStep"].Properties["config"].(map[string]any)["description"], config.Tag.Get("doc"); told != want {
+		t.Errorf("the schema tells %q of the config of a step, and the contract %q", told, want)
+	}
 	schema := new(jsonschema.Schema)
 	if err := json.Unmarshal(text, schema); err != nil {
 		t.Fatal(err)

@@ -6,12 +6,14 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"hookglass"
+	"hookglass/api"
 	"hookglass/internal/action"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/store"
@@ -163,6 +165,9 @@ func TestTheConfigsOfStepsAreDescribed(t *testing.T) {
 			if !strings.Contains(told, word) {
 				t.Errorf("config does not tell %q: %s", word, told)
 			}
+		}
+		if config, _ := reflect.TypeFor[api.NewStep]().FieldByName("Config"); told != config.Tag.Get("doc") {
+			t.Errorf("the REST API tells another thing of config: %s", config.Tag.Get("doc"))
 		}
 	})
 }

@@ -121,6 +121,22 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 	}
 }
 
+// The config of a step is an object of no fixed form, so its description is all that who writes one has.
+func TestTheConfigsOfStepsAreDescribed(t *testing.T) {
+	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
+	config := schemas["NewStep"].(map[string]any)["properties"].(map[string]any)["config"].(map[string]any)
+	told, _ := config["description"].(string)
+	for _, words := range []string{
+		"forward {url, timeout_seconds, retry_count, append_path, append_query}", "notify {channel, message}", "tag {tag}",
+		"ignore {reason}, noise, mistake, resolved or test", "transform {source, operations}", "{op: pick, fields: {name: path}}",
+		"http_request {method, url, headers, body, timeout_seconds}", "{{ secrets.NAME }}", "Unknown keys are refused",
+	} {
+		if !strings.Contains(told, words) {
+			t.Errorf("config does not tell %q: %s", words, told)
+		}
+	}
+}
+
 // What is required is refused where it is empty, so the description says that it is not.
 func TestTextThatIsRequiredIsDescribedAsNotEmpty(t *testing.T) {
 	d := open(t, storetest.SQLite(t)).describe()
