@@ -123,9 +123,9 @@ type TunnelEvidence struct {
 	ResponseHeaders       map[string]string `json:"response_headers,omitempty" maxProperties:"100" doc:"100 at most, 32 KiB together."`
 	Body                  string            `json:"body,omitempty" doc:"The answer's body, or its beginning: 64 KiB of it are kept."`
 	BodyEncoding          string            `json:"body_encoding,omitempty" enum:"utf8,base64" example:"utf8"`
-	DeclaredContentLength *int64            `json:"declared_content_length,omitempty" minimum:"0" doc:"The answer's Content-Length." example:"2"`
-	DecodedBytesObserved  *int64            `json:"decoded_bytes_observed,omitempty" minimum:"0" doc:"Bytes of the body that came." example:"2"`
-	RetainedBytes         *int64            `json:"retained_bytes,omitempty" minimum:"0" doc:"Bytes of the body that the report carries." example:"2"`
+	DeclaredContentLength *int64            `json:"declared_content_length,omitempty" minimum:"0" maximum:"1125899906842624" doc:"The answer's Content-Length." example:"2"`
+	DecodedBytesObserved  *int64            `json:"decoded_bytes_observed,omitempty" minimum:"0" maximum:"1125899906842624" doc:"Bytes of the body that came." example:"2"`
+	RetainedBytes         *int64            `json:"retained_bytes,omitempty" minimum:"0" maximum:"1125899906842624" doc:"Bytes of the body that the report carries." example:"2"`
 	CaptureComplete       *bool             `json:"capture_complete,omitempty" doc:"The report carries the whole body."`
 	TruncationReason      string            `json:"truncation_reason,omitempty" maxLength:"255" doc:"Why it does not." example:"body_limit"`
 	Latin1                []string          `json:"latin1,omitempty" doc:"JSON Pointers to values of response_headers that are not UTF-8: each of their characters is one byte of the answer." example:"[\"/response_headers/X-Name\"]"`

@@ -110,6 +110,10 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"ResponseRule/headers":                 {"maxProperties": 50.0},
 		"SendTestRequest/headers":              {"maxProperties": 256.0},
 		"SendTestRequest/path":                 {"pattern": "^([/?]|$)", "maxLength": 65536.0},
+
+		"DeliveryReport/declared_content_length": {"minimum": 0.0, "maximum": 1125899906842624.0},
+		"DeliveryReport/decoded_bytes_observed":  {"minimum": 0.0, "maximum": 1125899906842624.0},
+		"TunnelReplayResult/retained_bytes":      {"minimum": 0.0, "maximum": 1125899906842624.0},
 	} {
 		of, field, _ := strings.Cut(name, "/")
 		described := schemas[of].(map[string]any)["properties"].(map[string]any)[field].(map[string]any)
