@@ -297,6 +297,25 @@ func TestThingsOfOneNameAreWrittenWithNamesThatDiffer(t *testing.T) {
 	}
 }
 
+// Ansible, Helm and others read YAML 1.1, to which these are no texts unless they are quoted.
+func TestTextsAreTextsToReadersOfYAML11(t *testing.T) {
+	for _, word := range []string{"no", "yes", "on", "Off", "y", "N", "1:30", "=", "<<", "012", "1_000"} {
+		var out bytes.Buffer
+		e := endpointsfile.Existing{
+			Endpoint: api.Endpoint{ID: "ep_x", Name: word, Kind: "webhook", CustomID: &word},
+			Actions:  []api.Action{{Name: "A", Steps: []api.ActionStep{{ReferenceKey: "a", StepType: "transform", Config: json.RawMessage(`{"` + word + `":1}`)}}}},
+		}
+		if err := endpointsfile.Write(&out, []endpointsfile.Existing{e}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{`custom_id: "` + word + `"`, `name: "` + word + `"`, `"` + word + `": 1`} {
+			if !strings.Contains(out.String(), line+"\n") {
+				t.Errorf("%s is not there:\n%s", line, out.String())
+			}
+		}
+	}
+}
+
 // What is written is read back, whatever texts are in it.
 func FuzzWrite(f *testing.F) {
 	for _, s := range []string{"plain", "true", "12", "0x1f", "~", "a: b", "- x", "#", "é\u2028 ", "two\nlines\n", "\t", "'\"", "{{ secrets.A }}", "2026-11-20", "<<", "!!x", "&a *b", "=", "\x00\x7f", "yes"} {
