@@ -168,7 +168,10 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 	}
 	if r.ContentLength != 0 {
 		body := &fallbackBody{r: r.Body, control: http.NewResponseController(w), pace: f.newPace(began)}
-		a.Body, err = f.collect(body, r.ContentLength, l, &body.pace)
+		if a.Body, err = f.collect(body, r.ContentLength, l, &body.pace); err == nil {
+			// Where the length is known, a stream of HTTP/2 still ends on its own, and its trailers come with the end.
+			_, err = io.Copy(io.Discard, body)
+		}
 		store.resume()
 		if err != nil {
 			if errors.Is(err, errTooLarge) {

@@ -161,6 +161,31 @@ func TestHTTP2IsSpokenToWhoAsksForIt(t *testing.T) {
 	}
 }
 
+func TestTrailersOverHTTP2AreKeptWithAndWithoutALength(t *testing.T) {
+	server, client := authority(t)
+	s := new(stub)
+	sv := startOn(t, server, ingest.Config{}, s, nil)
+	transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	for _, length := range []int64{-1, 3} {
+		req, err := http.NewRequest("POST", "https://"+sv.addr+hook(""), strings.NewReader("abc"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = length
+		req.Trailer = http.Header{"X-Sum": {"1", "2"}}
+		res, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		all := s.all()
+		if a := all[len(all)-1]; string(a.Body) != "abc" || wire(a.Trailers) != lines("x-sum: 1", "x-sum: 2") {
+			t.Errorf("of a length of %d: captured %q, trailers %q", length, a.Body, wire(a.Trailers))
+		}
+	}
+}
+
 func TestHeaderLinesAreBoundedOverHTTP2(t *testing.T) {
 	server, client := authority(t)
 	s := new(stub)
