@@ -69,7 +69,7 @@ func tunnelReply(method string, answer *hookglass.TargetResponse) *hookglass.Rep
 		}
 	}
 	r = finish(method, r)
-	if answer.Truncated && len(r.Body) > 0 {
+	if answer.Truncated && !bodiless(method, r.Status) {
 		r.Headers = append(r.Headers, truncated)
 	}
 	return dated(r)

@@ -58,6 +58,10 @@ func TestTheAnswerOfALocalMachineIsGivenAndRecorded(t *testing.T) {
 		if got := part.captures.Answer(t.Context(), part.post("POST", "/", "{}")); string(got.Body) != "begin" || got.Headers.Get("X-Service-Truncated") != "true" {
 			t.Errorf("nothing says that there was more: %+v", got)
 		}
+		lost := b.through(machine{&hookglass.TargetResponse{Status: 200, Truncated: true}}) // it broke off before the first byte
+		if got := lost.captures.Answer(t.Context(), lost.post("POST", "/", "{}")); got.Headers.Get("X-Service-Truncated") != "true" {
+			t.Errorf("nothing says that there was a body: %+v", got)
+		}
 		if got := part.captures.Answer(t.Context(), part.post("HEAD", "/", "")); got.Headers.Has("X-Service-Truncated") || answered.captures.Answer(t.Context(), r).Headers.Has("X-Service-Truncated") {
 			t.Errorf("there was no more: %+v", got)
 		}

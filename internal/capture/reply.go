@@ -28,10 +28,16 @@ func finish(method string, r *hookglass.Reply) *hookglass.Reply {
 		// The web app may share the host: an answer of an endpoint must not run as a part of it.
 		r.Headers = append(r.Headers, hookglass.Header{Name: "Content-Security-Policy", Value: "sandbox"})
 	}
-	if method == "HEAD" || r.Status == 204 || r.Status == 205 || r.Status == 304 { // RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5
+	if bodiless(method, r.Status) {
 		r.Body = nil
 	}
 	return r
+}
+
+// bodiless reports whether an answer has no body, whatever is to be sent (RFC 9110, sections 9.3.2, 15.3.5, 15.3.6 and
+// 15.4.5).
+func bodiless(method string, status int) bool {
+	return method == "HEAD" || status == 204 || status == 205 || status == 304
 }
 
 // dated adds the Date. The HTTP server would add one anyway; this way the recorded answer is the one that is sent.
