@@ -1002,12 +1002,17 @@ bulk.addEventListener("submit", async (event) => {
   }
 });
 // On the way back from a comparison, the compared requests are selected again.
-const compared = location.hash.match(/^#picked=(.+)/)?.[1].split(",") ?? history.state?.picked;
-if (compared) {
-  for (const box of bulk.querySelectorAll(".pick")) box.checked = compared.includes(box.value);
-  history.replaceState({ ...history.state, picked: null }, "", location.href.replace(/#picked=.*/, ""));
+function repick() {
+  const compared = location.hash.match(/^#picked=(.+)/)?.[1].split(",") ?? history.state?.picked;
+  if (compared) {
+    for (const box of bulk.querySelectorAll(".pick")) box.checked = compared.includes(box.value);
+    history.replaceState({ ...history.state, picked: null }, "", location.href.replace(/#picked=.*/, ""));
+  }
+  count();
 }
-count();
+repick();
+// Safari unticks the boxes of a page that it shows again as it left it, in a task of its own.
+addEventListener("pageshow", (event) => event.persisted && setTimeout(repick));
 
 function pick() {
   const item = (document.activeElement.closest?.("#rows > li") ?? rows.querySelector("[aria-current]")?.closest("li"));

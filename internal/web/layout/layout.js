@@ -427,6 +427,15 @@ addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll("[aria-busy=true][type=submit]")) button.removeAttribute("aria-busy");
 });
 
+// On the way back, Safari shows a page as it left it, whatever its headers say, unless it came by TLS. A session that has
+// ended meanwhile shows nothing any more.
+addEventListener("pageshow", async (event) => {
+  const { session } = document.body.dataset;
+  if (!event.persisted || !session) return;
+  const answer = await fetch(session, { cache: "no-store" }).catch(() => null);
+  if (answer?.status === 401) location.reload();
+});
+
 document.addEventListener("hookglass:announce", (event) => announce(event.detail));
 
 // A confirmation takes the focus when it opens, on its harmless button.
