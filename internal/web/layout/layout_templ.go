@@ -1066,7 +1066,7 @@ func keys(f Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "</div><div class=\"keys-end\"><form method=\"dialog\"><button type=\"submit\">Close</button></form><label class=\"check\"><input type=\"checkbox\" name=\"single\" autocomplete=\"off\" checked> <span>Single keys are on (Ctrl K and Esc always are)</span></label></div></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "</div><div class=\"keys-end\"><form method=\"dialog\"><button type=\"submit\">Close</button></form><label class=\"check\"><input type=\"checkbox\" name=\"single\" checked> <span>Single keys are on (Ctrl K and Esc always are)</span></label></div></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
