@@ -17,7 +17,7 @@ var basePattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 
 // ownSegments are the first segments of our own paths.
 var ownSegments = []string{
-	"hooks", "mail", "api", "docs", "mcp", "cable", "healthz", "readyz", "metrics", "assets", "openapi.json", "openapi.yaml",
+	"hooks", "mail", "api", "docs", "mcp", "cable", "healthz", "readyz", "metrics", "assets", "favicon.ico", "openapi.json", "openapi.yaml",
 	"account", "activity", "auth", "channels", "endpoint-list", "endpoint-names", "endpoints", "flows", "secrets", "session", "setup",
 	"shared", "tags", "temporary", "sign-in", "sign-out", "sign-up", "login", "signin", "signup",
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -16,4 +17,13 @@ func TestAFileOfAnotherVersionIsAnsweredWithTheOneHere(t *testing.T) {
 	}
 	b.want(404, "GET", "/assets/none.0123456789abcdef.css", nil)
 	b.want(404, "GET", "/assets/app.0123456789abcdef.js", nil)
+}
+
+// Browsers ask for it on pages that name no icon of their own.
+func TestTheIconIsFoundByItsUsualName(t *testing.T) {
+	b := newSite(t).visitor()
+	to := b.want(303, "GET", "/favicon.ico", nil).Header.Get("Location")
+	if icon := b.want(200, "GET", to, nil); icon.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(icon.body, "<svg") {
+		t.Errorf("%s is %v", to, icon.Header)
+	}
 }

@@ -82,6 +82,9 @@ func New(d Deps) http.Handler {
 		secure: strings.HasPrefix(d.Addresses.PublicURL, "https://"), assets: newAssets(),
 	}
 	a.mux.HandleFunc("GET /assets/{name}", a.assets.serve)
+	a.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { // of pages that name none, such as /docs
+		redirect(w, r, a.assets.url("icon.svg"))
+	})
 	for _, register := range []func(){
 		a.registerSessions,
 		a.registerAccount,
