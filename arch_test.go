@@ -492,7 +492,7 @@ func isNumber(e ast.Expr) bool {
 
 func TestPackageNamesSayWhatTheyHide(t *testing.T) {
 	for _, p := range packages(t) {
-		for _, element := range strings.Split(p.ImportPath, "/") {
+		for element := range strings.SplitSeq(p.ImportPath, "/") {
 			if slices.Contains(forbiddenNames, element) {
 				t.Errorf("%s: a package called %q hides nothing that can be named; name what it hides", p.ImportPath, element)
 			}

@@ -67,10 +67,8 @@ func (s *scheme) prepare() error {
 		if *field == "" {
 			*field = words[0]
 		}
-		for _, w := range words {
-			if *field == w {
-				return nil
-			}
+		if slices.Contains(words, *field) {
+			return nil
 		}
 		return fmt.Errorf("bad word %q in a signature", *field)
 	}
