@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bufio"
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -11,18 +10,21 @@ import (
 // is not ASCII as \u, and a solidus as \/ (box-node-sdk, src/internal/utilsNode.ts).
 func writeEscaped(w io.Writer, body []byte) {
 	const hexDigits = "0123456789abcdef"
-	buf := bufio.NewWriter(w)
-	defer buf.Flush()
+	buf := make([]byte, 0, 4096)
 	unit := func(u rune) {
-		buf.Write([]byte{'\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15]})
+		buf = append(buf, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 	}
 	for i := 0; i < len(body); {
+		if len(buf)+2*len(`\u0000`) > cap(buf) {
+			w.Write(buf)
+			buf = buf[:0]
+		}
 		r, size := rune(body[i]), 1
 		switch {
 		case r == '/' && (i == 0 || body[i-1] != '\\'):
-			buf.WriteString(`\/`)
+			buf = append(buf, `\/`...)
 		case r < 0x7f:
-			buf.WriteByte(body[i])
+			buf = append(buf, body[i])
 		default:
 			r, size = utf8.DecodeRune(body[i:])
 			if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
@@ -33,4 +35,5 @@ func writeEscaped(w io.Writer, body []byte) {
 		}
 		i += size
 	}
+	w.Write(buf)
 }

@@ -499,6 +499,42 @@ func TestBoxMaySignItsBodyEscaped(t *testing.T) {
 	}
 }
 
+// A sender could make much of this work with few bytes: it may repeat the header of the signature, or name many in one.
+func TestAPayloadIsHashedOnceForAllItsSignatures(t *testing.T) {
+	work := func(of string, headers int) float64 {
+		h := fields("BOX-DELIVERY-TIMESTAMP: 2026-02-16T12:00:00-00:00")
+		for range headers {
+			h = append(h, hookglass.Header{Name: "BOX-SIGNATURE-PRIMARY", Value: b64(make([]byte, 32))},
+				hookglass.Header{Name: "X-Hub-Signature-256", Value: "sha256=" + strings.Repeat("00", 32)})
+		}
+		r := &provider.Request{Method: "POST", Headers: h, Body: []byte("{}"), ReceivedAt: received}
+		return testing.AllocsPerRun(10, func() {
+			provider.Verify(r, provider.Detection{Provider: of}, []provider.Config{{Provider: of, Secrets: []string{secret}}})
+		})
+	}
+	for _, of := range []string{"box", "github"} {
+		if one, many := work(of, 1), work(of, 16); many-one > 3*15 { // what is read of 15 headers: a hash takes more
+			t.Errorf("%s: 16 signatures take %v allocations, one takes %v", of, many, one)
+		}
+	}
+}
+
+func TestOfAPublicKeySixteenSignaturesAreChecked(t *testing.T) {
+	pub, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := "v1a," + b64(ed25519.Sign(priv, fmt.Appendf(nil, "msg_1.%d.{}", stamp)))
+	wrong := "v1a," + b64(make([]byte, 64)) + " "
+	for before, want := range map[int]hookglass.SignatureStatus{0: "verified", 15: "verified", 16: "failed"} {
+		r := &provider.Request{Method: "POST", Body: []byte("{}"), ReceivedAt: received,
+			Headers: fields(fmt.Sprintf("svix-id: msg_1\nsvix-timestamp: %d\nsvix-signature: %s%s", stamp, strings.Repeat(wrong, before), right))}
+		if got := provider.Verify(r, provider.Detect(r), []provider.Config{{Provider: "svix", Secrets: []string{"whpk_" + b64(pub)}}}); got.Status != want {
+			t.Errorf("after %d others: %+v, want %s", before, got, want)
+		}
+	}
+}
+
 // HubSpot signs some characters of the URL decoded that it sends escaped. Its library takes the URL as it is given: the
 // signatures are the library's, for either.
 func TestHubSpotMaySignTheURLDecoded(t *testing.T) {
