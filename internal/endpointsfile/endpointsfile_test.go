@@ -299,7 +299,7 @@ func TestThingsOfOneNameAreWrittenWithNamesThatDiffer(t *testing.T) {
 
 // Ansible, Helm and others read YAML 1.1, to which these are no texts unless they are quoted.
 func TestTextsAreTextsToReadersOfYAML11(t *testing.T) {
-	for _, word := range []string{"no", "yes", "on", "Off", "y", "N", "1:30", "=", "<<", "012", "1_000"} {
+	for _, word := range []string{"no", "yes", "on", "Off", "y", "N", "1:30", "=", "<<", "012", "1_000", ".5_"} {
 		var out bytes.Buffer
 		e := endpointsfile.Existing{
 			Endpoint: api.Endpoint{ID: "ep_x", Name: word, Kind: "webhook", CustomID: &word},

@@ -330,12 +330,12 @@ func readJSON(d *jsontext.Decoder) (*yaml.Node, error) {
 }
 
 // textNode is a string in the form that is read back as it is, whatever it holds. To readers of YAML 1.1 more words are
-// no texts: no is false, 1:30 is 90, and = is a value of a kind that some do not know.
+// no texts: no is false, 1:30 is 90, .5_ is 0.5, and = is a value of a kind that some do not know.
 func textNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	marshalled, _ := yaml.Marshal(s)
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.TrimSpace(s) != s ||
-		s == "<<" || s == "=" || bytes.HasPrefix(marshalled, []byte{'"'}) {
+		s == "<<" || s == "=" || strings.HasPrefix(s, ".") || bytes.HasPrefix(marshalled, []byte{'"'}) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	return n
