@@ -51,9 +51,13 @@ func (s *Service) CommandLineCode(ctx context.Context, who hookglass.Principal) 
 func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, user hookglass.User, account hookglass.Account, err error) {
 	if strings.HasPrefix(code, hookglass.PrefixToken+"_") {
 		who, err := s.Authenticate(ctx, code)
-		if err == nil {
-			user, account, err = s.Verify(ctx, who)
+		if hookglass.Is(err, hookglass.CodeUnauthorized) {
+			s.failed(ctx, wrongCode, 0)
 		}
+		if err != nil {
+			return "", user, account, err
+		}
+		user, account, err = s.Verify(ctx, who)
 		return code, user, account, err
 	}
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(code))

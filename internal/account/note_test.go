@@ -112,6 +112,20 @@ func TestTheLogSaysWhoChangedWhatAndNoSecret(t *testing.T) {
 	})
 }
 
+func TestACodeThatIsATokenOfNobodyIsAFailedSignIn(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var log journal
+		s := account.New(db, slog.New(slog.NewTextHandler(&log, nil)))
+		if _, _, _, err := s.ExchangeCode(t.Context(), "hg_ofnobody"); !hookglass.Is(err, hookglass.CodeUnauthorized) {
+			t.Errorf("answered %v", err)
+		}
+		log.has(t, `"a sign-in failed"`, "a one-time code")
+		if strings.Contains(log.String(), "ofnobody") {
+			t.Errorf("the log has the token:\n%s", &log)
+		}
+	})
+}
+
 func TestWhoGuessesDoesNotFloodTheLog(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var log journal
