@@ -308,6 +308,8 @@ func (a *app) renderCase(w http.ResponseWriter, r *http.Request, status int, v v
 		return err
 	}
 	m.Check.Judge(m.Form)
+	do := r.PostForm.Get("do")
+	m.Check.Asked = do == "check" || do == "take"
 	return render(w, r, status, cases.Page(m))
 }
 

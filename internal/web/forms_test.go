@@ -256,6 +256,32 @@ func TestAFormThatComesBackBeginsAtItsFault(t *testing.T) {
 	c.until(`document.querySelector("#scopes-fault") && ` + inSight(`document.querySelector("#scopes-fault")`))
 }
 
+func TestAFormThatWasTriedComesBackAtItsOutcome(t *testing.T) {
+	w := newWorkshop(t)
+	var event hookglass.EventID
+	for range 25 {
+		event = w.hook(json(`{"id":7}`))
+	}
+	b := w.signedIn()
+	replayCase := b.want(303, "POST", w.below("/cases"), caseForm(event)).Header.Get("Location")
+	w.target.answer(500, `{"status":"down"}`)
+	w.execute(b.want(303, "POST", strings.TrimSuffix(replayCase, "?done=created")+"/run", url.Values{"key": {"one"}}).Header.Get("Location"))
+	c := w.chrome(1280, 700)
+	c.open(w.link())
+	c.until(isLive)
+	for _, tried := range []struct{ page, button, outcome string }{
+		{w.below("/settings"), `[value="try"]`, "#rules .preview p"},
+		{w.below("/settings"), `[value="preview"]`, "#response .preview p"},
+		{replayCase, `[value="take"]`, "#check p"},
+	} {
+		c.open(w.url + tried.page)
+		c.click(tried.button)
+		c.until(`(() => { const line = document.querySelector("` + tried.outcome + `"), box = line?.getBoundingClientRect();
+			return line && document.activeElement.matches("[autofocus]") && box.top >= 0 && box.bottom <= innerHeight; })()`)
+	}
+	c.silent()
+}
+
 func TestAPageThatTellsOfAPastFailureBeginsAtItsTop(t *testing.T) {
 	w := newWorkshop(t)
 	event := w.hook(json(`{"id":7}`))

@@ -75,6 +75,7 @@ type Check struct {
 	Results  []hookglass.AssertionResult
 	Passed   bool
 	Fault    string // why nothing could be judged
+	Asked    bool   // a button asked for it, and gets it in sight
 	Now      time.Time
 }
 
