@@ -38,8 +38,9 @@ type ProviderConfig struct {
 	_            struct{} `additionalProperties:"false"`
 	Handshake    *bool    `json:"handshake,omitempty" doc:"Whether a provider's handshakes are answered by themselves; default true." example:"true"`
 	ResponseMode string   `json:"response_mode,omitempty" enum:"static,tunnel" doc:"Whether the connected local machine's answer goes to the sender; default static." example:"static"`
-	// ExpectedEvents is what existing command lines send when they create an endpoint for a provider.
-	ExpectedEvents []string `json:"expected_events,omitempty" doc:"Accepted from existing clients; has no effect and is not kept."`
+	// ExpectedEvents is what existing command lines send when they create an endpoint for a provider. It has no effect
+	// and is not kept, so that no description has it.
+	ExpectedEvents []string `json:"expected_events,omitempty" hidden:"true"`
 }
 
 // Response is an endpoint's custom answer. Body and header values may contain templates such as {{request.method}}.

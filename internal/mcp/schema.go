@@ -187,12 +187,12 @@ type field struct {
 }
 
 // fieldsOf lists the members that encoding/json writes: those of embedded structs in their place, and of several with
-// one name the outermost.
+// one name the outermost. Without those that are hidden, which existing clients of the REST API send alone.
 func fieldsOf(t reflect.Type) (fields []field) {
 	depth := map[string]int{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" || !f.IsExported() || name == "-" || name == "" {
+		if f.Anonymous && name == "" || !f.IsExported() || name == "-" || name == "" || f.Tag.Get("hidden") != "" {
 			continue
 		}
 		if d, known := depth[name]; !known || len(f.Index) < d {

@@ -55,6 +55,11 @@ func TestExpectedEventsAreAcceptedAndNotKept(t *testing.T) {
 			t.Errorf("provider_config is %+v", e.ProviderConfig)
 		}
 		s.want(422, "PATCH", "/endpoints/"+e.ID, `{"endpoint":{"provider_config":{"expected_events":"push"}}}`, nil)
+		var described map[string]any
+		s.wantAs("", 200, "GET", "/openapi.json", "", &described)
+		if text := fmt.Sprint(described); strings.Contains(text, "expected_events") || !strings.Contains(text, "response_mode") {
+			t.Error("the description offers what has no effect")
+		}
 	})
 }
 
