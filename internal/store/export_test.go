@@ -143,7 +143,7 @@ func (db *DB) Analyze(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
 	}
-	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats, forwards, event_tasks, outcomes")
+	_, err := db.write.ExecContext(ctx, "VACUUM (ANALYZE) events, payloads, endpoint_stats, forwards, event_tasks, outcomes, replays")
 	return err
 }
 

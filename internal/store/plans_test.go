@@ -165,6 +165,67 @@ func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 	})
 }
 
+// A replay is compared with the one before it. Neither the other attempts at its event nor those at all others are read.
+func TestTheAttemptBeforeIsFoundWithoutTheOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		var last hookglass.Replay
+		attempt := func(n int, event *hookglass.Event, target string) {
+			writing(t, db, func(tx *store.Tx) error {
+				for range n {
+					last = hookglass.Replay{ID: hookglass.NewSortableID(hookglass.PrefixReplay, time.Now()), EndpointNum: e.Num, EventSeq: event.Seq, EventID: event.ID, TargetURL: target, At: time.Now()}
+					if err := tx.RecordReplay(&last); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		often, once := newEvent(e, "often"), newEvent(e, "once")
+		for _, event := range []*hookglass.Event{often, once} {
+			if err := db.Capture(t.Context(), 0, event); err != nil {
+				t.Fatal(err)
+			}
+		}
+		byEvent := regexp.MustCompile(`SEARCH replays USING INDEX replays_event \(event=\?\)`)
+		if db.Postgres() {
+			byEvent = regexp.MustCompile(`Limit .*\n *->  Index Scan Backward using replays_event on replays .*\n *Index Cond: \(\(ROW\(event, num\) > ROW\(e\.seq`)
+		}
+		look := func(known string) {
+			t.Helper()
+			var seen []statement
+			writing(t, db, func(tx *store.Tx) error {
+				tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+				return tx.RecordReplay(&last)
+			})
+			plan, err := db.Plan(t.Context(), seen[0].text, seen[0].args...)
+			if text := strings.Join(plan, "\n"); err != nil || !byEvent.MatchString(text) || strings.Contains(text, "FOR ORDER BY") {
+				t.Errorf("%s: %v\n%s", known, err, text)
+			}
+		}
+		attempt(1, often, "http://one.example/")
+		look("before anything is known of the attempts")
+		attempt(1000, often, "http://one.example/")
+		look("when there are more than is known")
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		look("when all are known to be of one event")
+		attempt(1, once, "http://one.example/")
+		if last.Verdict != "" {
+			t.Error("the first attempt at an event was compared with that at another:", last.Verdict)
+		}
+		attempt(1, often, "http://two.example/")
+		if last.Verdict != "" {
+			t.Error("the first attempt at a target was compared with that at another:", last.Verdict)
+		}
+		attempt(1, often, "http://one.example/")
+		if last.Verdict != hookglass.VerdictStillFailing {
+			t.Error("the attempt before was not found:", last.Verdict)
+		}
+	})
+}
+
 // No index leads from an event to its tasks. While many wait nothing may look for those of each event.
 func TestTheLedgerDoesNotLookForTheTasksOfEachEvent(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

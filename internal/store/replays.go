@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"hookglass"
@@ -82,7 +83,7 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	err = tx.queryRow("request", `WITH e AS (SELECT seq FROM events WHERE seq = $3`+tx.dialect.forUpdate()+`)
 		INSERT INTO replays (id, endpoint, event, event_id, target_url, passed, replayed_at, record, verdict)
 		SELECT cast($1 AS text), cast($2 AS bigint), e.seq, cast($4 AS text), cast($5 AS text), cast($6 AS bigint), cast($7 AS bigint), cast($8 AS `+tx.dialect.bytes()+`),
-			CASE (SELECT b.passed FROM replays b WHERE b.event = e.seq AND b.target_url = cast($5 AS text) ORDER BY b.num DESC LIMIT 1)
+			CASE (SELECT passed FROM replays WHERE `+tx.dialect.attempts("e.seq", "cast($5 AS text)")+` ORDER BY event DESC, num DESC LIMIT 1)
 				WHEN 1 THEN cast($9 AS text) WHEN 0 THEN cast($10 AS text) END
 		FROM e WHERE true ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING num, verdict`,
 		[]any{r.ID, r.EndpointNum, r.EventSeq, string(r.EventID), r.TargetURL, boolInt(r.Passed()), r.At.UnixMicro(), record,
@@ -92,6 +93,16 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	}
 	r.Verdict = hookglass.Verdict(verdict.String)
 	return err
+}
+
+// attempts returns the condition that selects the attempts to send an event to a target. Use it with ORDER BY event, num.
+// As in [dialect.between], PostgreSQL gets a row comparison: with an equality it may read the attempts with all other
+// events. It must also not take the target for rare, or it sorts the event's attempts for the newest.
+func (d dialect) attempts(event, target string) string {
+	if d == postgres {
+		return fmt.Sprintf("(event, num) > (%[1]s, 0) AND (event, num) < (%[1]s, %[2]d) AND coalesce(target_url = %[3]s, false)", event, int64(math.MaxInt64), target)
+	}
+	return "event = " + event + " AND target_url = " + target
 }
 
 // Replays lists the attempts for an event, newest first. If before is not 0, only those with a smaller Num are listed.
