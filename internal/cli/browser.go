@@ -19,6 +19,10 @@ import (
 	"hookglass/internal/server"
 )
 
+// follows is how long a browser may take to follow the redirect to this machine that hides the token. What is no
+// browser, such as a script that plays one, may never follow, and keeps nobody waiting.
+const follows = 3 * time.Second
+
 // byCode signs in with a code that a browser on any machine shows.
 func (c *LoginCmd) byCode(ctx context.Context, t *server.Terminal, nobody *client.Client) (string, error) {
 	fmt.Fprintf(t.Err, "Open %s in a browser, approve, and type the code that it shows.\nCode: ", c.page(nil))
@@ -61,7 +65,7 @@ func (c *LoginCmd) byBrowser(ctx context.Context, t *server.Terminal) (string, e
 	case token := <-tokens:
 		select {
 		case <-seen:
-		case <-time.After(10 * time.Second): // the token has arrived, even if the browser does not follow
+		case <-time.After(follows): // the token has arrived, even if the browser does not follow
 		case <-ctx.Done():
 		}
 		return token, nil

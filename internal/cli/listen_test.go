@@ -555,18 +555,51 @@ func browse(t *testing.T, a at) *http.Client {
 	return browser
 }
 
-func TestLoginByABrowserAndByACode(t *testing.T) {
+// signingIn starts a server that the command line is not signed in to, and a browser whose user is.
+func signingIn(t *testing.T) (a at, browser *http.Client) {
 	s := freshSQLite(t)
 	object(t, "correct horse battery\n", s.args("admin", "user", "create", "--email", "bob@example.com", "--password-stdin")...)
 	server, stop := serve(t, s)
 	t.Cleanup(stop)
-	a := at{server: server, home: t.TempDir()}
+	a = at{server: server, home: t.TempDir()}
 	t.Setenv("HOME", a.home)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	t.Setenv("HOOKGLASS_TOKEN", "")
 	t.Setenv("PATH", t.TempDir()) // nothing there opens a browser
-	browser := browse(t, a)
+	return a, browse(t, a)
+}
+
+// A script that plays the browser brings the token, and need not follow redirects.
+func TestLoginEndsSoonAfterATokenFromWhatDoesNotFollowRedirects(t *testing.T) {
+	a, browser := signingIn(t)
+	g := begin(t, strings.NewReader(""), "login")
+	page, err := url.Parse(g.err.wait(t, `(http://\S+/auth/cli\?\S+)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := browser.PostForm(a.server+"/auth/cli", page.Query())
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res, err = browser.Get(res.Header.Get("Location")); err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	began := time.Now()
+	g.ends(t, 0)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it ended %s after the token came", took)
+	}
+	if who := object(t, "", "whoami"); member(t, who, "user", "email") != "bob@example.com" {
+		t.Errorf("whoami: %v", who)
+	}
+}
+
+func TestLoginByABrowserAndByACode(t *testing.T) {
+	a, browser := signingIn(t)
 
 	g := begin(t, strings.NewReader(""), "login")
 	page, err := url.Parse(g.err.wait(t, `(http://\S+/auth/cli\?\S+)`))
