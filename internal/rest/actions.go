@@ -173,13 +173,8 @@ func newestFirst(runs []api.ActionRun) {
 	slices.SortFunc(runs, func(a, b api.ActionRun) int { return strings.Compare(b.ID, a.ID) })
 }
 
-func (s *service) getActionRun(ctx context.Context, in *ActionRunPath) (out api.One[api.ActionRun], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		r, err := v.ActionRun(in.EndpointID, in.RunID)
-		out.Data = api.FromActionRun(r)
-		return err
-	})
-	return out, err
+func (s *service) getActionRun(ctx context.Context, in *ActionRunPath) (api.One[api.ActionRun], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.ActionRun, error) { return v.ActionRun(in.EndpointID, in.RunID) }, api.FromActionRun)
 }
 
 func (s *service) rerunAction(ctx context.Context, in *ActionPath, body *api.RerunAction) (out api.One[api.ActionRun], err error) {

@@ -73,13 +73,8 @@ func (s *service) createAlert(ctx context.Context, in *InEndpoint, body *api.Cre
 	return out, err
 }
 
-func (s *service) getAlert(ctx context.Context, in *AlertPath) (out api.One[api.Alert], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		a, err := v.Alert(in.EndpointID, in.AlertID)
-		out.Data = api.FromAlert(a)
-		return err
-	})
-	return out, err
+func (s *service) getAlert(ctx context.Context, in *AlertPath) (api.One[api.Alert], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.Alert, error) { return v.Alert(in.EndpointID, in.AlertID) }, api.FromAlert)
 }
 
 func (s *service) updateAlert(ctx context.Context, in *AlertPath, body *api.UpdateAlert) (out api.One[api.Alert], err error) {

@@ -76,13 +76,8 @@ func (s *service) createChannel(ctx context.Context, _ *struct{}, body *api.Crea
 	return out, err
 }
 
-func (s *service) getChannel(ctx context.Context, in *channelPath) (out api.One[api.NotificationChannel], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		c, err := v.Channel(in.ID)
-		out.Data = s.channel(c)
-		return err
-	})
-	return out, err
+func (s *service) getChannel(ctx context.Context, in *channelPath) (api.One[api.NotificationChannel], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.Channel, error) { return v.Channel(in.ID) }, s.channel)
 }
 
 func (s *service) updateChannel(ctx context.Context, in *channelPath, body *api.UpdateNotificationChannel) (out api.One[api.NotificationChannel], err error) {

@@ -75,13 +75,8 @@ func (s *service) createEndpoint(ctx context.Context, _ *struct{}, body *api.Cre
 	return out, err
 }
 
-func (s *service) getEndpoint(ctx context.Context, in *endpointID) (out api.One[api.Endpoint], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.Endpoint(in.ID)
-		out.Data = s.endpoint(e)
-		return err
-	})
-	return out, err
+func (s *service) getEndpoint(ctx context.Context, in *endpointID) (api.One[api.Endpoint], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.Endpoint, error) { return v.Endpoint(in.ID) }, s.endpoint)
 }
 
 func (s *service) updateEndpoint(ctx context.Context, in *endpointID, body *api.UpdateEndpoint) (out api.One[api.Endpoint], err error) {

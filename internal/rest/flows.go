@@ -78,21 +78,12 @@ func (s *service) createFlow(ctx context.Context, in *flowKey, body *api.CreateF
 		return out, err
 	}
 	f, err := s.Flows.Create(ctx, asker(ctx), d, in.Key)
-	if err == nil {
-		out.Data = api.FromFlow(f)
-	}
+	out.Data = api.FromFlow(f)
 	return out, err
 }
 
-func (s *service) getFlow(ctx context.Context, in *FlowPath) (out api.One[api.Flow], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		f, err := v.Flow(in.ID)
-		if err == nil {
-			out.Data = api.FromFlow(f)
-		}
-		return err
-	})
-	return out, err
+func (s *service) getFlow(ctx context.Context, in *FlowPath) (api.One[api.Flow], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.Flow, error) { return v.Flow(in.ID) }, api.FromFlow)
 }
 
 func (s *service) waitForFlow(ctx context.Context, in *flowWait) (out api.FlowWait, err error) {

@@ -34,11 +34,7 @@ func (s *service) diagnose(ctx context.Context, in *EventPath) (out api.One[api.
 }
 
 func (s *service) compareRequests(ctx context.Context, in *comparisonOf) (out api.One[api.Comparison], err error) {
-	var other hookglass.Endpoint
-	err = s.view(ctx, func(v *store.View) error {
-		other, err = v.EndpointOfEvent(in.Other)
-		return err
-	})
+	other, err := store.Read(ctx, s.DB, asker(ctx), func(v *store.View) (hookglass.Endpoint, error) { return v.EndpointOfEvent(in.Other) })
 	if err != nil {
 		return out, err
 	}

@@ -83,13 +83,6 @@ func (s *service) unignoreRequest(ctx context.Context, in *EventPath) (out api.O
 	return s.listForm(ctx, in)
 }
 
-func (s *service) listForm(ctx context.Context, in *EventPath) (out api.One[api.Event], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		e, err := v.ListedEvent(in.EndpointID, in.ID)
-		if err == nil {
-			out.Data = api.FromEvent(e)
-		}
-		return err
-	})
-	return out, err
+func (s *service) listForm(ctx context.Context, in *EventPath) (api.One[api.Event], error) {
+	return single(ctx, s, func(v *store.View) (*hookglass.Event, error) { return v.ListedEvent(in.EndpointID, in.ID) }, api.FromEvent)
 }

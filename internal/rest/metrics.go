@@ -24,11 +24,8 @@ func (s *service) metrics(t *table) {
 	}, s.endpointMetrics)
 }
 
-func (s *service) endpointMetrics(ctx context.Context, in *metricsQuery) (out api.One[api.Metrics], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		f, err := v.WindowFigures(in.EndpointID, in.Window, in.Step)
-		out.Data = api.FromFigures(f)
-		return err
-	})
-	return out, err
+func (s *service) endpointMetrics(ctx context.Context, in *metricsQuery) (api.One[api.Metrics], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.WindowFigures, error) {
+		return v.WindowFigures(in.EndpointID, in.Window, in.Step)
+	}, api.FromFigures)
 }

@@ -116,13 +116,8 @@ func (s *service) listBatches(ctx context.Context, in *inEndpointPaged) (api.Lis
 	}, func(b hookglass.ReplayBatch) int64 { return b.Num }, api.FromReplayBatch)
 }
 
-func (s *service) getBatch(ctx context.Context, in *BatchPath) (out api.One[api.ReplayBatch], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		b, err := v.ReplayBatch(in.EndpointID, in.BatchID)
-		out.Data = api.FromReplayBatch(b)
-		return err
-	})
-	return out, err
+func (s *service) getBatch(ctx context.Context, in *BatchPath) (api.One[api.ReplayBatch], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.ReplayBatch, error) { return v.ReplayBatch(in.EndpointID, in.BatchID) }, api.FromReplayBatch)
 }
 
 func (s *service) listBatchItems(ctx context.Context, in *batchItems) (api.List[api.BatchItem], error) {

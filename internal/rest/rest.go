@@ -115,5 +115,14 @@ func (s *service) view(ctx context.Context, fn func(*store.View) error) error {
 	return s.DB.View(ctx, asker(ctx), fn)
 }
 
+// single answers the one thing that read reads from a view.
+func single[T, U any](ctx context.Context, s *service, read func(*store.View) (T, error), write func(T) U) (out api.One[U], err error) {
+	found, err := store.Read(ctx, s.DB, asker(ctx), read)
+	if err == nil {
+		out.Data = write(found)
+	}
+	return out, err
+}
+
 // asker is the caller.
 func asker(ctx context.Context) hookglass.Principal { return httpd.From(ctx).Who }

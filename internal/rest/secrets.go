@@ -72,13 +72,10 @@ func (s *service) createActionSecret(ctx context.Context, in *InWorkspace, body 
 	return out, err
 }
 
-func (s *service) getActionSecret(ctx context.Context, in *SecretPath) (out api.One[api.ActionSecret], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		secret, err := v.ActionSecret(in.WorkspaceID, in.SecretID)
-		out.Data = api.FromActionSecret(secret)
-		return err
-	})
-	return out, err
+func (s *service) getActionSecret(ctx context.Context, in *SecretPath) (api.One[api.ActionSecret], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.ActionSecret, error) {
+		return v.ActionSecret(in.WorkspaceID, in.SecretID)
+	}, api.FromActionSecret)
 }
 
 func (s *service) updateActionSecret(ctx context.Context, in *SecretPath, body *api.UpdateActionSecret) (out api.One[api.ActionSecret], err error) {

@@ -81,13 +81,8 @@ func (s *service) createTag(ctx context.Context, _ *struct{}, body *api.CreateTa
 	return out, err
 }
 
-func (s *service) getTag(ctx context.Context, in *tagPath) (out api.One[api.Tag], err error) {
-	err = s.view(ctx, func(v *store.View) error {
-		t, err := v.Tag(in.ID)
-		out.Data = api.FromTag(t)
-		return err
-	})
-	return out, err
+func (s *service) getTag(ctx context.Context, in *tagPath) (api.One[api.Tag], error) {
+	return single(ctx, s, func(v *store.View) (hookglass.Tag, error) { return v.Tag(in.ID) }, api.FromTag)
 }
 
 func (s *service) updateTag(ctx context.Context, in *tagPath, body *api.UpdateTag) (out api.One[api.Tag], err error) {
