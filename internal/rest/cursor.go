@@ -81,18 +81,21 @@ type pager interface {
 	page(list httpd.List) (httpd.Page, error)
 }
 
-// listed answers a page of a list, which read reads from a view; place tells where an item stands in the list.
-func listed[T, U any](ctx context.Context, s *service, list httpd.List, in pager, read func(v *store.View, behind int64, most int) ([]T, error),
-	place func(T) int64, write func(T) U,
-) (out api.List[U], err error) {
+// paged answers a page of a list: what read returns from behind a place. place tells where an item stands in the list.
+func paged[T, U any](list httpd.List, in pager, read func(behind int64, most int) ([]T, error), place func(T) int64, write func(T) U) (out api.List[U], err error) {
 	p, err := in.page(list)
 	if err != nil {
 		return out, err
 	}
-	err = s.view(ctx, func(v *store.View) error {
-		found, err := read(v, p.Behind, p.Most())
-		out = httpd.Answer(p, found, place, write)
-		return err
-	})
-	return out, err
+	found, err := read(p.Behind, p.Most())
+	return httpd.Answer(p, found, place, write), err
+}
+
+// listed is paged for what read reads from a view.
+func listed[T, U any](ctx context.Context, s *service, list httpd.List, in pager, read func(v *store.View, behind int64, most int) ([]T, error),
+	place func(T) int64, write func(T) U,
+) (api.List[U], error) {
+	return paged(list, in, func(behind int64, most int) ([]T, error) {
+		return store.Read(ctx, s.DB, asker(ctx), func(v *store.View) ([]T, error) { return read(v, behind, most) })
+	}, place, write)
 }

@@ -6,7 +6,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/httpd"
 	"hookglass/internal/replay"
 )
 
@@ -70,13 +69,10 @@ func (s *service) replayCases(t *table) {
 	}, s.getRun)
 }
 
-func (s *service) listCases(ctx context.Context, in *inEndpointPaged) (out api.List[api.ReplayCase], err error) {
-	p, err := in.page(ofCases)
-	if err != nil {
-		return out, err
-	}
-	found, err := s.Replays.Cases(ctx, asker(ctx), in.EndpointID, p.Behind, p.Most())
-	return httpd.Answer(p, found, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase), err
+func (s *service) listCases(ctx context.Context, in *inEndpointPaged) (api.List[api.ReplayCase], error) {
+	return paged(ofCases, in, func(behind int64, most int) ([]hookglass.ReplayCase, error) {
+		return s.Replays.Cases(ctx, asker(ctx), in.EndpointID, behind, most)
+	}, func(c hookglass.ReplayCase) int64 { return c.Num }, api.FromReplayCase)
 }
 
 func (s *service) createCase(ctx context.Context, in *InEndpoint, body *api.CreateReplayCase) (out api.One[api.ReplayCase], err error) {
@@ -126,16 +122,10 @@ func (s *service) runCase(ctx context.Context, in *runCase) (out api.One[api.Rep
 	return out, err
 }
 
-func (s *service) listRuns(ctx context.Context, in *runList) (out api.List[api.ReplayCaseRun], err error) {
-	p, err := in.page(ofRuns)
-	if err != nil {
-		return out, err
-	}
-	found, err := s.Replays.CaseRuns(ctx, asker(ctx), in.EndpointID, in.CaseID, p.Behind, p.Most())
-	if err != nil {
-		return out, err
-	}
-	return httpd.Answer(p, found, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun), nil
+func (s *service) listRuns(ctx context.Context, in *runList) (api.List[api.ReplayCaseRun], error) {
+	return paged(ofRuns, in, func(behind int64, most int) ([]hookglass.ReplayCaseRun, error) {
+		return s.Replays.CaseRuns(ctx, asker(ctx), in.EndpointID, in.CaseID, behind, most)
+	}, func(r hookglass.ReplayCaseRun) int64 { return r.Num }, api.FromReplayCaseRun)
 }
 
 func (s *service) getRun(ctx context.Context, in *runPath) (out api.One[api.ReplayCaseRun], err error) {

@@ -7,7 +7,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/httpd"
 	"hookglass/internal/share"
 	"hookglass/internal/store"
 )
@@ -77,16 +76,10 @@ func (s *service) listShareLinks(ctx context.Context, in *inEndpointPaged) (api.
 }
 
 // shares returns a page of the links to an event, or to all events of the endpoint if none is named.
-func (s *service) shares(ctx context.Context, endpoint, event string, wanted Paging) (out api.List[api.ShareLink], err error) {
-	p, err := wanted.page(ofShares)
-	if err != nil {
-		return out, err
-	}
-	found, err := s.Shares.List(ctx, asker(ctx), endpoint, store.ShareList{Event: event, Before: p.Behind, Limit: p.Most()})
-	if err != nil {
-		return out, err
-	}
-	return httpd.Answer(p, found, func(s hookglass.Share) int64 { return s.ID }, api.FromShare), nil
+func (s *service) shares(ctx context.Context, endpoint, event string, wanted Paging) (api.List[api.ShareLink], error) {
+	return paged(ofShares, wanted, func(behind int64, most int) ([]hookglass.Share, error) {
+		return s.Shares.List(ctx, asker(ctx), endpoint, store.ShareList{Event: event, Before: behind, Limit: most})
+	}, func(s hookglass.Share) int64 { return s.ID }, api.FromShare)
 }
 
 func (s *service) deleteShareLink(ctx context.Context, in *SharePath) (out api.One[api.DeletedNumber], err error) {

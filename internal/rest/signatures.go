@@ -10,7 +10,6 @@ import (
 	"hookglass/internal/capture"
 	"hookglass/internal/draft"
 	"hookglass/internal/endpoint"
-	"hookglass/internal/httpd"
 )
 
 type (
@@ -71,17 +70,11 @@ func (s *service) signatures(t *table) {
 }
 
 // listSignatureConfigs reads all configs and cuts the page: an endpoint has at most one for each provider.
-func (s *service) listSignatureConfigs(ctx context.Context, in *inEndpointListed) (out api.List[api.SignatureConfig], err error) {
-	p, err := in.page(ofConfigs)
-	if err != nil {
-		return out, err
-	}
-	configs, err := s.Endpoints.SignatureConfigs(ctx, asker(ctx), in.EndpointID)
-	if err != nil {
-		return out, err
-	}
-	configs = slices.DeleteFunc(configs, func(c hookglass.SignatureConfig) bool { return c.ID <= p.Behind })
-	return httpd.Answer(p, configs, func(c hookglass.SignatureConfig) int64 { return c.ID }, api.FromSignatureConfig), nil
+func (s *service) listSignatureConfigs(ctx context.Context, in *inEndpointListed) (api.List[api.SignatureConfig], error) {
+	return paged(ofConfigs, in, func(behind int64, _ int) ([]hookglass.SignatureConfig, error) {
+		configs, err := s.Endpoints.SignatureConfigs(ctx, asker(ctx), in.EndpointID)
+		return slices.DeleteFunc(configs, func(c hookglass.SignatureConfig) bool { return c.ID <= behind }), err
+	}, func(c hookglass.SignatureConfig) int64 { return c.ID }, api.FromSignatureConfig)
 }
 
 // newConfig reads a signature config that is to be created.

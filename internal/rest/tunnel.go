@@ -210,17 +210,14 @@ func (s *service) report(ctx context.Context, who hookglass.Principal, body api.
 	}}, err
 }
 
-func (s *service) listGaps(ctx context.Context, in *gapList) (out api.List[api.Gap], err error) {
+func (s *service) listGaps(ctx context.Context, in *gapList) (api.List[api.Gap], error) {
 	limit := in.Limit
 	if limit == 0 && in.Cursor == "" {
 		limit = mostGaps
 	}
-	p, err := OptionalPaging{limit, in.Cursor}.page(ofGaps)
-	if err != nil {
-		return out, err
-	}
-	gaps, err := s.Tunnels.Gaps(ctx, asker(ctx), in.EndpointIDs, p.Behind, p.Most())
-	return httpd.Answer(p, gaps, func(g hookglass.Gap) int64 { return g.Num }, api.FromGap), err
+	return paged(ofGaps, OptionalPaging{limit, in.Cursor}, func(behind int64, most int) ([]hookglass.Gap, error) {
+		return s.Tunnels.Gaps(ctx, asker(ctx), in.EndpointIDs, behind, most)
+	}, func(g hookglass.Gap) int64 { return g.Num }, api.FromGap)
 }
 
 func (s *service) listUndelivered(in *undeliveredList, w http.ResponseWriter, r *http.Request) error {
