@@ -96,10 +96,7 @@ func (s *service) bounds(before, after string) (b, a time.Time, err error) {
 	now := s.DB.Now()
 	b, wrong := moment("before", before, now)
 	a, err = moment("after", after, now)
-	if wrong != nil || err != nil {
-		return b, a, together(wrong, err)
-	}
-	return b, a, nil
+	return b, a, together(wrong, err)
 }
 
 // together combines the errors of two parameters.
