@@ -49,31 +49,22 @@ const (
 
 // nameTypes describes types with their own JSON form to the registry.
 func nameTypes(r huma.Registry) {
-	alias := func(t, as reflect.Type) { r.RegisterTypeAlias(t, as) }
-	alias(reflect.TypeFor[api.Time](), reflect.TypeFor[time.Time]())
-	alias(reflect.TypeFor[api.Optional[string]](), reflect.TypeFor[string]())
-	alias(reflect.TypeFor[api.Optional[bool]](), reflect.TypeFor[bool]())
-	alias(reflect.TypeFor[api.Optional[int64]](), reflect.TypeFor[int64]())
-	alias(reflect.TypeFor[api.Optional[float64]](), reflect.TypeFor[float64]())
-	alias(reflect.TypeFor[api.Optional[[]string]](), reflect.TypeFor[[]string]())
-	alias(reflect.TypeFor[api.Optional[api.ChatID]](), reflect.TypeFor[string]())
-	alias(reflect.TypeFor[api.Optional[[]api.NewFlowStep]](), reflect.TypeFor[[]api.NewFlowStep]())
-	alias(reflect.TypeFor[api.Optional[api.FlowCount]](), reflect.TypeFor[api.FlowCount]())
-	alias(reflect.TypeFor[api.Optional[map[string]json.RawMessage]](), reflect.TypeFor[map[string]json.RawMessage]())
-	alias(reflect.TypeFor[api.Optional[map[string]string]](), reflect.TypeFor[map[string]string]())
-	alias(reflect.TypeFor[api.TimeShift](), reflect.TypeFor[string]())
-	alias(reflect.TypeFor[api.QueryString](), reflect.TypeFor[string]())
-	alias(reflect.TypeFor[api.Optional[api.ChannelSettings]](), reflect.TypeFor[api.ChannelSettings]())
-	alias(reflect.TypeFor[api.Optional[api.AlertSettings]](), reflect.TypeFor[api.AlertSettings]())
-	alias(reflect.TypeFor[api.Optional[api.ProviderConfig]](), reflect.TypeFor[api.ProviderConfig]())
-	alias(reflect.TypeFor[api.Optional[api.Response]](), reflect.TypeFor[api.Response]())
-	alias(reflect.TypeFor[api.Optional[[]api.ResponseRule]](), reflect.TypeFor[[]api.ResponseRule]())
-	alias(reflect.TypeFor[api.Optional[api.GenericOptions]](), reflect.TypeFor[api.GenericOptions]())
-	alias(reflect.TypeFor[api.Optional[api.CaseOptions]](), reflect.TypeFor[api.CaseOptions]())
-	alias(reflect.TypeFor[api.Optional[api.Assertions]](), reflect.TypeFor[api.Assertions]())
-	alias(reflect.TypeFor[api.JSONObject](), reflect.TypeFor[map[string]any]())
-	alias(reflect.TypeFor[api.Optional[[]api.ActionCondition]](), reflect.TypeFor[[]api.ActionCondition]())
-	alias(reflect.TypeFor[api.Optional[[]api.NewStep]](), reflect.TypeFor[[]api.NewStep]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.Time](), reflect.TypeFor[time.Time]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.ChatID](), reflect.TypeFor[string]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.TimeShift](), reflect.TypeFor[string]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.QueryString](), reflect.TypeFor[string]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.JSONObject](), reflect.TypeFor[map[string]any]())
+	for _, optional := range []any{
+		api.Optional[string]{}, api.Optional[bool]{}, api.Optional[int64]{}, api.Optional[float64]{}, api.Optional[[]string]{}, api.Optional[map[string]string]{},
+		api.Optional[map[string]json.RawMessage]{}, api.Optional[api.ChatID]{}, api.Optional[api.ChannelSettings]{}, api.Optional[api.AlertSettings]{},
+		api.Optional[api.ProviderConfig]{}, api.Optional[api.Response]{}, api.Optional[[]api.ResponseRule]{}, api.Optional[api.GenericOptions]{},
+		api.Optional[api.CaseOptions]{}, api.Optional[api.Assertions]{}, api.Optional[[]api.ActionCondition]{}, api.Optional[[]api.NewStep]{},
+		api.Optional[[]api.NewFlowStep]{}, api.Optional[api.FlowCount]{},
+	} {
+		t := reflect.TypeOf(optional)
+		value, _ := t.FieldByName("Value")
+		r.RegisterTypeAlias(t, value.Type)
+	}
 	r.Schema(reflect.TypeFor[api.Error](), true, errorType)
 }
 
@@ -303,8 +294,7 @@ func markNull(s *huma.Schema, t reflect.Type) {
 // over; of anyOf they would make a type for each part.
 func markAlso(s *huma.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		p := s.Properties[name]
+		p := s.Properties[jsonName(f)]
 		if p == nil {
 			continue
 		}
