@@ -146,14 +146,7 @@ func typeName(s *huma.Schema) string {
 	case s.Ref != "" || len(s.AnyOf) > 0:
 		return "object"
 	case len(s.Enum) > 0:
-		words := make([]string, 0, len(s.Enum))
-		for _, v := range s.Enum {
-			if v == nil {
-				v = "null"
-			}
-			words = append(words, fmt.Sprint(v))
-		}
-		return strings.Join(words, " | ")
+		return strings.Join(spelled(s.Enum), " | ")
 	case s.Type == huma.TypeArray:
 		return "array of " + typeName(s.Items)
 	}

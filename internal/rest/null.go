@@ -94,14 +94,20 @@ func (n *nulls) value(s *huma.Schema, at string, nullable bool) {
 
 // words lists the values of an enum.
 func words(enum []any) string {
+	all := spelled(enum)
+	if len(all) == 1 {
+		return all[0]
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
+}
+
+// spelled returns the values of an enum as people write them.
+func spelled(enum []any) []string {
 	all := make([]string, len(enum))
 	for i, v := range enum {
 		if all[i] = fmt.Sprint(v); v == nil {
 			all[i] = "null"
 		}
 	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
+	return all
 }
