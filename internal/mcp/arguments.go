@@ -43,10 +43,7 @@ func decode(text []byte, into any) error {
 			faults = append(faults, hookglass.FieldError{Field: f.name, Message: message})
 		}
 	}
-	if err := hookglass.InvalidFields(faults); err != nil {
-		return err
-	}
-	return nil
+	return hookglass.Refusal(faults, nil)
 }
 
 // whole parses an integer as JSON Schema defines it: 15.0 is one.

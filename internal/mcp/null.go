@@ -24,10 +24,7 @@ type nulls struct {
 func refuseNulls(text []byte, t reflect.Type) error {
 	n := &nulls{dec: jsontext.NewDecoder(bytes.NewReader(text))}
 	n.value(t, "", "", true)
-	if len(n.faults) > 0 {
-		return hookglass.InvalidFields(n.faults)
-	}
-	return nil
+	return hookglass.Refusal(n.faults, nil)
 }
 
 // value checks one value of a type, at a dotted name.

@@ -131,10 +131,7 @@ func (s *Service) picked(ctx context.Context, who hookglass.Principal, ref strin
 		for _, i := range gone {
 			faults = append(faults, hookglass.FieldError{Field: fmt.Sprintf("request_ids.%d", i), Message: "names no request of this endpoint; it may have been deleted"})
 		}
-		if len(faults) > 0 {
-			return hookglass.InvalidFields(faults)
-		}
-		return nil
+		return hookglass.Refusal(faults, nil)
 	})
 	return seqs, err
 }

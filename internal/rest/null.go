@@ -33,10 +33,7 @@ func refuseNulls(text []byte, schema *huma.Schema, schemas huma.Registry) error 
 		return nil
 	}
 	n.value(schema, "", false)
-	if len(n.faults) > 0 {
-		return hookglass.InvalidFields(n.faults)
-	}
-	return nil
+	return hookglass.Refusal(n.faults, nil)
 }
 
 // value checks one value, at a dotted name. Without a schema it may be anything.
