@@ -17,38 +17,23 @@ import (
 // returns how many there were.
 func visible(text []byte) (out []byte, hidden int) {
 	for i := 0; i < len(text); {
-		c := text[i]
-		switch {
+		r, size := rune(-1), 1 // harmless: valid JSON has no raw control characters below DEL
+		switch c := text[i]; {
 		case c == '\\' && i+1 < len(text):
-			r, size := escape(text[i:])
-			if r >= 0 && invisible(r) {
-				if out == nil {
-					out = append(make([]byte, 0, len(text)+64), text[:i]...)
-				}
-				out = spell(out, r)
-				hidden++
-			} else if out != nil {
-				out = append(out, text[i:i+size]...)
-			}
-			i += size
-		case c < 0x7f: // valid JSON has no raw control characters below; DEL is handled later
-			if out != nil {
-				out = append(out, c)
-			}
-			i++
-		default:
-			r, size := utf8.DecodeRune(text[i:])
-			if invisible(r) {
-				if out == nil {
-					out = append(make([]byte, 0, len(text)+64), text[:i]...)
-				}
-				out = spell(out, r)
-				hidden++
-			} else if out != nil {
-				out = append(out, text[i:i+size]...)
-			}
-			i += size
+			r, size = escape(text[i:])
+		case c >= 0x7f:
+			r, size = utf8.DecodeRune(text[i:])
 		}
+		if r >= 0 && invisible(r) {
+			if out == nil {
+				out = append(make([]byte, 0, len(text)+64), text[:i]...)
+			}
+			out = spell(out, r)
+			hidden++
+		} else if out != nil {
+			out = append(out, text[i:i+size]...)
+		}
+		i += size
 	}
 	if out == nil {
 		out = text
