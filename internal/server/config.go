@@ -84,7 +84,6 @@ type checked struct {
 	publicURL *url.URL // nil: derived from the listener
 	proxies   []netip.Prefix
 	allow     []outbound.Rule
-	level     slog.Level
 	mailRelay *alert.Relay // nil: no mail is sent
 	releaseTo release.Recipients
 
@@ -146,7 +145,7 @@ func (c Config) Validate() (*checked, error) {
 	out.validateMail(found)
 	out.validateNetworks(found)
 	out.validateStorage(found)
-	if err := out.level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+	if err := new(slog.Level).UnmarshalText([]byte(c.LogLevel)); err != nil {
 		found.add("log-level", "must be debug, info, warn or error")
 	}
 	if len(*found) > 0 {

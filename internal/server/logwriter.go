@@ -84,10 +84,12 @@ func (w *logWriter) close() { close(w.stop) }
 // newLogger logs to w in the configured form until it is closed, the same warning seldom. Values never contain secrets:
 // types that do have no text of them. A missing reader does not end the process, as it otherwise would when standard
 // error is closed (package os/signal, "SIGPIPE").
-func newLogger(w io.Writer, format string, level slog.Level) (log *slog.Logger, closeLog func()) {
+func newLogger(w io.Writer, format, level string) (log *slog.Logger, closeLog func()) {
 	signal.Ignore(syscall.SIGPIPE)
+	var least slog.Level
+	_ = least.UnmarshalText([]byte(level)) // Validate refuses what is no level
 	form := func(w io.Writer) *slog.Logger {
-		options := &slog.HandlerOptions{Level: level}
+		options := &slog.HandlerOptions{Level: least}
 		if strings.EqualFold(format, "json") {
 			return slog.New(slog.NewJSONHandler(w, options))
 		}

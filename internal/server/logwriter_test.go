@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 // Who reads the log may stand still: nobody waits for that, and what was lost is told once the reader goes on.
 func TestALogThatNobodyReadsHoldsNothingUp(t *testing.T) {
 	reader, writer := io.Pipe()
-	log, closeLog := server.NewLogger(writer, "text", slog.LevelInfo)
+	log, closeLog := server.NewLogger(writer, "text", "info")
 	defer closeLog()
 	const lines = 1100 // of which 1024 and the one that is being written have room
 	for i := range lines {
@@ -45,7 +44,7 @@ func TestALogThatNobodyReadsHoldsNothingUp(t *testing.T) {
 
 func TestALineOfTheLogIsWrittenAtOnce(t *testing.T) {
 	var out strings.Builder
-	log, closeLog := server.NewLogger(&out, "json", slog.LevelInfo)
+	log, closeLog := server.NewLogger(&out, "json", "info")
 	for i := range 100 {
 		log.Info("line", "number", i)
 		if n := strings.Count(out.String(), "\n"); n != i+1 {

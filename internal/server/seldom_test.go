@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 func TestTheSameWarningIsLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		log, closeLog := server.NewLogger(&out, "text", slog.LevelInfo)
+		log, closeLog := server.NewLogger(&out, "text", "info")
 		defer closeLog()
 		for range 3 {
 			log.With("part", "flow").Warn("away", "error", "x")

@@ -12,18 +12,14 @@ type ServeCmd struct {
 
 // Run runs one node until ctx ends. It prints the address in use, and logs to standard error.
 func (c *ServeCmd) Run(ctx context.Context, t *Terminal) error {
-	checked, err := c.Validate()
-	if err != nil {
-		return err
-	}
-	log, closeLog := newLogger(t.Err, c.LogFormat, checked.level)
+	log, closeLog := newLogger(t.Err, c.LogFormat, c.LogLevel)
 	defer closeLog()
 	s, err := New(c.Config, log)
 	if err != nil {
 		return err
 	}
 	scheme := "http"
-	if checked.secure() {
+	if s.cfg.secure() {
 		scheme = "https"
 	}
 	fmt.Fprintf(t.Out, "hookglass listens on %s://%s\n", scheme, s.Addr())
