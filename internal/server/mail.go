@@ -57,9 +57,6 @@ func (s *Server) bindMail(anyPort bool) error {
 	} else if s.lmtpListener, err = net.Listen("tcp", c.LMTPListen); err != nil {
 		err = bindFailure("lmtp-listen", err)
 	}
-	if err != nil {
-		s.closeMail()
-	}
 	return err
 }
 
@@ -85,14 +82,6 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return ln, nil
-}
-
-func (s *Server) closeMail() {
-	for _, ln := range []net.Listener{s.smtpListener, s.lmtpListener} {
-		if ln != nil {
-			ln.Close()
-		}
-	}
 }
 
 // smtpAddr returns the address in use for SMTP, empty if there is none.

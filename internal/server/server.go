@@ -121,11 +121,7 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 			return nil, err
 		}
 	}
-	if s.listener, err = ingest.Listen(c.Listen); err != nil {
-		s.release()
-		return nil, bindFailure("listen", err)
-	}
-	if err := s.bindMore(); err != nil {
+	if err := s.bind(); err != nil {
 		s.unbind()
 		return nil, err
 	}
@@ -148,8 +144,11 @@ func New(cfg Config, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// bindMore binds the listeners besides the first.
-func (s *Server) bindMore() (err error) {
+// bind binds the listeners.
+func (s *Server) bind() (err error) {
+	if s.listener, err = ingest.Listen(s.cfg.Listen); err != nil {
+		return bindFailure("listen", err)
+	}
 	if s.cfg.MetricsListen != "" {
 		if s.private, err = net.Listen("tcp", s.cfg.MetricsListen); err != nil {
 			return bindFailure("metrics-listen", err)
@@ -163,9 +162,9 @@ func (s *Server) bindMore() (err error) {
 	return s.bindMail(s.cfg.anySMTPPort)
 }
 
-// unbind closes the listeners.
+// unbind closes what bind has bound, and unlocks the data directory.
 func (s *Server) unbind() {
-	for _, ln := range []net.Listener{s.listener, s.private, s.clear} {
+	for _, ln := range []net.Listener{s.listener, s.private, s.clear, s.smtpListener, s.lmtpListener} {
 		if ln != nil {
 			ln.Close()
 		}
@@ -371,10 +370,10 @@ func (s *Server) root() http.Handler {
 		case (path == "/healthz" || path == "/readyz") && !reads:
 			w.Header().Set("Allow", "GET, HEAD")
 			httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
-		case path == "/healthz" && reads:
+		case path == "/healthz":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"status":"ok"}`+"\n")
-		case path == "/readyz" && reads:
+		case path == "/readyz":
 			s.readyz(w, r)
 		case path == "/metrics" && reads && s.private == nil && fromLoopback(r):
 			figures.ServeHTTP(w, r)
