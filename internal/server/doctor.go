@@ -101,7 +101,7 @@ func (c *DoctorCmd) Run(ctx context.Context, t *Terminal) error {
 }
 
 func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
-	c.examineService(ctx, f)
+	checked := c.examineService(ctx, f)
 	c.examineDirectory(f)
 	if !c.exists() {
 		if err := c.restored(); err != nil {
@@ -135,7 +135,7 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 		return
 	}
 	c.examineKeys(sealed, f)
-	c.examineEndpointsFile(ctx, db, f)
+	c.examineEndpointsFile(ctx, db, checked, f)
 }
 
 func (c *DoctorCmd) examineDirectory(f *findings) {
@@ -391,13 +391,9 @@ func (c *DoctorCmd) examineKeys(sealed []store.SealedSecret, f *findings) {
 
 // examineEndpointsFile tries the file on the stored data and rolls back. Errors in the file itself were reported with
 // the configuration, and errors of the keyset, without which nothing can be tried, with that.
-func (c *DoctorCmd) examineEndpointsFile(ctx context.Context, db *store.DB, f *findings) {
+func (c *DoctorCmd) examineEndpointsFile(ctx context.Context, db *store.DB, checked *checked, f *findings) {
 	const name = "endpoints file"
-	if c.EndpointsFile == "" {
-		return
-	}
-	checked, err := c.Validate()
-	if err != nil {
+	if c.EndpointsFile == "" || checked == nil {
 		return
 	}
 	keys, err := seal.Load(c.keyFile())

@@ -24,14 +24,15 @@ const (
 	widestAllow  = 7 // bits of a network that outbound requests may reach; fc00::/7 is private
 )
 
-// examineService checks the configuration for the service, and how the service looks from outside.
-func (c *DoctorCmd) examineService(ctx context.Context, f *findings) {
+// examineService checks the configuration for the service, which it returns if that is valid, and how the service looks
+// from outside.
+func (c *DoctorCmd) examineService(ctx context.Context, f *findings) *checked {
 	checked, err := c.Validate()
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			f.wrong("configuration", "%s", line)
 		}
-		return
+		return nil
 	}
 	f.ok("configuration", "every value can be used")
 	c.examineFiles(f)
@@ -40,6 +41,7 @@ func (c *DoctorCmd) examineService(ctx context.Context, f *findings) {
 	checked.examineCertificate(f)
 	checked.examinePublic(ctx, f)
 	checked.examineMail(ctx, f)
+	return checked
 }
 
 func (c *DoctorCmd) examineFiles(f *findings) {
