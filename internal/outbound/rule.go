@@ -75,6 +75,11 @@ func ParseRule(s string) (Rule, error) {
 	return r, nil
 }
 
+// Everywhere returns rules that open every network, on the ports from first to last.
+func Everywhere(first, last uint16) []Rule {
+	return []Rule{{netip.PrefixFrom(netip.IPv4Unspecified(), 0), first, last}, {netip.PrefixFrom(netip.IPv6Unspecified(), 0), first, last}}
+}
+
 // Network returns the network that the rule opens, and whether it opens only some ports.
 func (r Rule) Network() (network netip.Prefix, ports bool) { return r.prefix, r.first != 0 }
 

@@ -2,6 +2,7 @@ package outbound_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"hookglass"
@@ -19,6 +20,12 @@ func rules(t testing.TB, list ...string) []outbound.Rule {
 		out = append(out, r)
 	}
 	return out
+}
+
+func TestEverywhereIsBothFamiliesOnThePortsGiven(t *testing.T) {
+	if got, want := outbound.Everywhere(25, 465), rules(t, "0.0.0.0/0:25-465", "::/0:25-465"); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 func TestParseRule(t *testing.T) {

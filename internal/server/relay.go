@@ -43,15 +43,7 @@ func (c Config) relay() (*alert.Relay, error) {
 		return nil, errors.New("--smtp-relay-user: goes with a password, in --smtp-relay-password-file or HOOKGLASS_SMTP_RELAY_PASSWORD")
 	}
 	// The operator has named this host, so it is allowed wherever it is, except for what is always blocked.
-	var rules []outbound.Rule
-	for _, network := range []string{"0.0.0.0/0:", "::/0:"} {
-		rule, err := outbound.ParseRule(network + digits)
-		if err != nil {
-			return nil, fmt.Errorf("--smtp-relay: %w", err)
-		}
-		rules = append(rules, rule)
-	}
-	r.Dial = outbound.New(outbound.Config{Allow: rules}).DialContext
+	r.Dial = outbound.New(outbound.Config{Allow: outbound.Everywhere(uint16(port), uint16(port))}).DialContext
 	return r, nil
 }
 
