@@ -52,11 +52,8 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	if err != nil {
 		return b, err
 	}
-	var src source
-	if err := s.db.View(ctx, who, func(v *store.View) (err error) {
-		src, err = s.source(v, ref)
-		return err
-	}); err != nil {
+	src, err := store.Read(ctx, s.db, who, func(v *store.View) (source, error) { return s.source(v, ref) })
+	if err != nil {
 		return b, err
 	}
 	if err := src.permits(options); err != nil {

@@ -29,10 +29,7 @@ type CaseOptions struct{ Identity, Signature string }
 
 // Cases lists the cases of an endpoint, newest first; only those with a Num below before, unless it is 0.
 func (s *Service) Cases(ctx context.Context, who hookglass.Principal, ref string, before int64, limit int) (cases []hookglass.ReplayCase, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		cases, err = v.ReplayCases(ref, before, limit)
-		return err
-	})
+	cases, err = store.Read(ctx, s.db, who, func(v *store.View) ([]hookglass.ReplayCase, error) { return v.ReplayCases(ref, before, limit) })
 	for i := range cases {
 		if err == nil {
 			err = s.openCase(&cases[i])
@@ -43,14 +40,10 @@ func (s *Service) Cases(ctx context.Context, who hookglass.Principal, ref string
 
 // Case returns one case, or not_found.
 func (s *Service) Case(ctx context.Context, who hookglass.Principal, ref, id string) (c hookglass.ReplayCase, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		c, err = v.ReplayCase(ref, id)
-		return err
-	})
-	if err != nil {
-		return c, err
+	c, err = store.Read(ctx, s.db, who, func(v *store.View) (hookglass.ReplayCase, error) { return v.ReplayCase(ref, id) })
+	if err == nil {
+		err = s.openCase(&c)
 	}
-	err = s.openCase(&c)
 	return c, err
 }
 

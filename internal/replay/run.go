@@ -90,9 +90,8 @@ func (s *Service) finish(ctx context.Context, r hookglass.ReplayCaseRun) error {
 // CaseRuns lists the runs of an endpoint's cases, newest first; only those with a Num below before, unless it is 0, and
 // only those of caseID, if given. It leaves out a result that cannot be opened, for example because its key is missing.
 func (s *Service) CaseRuns(ctx context.Context, who hookglass.Principal, ref, caseID string, before int64, limit int) (runs []hookglass.ReplayCaseRun, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		runs, err = v.ReplayRuns(ref, caseID, before, limit)
-		return err
+	runs, err = store.Read(ctx, s.db, who, func(v *store.View) ([]hookglass.ReplayCaseRun, error) {
+		return v.ReplayRuns(ref, caseID, before, limit)
 	})
 	for i := range runs {
 		s.tryResult(ctx, &runs[i])
@@ -111,14 +110,10 @@ func (s *Service) tryResult(ctx context.Context, r *hookglass.ReplayCaseRun) boo
 
 // CaseRun returns one run, or not_found.
 func (s *Service) CaseRun(ctx context.Context, who hookglass.Principal, ref, id string) (r hookglass.ReplayCaseRun, err error) {
-	err = s.db.View(ctx, who, func(v *store.View) error {
-		r, err = v.ReplayRun(ref, id)
-		return err
-	})
-	if err != nil {
-		return r, err
+	r, err = store.Read(ctx, s.db, who, func(v *store.View) (hookglass.ReplayCaseRun, error) { return v.ReplayRun(ref, id) })
+	if err == nil {
+		err = s.openResult(&r)
 	}
-	err = s.openResult(&r)
 	return r, err
 }
 
