@@ -294,7 +294,7 @@ func (s *Service) beginItem(ctx context.Context, id string) (st *batchStep, wait
 		}
 		st.began = tx.Now
 		if st.item, wait, err = tx.BeginBatchItem(&st.batch); hookglass.Is(err, hookglass.CodeNotFound) {
-			return s.close(tx, &st.batch)
+			return complete(tx, &st.batch)
 		}
 		return err
 	})
@@ -383,8 +383,8 @@ func finish(tx *store.Tx, b *hookglass.ReplayBatch, item hookglass.BatchItem) er
 	return nil
 }
 
-// close completes a bulk replay that has no event left.
-func (s *Service) close(tx *store.Tx, b *hookglass.ReplayBatch) error {
+// complete completes a bulk replay that has no event left.
+func complete(tx *store.Tx, b *hookglass.ReplayBatch) error {
 	left, err := tx.BatchItemsLeft(b.Num)
 	if err != nil || left > 0 {
 		return err

@@ -162,7 +162,7 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 	o := s.order(src, r.TargetURL, options, s.db.Now())
 	o.Overrides, o.Shift = r.Overrides, shift
 	if r.DryRun {
-		return s.rehearse(src, r.TargetURL, o)
+		return rehearse(src, r.TargetURL, o)
 	}
 	made, err := s.attempt(ctx, src, r.TargetURL, o)
 	var refused *hookglass.Error
@@ -284,8 +284,8 @@ func (s *Service) order(src source, target string, options hookglass.ReplayOptio
 }
 
 // rehearse returns the attempt that a replay would make, without sending it.
-func (s *Service) rehearse(src source, target string, o delivery.Order) (*hookglass.Replay, error) {
-	r, _, err := s.begin(src, target, o)
+func rehearse(src source, target string, o delivery.Order) (*hookglass.Replay, error) {
+	r, _, err := begin(src, target, o)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (s *Service) rehearse(src source, target string, o delivery.Order) (*hookgl
 	return r, nil
 }
 
-func (s *Service) begin(src source, target string, o delivery.Order) (*hookglass.Replay, delivery.Request, error) {
+func begin(src source, target string, o delivery.Order) (*hookglass.Replay, delivery.Request, error) {
 	out, err := delivery.Build(o)
 	if err != nil {
 		return nil, out, err
@@ -315,7 +315,7 @@ type attempted struct {
 
 // attempt sends an event once.
 func (s *Service) attempt(ctx context.Context, src source, target string, o delivery.Order) (a attempted, err error) {
-	full, out, err := s.begin(src, target, o)
+	full, out, err := begin(src, target, o)
 	if err != nil {
 		return a, err
 	}
