@@ -417,27 +417,13 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// purgePieces bounds the transactions of one purge; the next purge continues.
-const purgePieces = 50
-
 // Purge deletes case runs and bulk replays that ended longer ago than their account's retention, and cancels bulk
 // replays that have been paused for as long.
 func (s *Service) Purge(ctx context.Context) error {
-	return errors.Join(s.purge(ctx, (*store.Tx).CancelReplayBatches), s.purge(ctx, (*store.Tx).PurgeReplays))
-}
-
-func (s *Service) purge(ctx context.Context, piece func(*store.Tx, time.Duration) (more bool, err error)) error {
-	for range purgePieces {
-		var more bool
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			more, err = piece(tx, s.Retention)
-			return err
-		})
-		if err != nil || !more {
-			return err
-		}
+	pieces := func(piece func(*store.Tx, time.Duration) (more bool, err error)) error {
+		return s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) { return piece(tx, s.Retention) })
 	}
-	return nil
+	return errors.Join(pieces((*store.Tx).CancelReplayBatches), pieces((*store.Tx).PurgeReplays))
 }
 
 // lost is the failure of a request that was in progress when its process died.
