@@ -178,7 +178,7 @@ func (t *trial) answered(id string, a answer) {
 	if before != a.status {
 		t.report.Differing = append(t.report.Differing, id)
 	}
-	if before >= 200 && before < 300 && !a.ok() {
+	if taken(before) && !taken(a.status) {
 		t.report.RefusedAgain = append(t.report.RefusedAgain, id)
 	}
 }

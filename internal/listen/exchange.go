@@ -51,8 +51,8 @@ type answer struct {
 	complaint string // and the end of what it wrote to stderr
 }
 
-// ok reports whether the event counts as delivered (spec: decisions, section 10).
-func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
+// taken reports whether an event that was answered by a status counts as delivered (spec: decisions, section 10).
+func taken(status int) bool { return status >= 200 && status < 300 }
 
 // carrier sends requests over pooled connections. It is safe for concurrent use.
 type carrier struct {

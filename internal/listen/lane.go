@@ -83,7 +83,7 @@ func (a *lane) offer(ctx context.Context, r *api.TunnelRequest, recovered bool) 
 	l.summary.Received++
 	l.mu.Unlock()
 	if to == nil {
-		a.settle(parcel{event: r, sight: s, recovered: recovered}, Delivered{Event: r, Recovered: recovered}, false)
+		a.settle(parcel{event: r, sight: s, recovered: recovered}, Delivered{Event: r, Recovered: recovered})
 		return s
 	}
 	p := parcel{event: r, to: to, sight: s, recovered: recovered, number: number}
@@ -125,7 +125,7 @@ func (a *lane) tempt(p parcel) {
 	f := a.l.cfg.Chaos.fate(p.number)
 	a.l.trial.met(f)
 	if f.drop {
-		a.settle(p, Delivered{Event: p.event, Target: p.to, TargetURL: p.to.String(), Recovered: p.recovered, Dropped: true}, false)
+		a.settle(p, Delivered{Event: p.event, Target: p.to, TargetURL: p.to.String(), Recovered: p.recovered, Dropped: true})
 		return
 	}
 	through := make(chan struct{})
@@ -281,7 +281,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 	} else {
 		l.reports.report(report)
 	}
-	a.settle(p, d, got.ok())
+	a.settle(p, d)
 }
 
 // carry sends a request to its address or runs its command. begun is called once, when it was sent or will never be.
@@ -296,17 +296,17 @@ func (a *lane) carry(ctx context.Context, o outgoing, limit time.Duration, keep 
 }
 
 // settle records that an event is done with.
-func (a *lane) settle(p parcel, d Delivered, ok bool) {
+func (a *lane) settle(p parcel, d Delivered) {
 	l := a.l
 	l.mu.Lock()
-	p.sight.ok, p.sight.shown = ok, p.to == nil
+	p.sight.ok, p.sight.shown = d.OK(), p.to == nil
 	l.settled++
 	l.weight -= int64(len(p.event.Body))
 	switch {
 	case d.Dropped:
 	case p.to == nil:
 		l.summary.Shown++
-	case ok:
+	case d.OK():
 		l.summary.Delivered++
 	default:
 		l.summary.Failed++

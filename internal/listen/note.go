@@ -52,7 +52,7 @@ type Delivered struct {
 }
 
 // OK reports whether the event counts as delivered.
-func (d Delivered) OK() bool { return d.StatusCode >= 200 && d.StatusCode < 300 }
+func (d Delivered) OK() bool { return taken(d.StatusCode) }
 
 // Replayed says what became of a replay that the server asked for.
 type Replayed struct {
