@@ -203,8 +203,8 @@ func (l *Listener) stay(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if final := l.final(err); final != nil {
-			return final
+		if final(err) {
+			return err
 		}
 		if online {
 			l.mu.Lock()
@@ -226,16 +226,10 @@ func (l *Listener) stay(ctx context.Context) error {
 	}
 }
 
-// final returns the error if retrying is useless.
-func (l *Listener) final(err error) error {
+// final reports whether trying again is useless.
+func final(err error) bool {
 	var refused *client.Error
-	switch {
-	case errors.Is(err, errNoneLeft):
-		return err
-	case errors.As(err, &refused) && refused.Code != "" && (refused.Status == 401 || refused.Status == 403):
-		return err
-	}
-	return nil
+	return errors.Is(err, errNoneLeft) || errors.As(err, &refused) && refused.Code != "" && (refused.Status == 401 || refused.Status == 403)
 }
 
 // errNoneLeft says that every endpoint was refused.

@@ -33,7 +33,7 @@ func (l *Listener) recover(ctx context.Context) {
 	}
 	l.mu.Unlock()
 	var gaps []api.Gap
-	err := l.persist(ctx, func() (err error) {
+	err := persist(ctx, func() (err error) {
 		gaps, err = l.outages(ctx)
 		return err
 	})
@@ -171,7 +171,7 @@ func (l *Listener) undecided(gaps []api.Gap) (some []api.Gap) {
 // know that its clients were disconnected.
 func (l *Listener) recoverLate(ctx context.Context) {
 	var gaps []api.Gap
-	err := l.persist(ctx, func() (err error) {
+	err := persist(ctx, func() (err error) {
 		gaps, err = l.outages(ctx)
 		return err
 	})
@@ -241,7 +241,7 @@ func (l *Listener) recoverGap(ctx context.Context, g api.Gap, oldest time.Time, 
 	var err error
 	for cursor := ""; ; {
 		var page api.Undelivered
-		err = l.persist(ctx, func() (err error) {
+		err = persist(ctx, func() (err error) {
 			page, err = l.cfg.Client.UndeliveredIn(ctx, g, client.Page{Limit: pageSize, Cursor: cursor})
 			return err
 		})
@@ -324,7 +324,7 @@ func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *o
 		// Read all pages: failed deliveries are listed too, possibly before events that were never tried.
 		for cursor, more := "", true; more && ctx.Err() == nil; {
 			var page api.Undelivered
-			err := l.persist(ctx, func() (err error) {
+			err := persist(ctx, func() (err error) {
 				page, err = l.cfg.Client.UndeliveredSince(ctx, ids, t, client.Page{Limit: pageSize, Cursor: cursor})
 				return err
 			})
@@ -375,7 +375,7 @@ func tooOld(err error) bool {
 func (l *Listener) retained(ctx context.Context, ids []string, refused time.Time) (earliest time.Time) {
 	for end := l.now(); end.Sub(refused) > time.Second; {
 		middle := refused.Add(end.Sub(refused) / 2)
-		err := l.persist(ctx, func() error {
+		err := persist(ctx, func() error {
 			_, err := l.cfg.Client.UndeliveredSince(ctx, ids, middle, client.Page{Limit: 1})
 			return err
 		})
@@ -425,7 +425,7 @@ func (l *Listener) failedToRecover(ctx context.Context, err error) {
 }
 
 // persist repeats a call until it succeeds, is refused for good, or ctx ends.
-func (l *Listener) persist(ctx context.Context, call func() error) error {
+func persist(ctx context.Context, call func() error) error {
 	pause := newBackoff()
 	for {
 		err := call()
