@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/client"
 	"hookglass/internal/server"
 )
 
@@ -239,29 +237,11 @@ func (r *TargetsUpdateCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 			return err
 		}
 	}
-	return c.change(ctx, t, at, id, change, func(now api.ForwardingTarget) string {
-		return fmt.Sprintf("Changed target %d, which is %s: %s", now.ID, targetState(now), visible(now.URL))
-	})
-}
-
-// change updates a target and reports the result.
-func (c *TargetsCmd) change(
-	ctx context.Context, t *server.Terminal, at *client.Client, id int64, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string,
-) error {
 	now, err := at.UpdateForwardingTarget(ctx, c.Endpoint, id, change)
 	if err != nil {
 		return err
 	}
-	return c.say(t, api.One[api.ForwardingTarget]{Data: now}, "%s\n", said(now))
-}
-
-// changeNamed is change for a target given by its id or name.
-func (c *TargetsCmd) changeNamed(ctx context.Context, t *server.Terminal, word string, change api.ForwardingTargetChange, said func(api.ForwardingTarget) string) error {
-	at, id, err := c.target(ctx, word)
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, t, at, id, change, said)
+	return c.say(t, api.One[api.ForwardingTarget]{Data: now}, "Changed target %d, which is %s: %s\n", now.ID, targetState(now), visible(now.URL))
 }
 
 // TargetsDeleteCmd is `hookglass targets delete`.
@@ -286,9 +266,7 @@ type TargetsPauseCmd struct {
 }
 
 func (r *TargetsPauseCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	return c.changeNamed(ctx, t, r.Target, api.ForwardingTargetChange{Paused: api.Some(true)}, func(now api.ForwardingTarget) string {
-		return fmt.Sprintf("Target %d is %s; what comes for it waits until \"hookglass targets resume\".", now.ID, targetState(now))
-	})
+	return c.turn(ctx, t, r.Target, api.ForwardingTargetChange{Paused: api.Some(true)}, "what comes for it waits until \"hookglass targets resume\"")
 }
 
 // TargetsResumeCmd is `hookglass targets resume`.
@@ -297,7 +275,18 @@ type TargetsResumeCmd struct {
 }
 
 func (r *TargetsResumeCmd) Run(ctx context.Context, t *server.Terminal, c *TargetsCmd) error {
-	return c.changeNamed(ctx, t, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)}, func(now api.ForwardingTarget) string {
-		return fmt.Sprintf("Target %d is %s; what waits for it is sent.", now.ID, targetState(now))
-	})
+	return c.turn(ctx, t, r.Target, api.ForwardingTargetChange{Enabled: api.Some(true)}, "what waits for it is sent")
+}
+
+// turn pauses or resumes a target, and says what follows.
+func (c *TargetsCmd) turn(ctx context.Context, t *server.Terminal, word string, change api.ForwardingTargetChange, then string) error {
+	at, id, err := c.target(ctx, word)
+	if err != nil {
+		return err
+	}
+	now, err := at.UpdateForwardingTarget(ctx, c.Endpoint, id, change)
+	if err != nil {
+		return err
+	}
+	return c.say(t, api.One[api.ForwardingTarget]{Data: now}, "Target %d is %s; %s.\n", now.ID, targetState(now), then)
 }
