@@ -39,7 +39,7 @@ func (s *service) waitForRequest(ctx context.Context, in *wait) (out waited, err
 	if err != nil {
 		return out, err
 	}
-	e, err := s.whole(ctx, in.EndpointID)
+	e, err := store.Read(ctx, s.DB, asker(ctx), func(v *store.View) (hookglass.Endpoint, error) { return v.Endpoint(in.EndpointID) })
 	if err != nil {
 		return out, err
 	}
@@ -94,11 +94,6 @@ func (s *service) sleep(ctx, until context.Context, w *waiter, tokens *store.Sub
 			return true, err
 		}
 	}
-}
-
-// whole returns an endpoint as a waiter may see it.
-func (s *service) whole(ctx context.Context, ref string) (hookglass.Endpoint, error) {
-	return store.Read(ctx, s.DB, asker(ctx), func(v *store.View) (hookglass.Endpoint, error) { return v.Endpoint(ref) })
 }
 
 // waitEnd answers with what was found, if the token may still see it.
@@ -174,11 +169,7 @@ const readAhead = 100
 // firstAfter returns the first existing match after a place, and how far it searched, until the time is over.
 func (s *service) firstAfter(ctx, until context.Context, ref string, seq int64, q query.Query) (*hookglass.Event, int64, error) {
 	for {
-		var batch []*hookglass.Event
-		err := s.view(ctx, func(v *store.View) (err error) {
-			batch, err = v.EventsAfter(ref, seq, readAhead)
-			return err
-		})
+		batch, err := store.Read(ctx, s.DB, asker(ctx), func(v *store.View) ([]*hookglass.Event, error) { return v.EventsAfter(ref, seq, readAhead) })
 		if err != nil {
 			return nil, seq, err
 		}

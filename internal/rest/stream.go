@@ -235,11 +235,7 @@ func (s *service) whilePermitted(ctx context.Context, wait func(context.Context)
 // endpoint is gone, and if onTheWay does; an error of the storage is retried later.
 func (f *follower) sendAfter(ctx context.Context, seq int64) (int64, error) {
 	for {
-		var batch []*hookglass.Event
-		err := f.view(ctx, func(v *store.View) (err error) {
-			batch, err = v.EventsAfter(f.ref, seq, streamBatch)
-			return err
-		})
+		batch, err := store.Read(ctx, f.DB, asker(ctx), func(v *store.View) ([]*hookglass.Event, error) { return v.EventsAfter(f.ref, seq, streamBatch) })
 		if hookglass.Is(err, hookglass.CodeUnavailable) && ctx.Err() == nil {
 			return seq, nil
 		}
