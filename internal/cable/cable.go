@@ -58,7 +58,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
-		httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
+		httpd.WriteError(w, r, httpd.ErrMethod)
 		return
 	case r.ProtoMajor > 1: // without Upgrade, with which a client could not read the answer (RFC 9113, section 8.2.2)
 		httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeUpgradeRequired, "This address is for WebSocket, which is opened over HTTP/1.1."))

@@ -12,11 +12,15 @@ import (
 	"hookglass/api"
 )
 
-const (
-	internalMessage = "Something went wrong here; it has been recorded."
-	// defaultRetry is the Retry-After of errors that have none of their own.
-	defaultRetry = 5 * time.Second
+// Errors that all edges answer alike.
+var (
+	ErrNowhere  = hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address.")
+	ErrMethod   = hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method.")
+	ErrInternal = hookglass.Errorf(hookglass.CodeInternal, "Something went wrong here; it has been recorded.")
 )
+
+// defaultRetry is the Retry-After of errors that have none of their own.
+const defaultRetry = 5 * time.Second
 
 // statusOf returns the HTTP status of a code (spec, "Errors"; spec: decisions, section 3).
 func statusOf(code hookglass.Code) int {
@@ -70,7 +74,7 @@ func Fail(ctx context.Context, err error) *Failure {
 	r := From(ctx)
 	var e *hookglass.Error
 	if !errors.As(err, &e) {
-		e = hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage)
+		e = ErrInternal
 		if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "a request failed", "error", err, "request", r.ID)
 		}

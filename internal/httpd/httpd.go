@@ -105,7 +105,7 @@ func (s *Stack) Wrap(next http.Handler) http.Handler {
 				if out.status != 0 {
 					panic(http.ErrAbortHandler) // an incomplete answer must not look complete
 				}
-				WriteError(out, r, hookglass.Errorf(hookglass.CodeInternal, "%s", internalMessage))
+				WriteError(out, r, ErrInternal)
 			}
 			s.log.DebugContext(r.Context(), "request", "method", r.Method, "route", r.Pattern, "status", out.status, "bytes", out.bytes,
 				"took", time.Since(began), "request", known.ID, "client", known.Client, "token", known.Who.Token)

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-
-	"hookglass"
 )
 
 // Mux routes by method and path as http.ServeMux does, and answers unknown ones in JSON: 404, or 405 with Allow. It
@@ -47,11 +45,11 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 func (m *Mux) unknown(w http.ResponseWriter, r *http.Request) {
 	allowed := Allowed(m.mux, r)
 	if len(allowed) == 0 || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
-		WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
+		WriteError(w, r, ErrNowhere)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
+	WriteError(w, r, ErrMethod)
 }
 
 // Allowed returns the methods that a mux has for the path of a request. Its pattern "/" must be the one for unknown

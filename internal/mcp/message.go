@@ -79,7 +79,7 @@ func asked(ctx context.Context) (context.Context, context.CancelFunc) {
 // ServeHTTP passes on the messages that their senders may send.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != Path {
-		httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
+		httpd.WriteError(w, r, httpd.ErrNowhere)
 		return
 	}
 	if err := s.admitted(r); err != nil {

@@ -88,7 +88,7 @@ func (s *service) handler(t *tool) sdk.ToolHandler {
 		defer func() {
 			if p := recover(); p != nil {
 				s.Log.Error("panic in a tool", "panic", p, "tool", t.name, "stack", string(debug.Stack()))
-				result = failed(ctx, t, hookglass.Errorf(hookglass.CodeInternal, "Something went wrong here; it has been recorded."))
+				result = failed(ctx, t, httpd.ErrInternal)
 			}
 		}()
 		out, err := t.call(ctx, s, req.Params.Arguments)

@@ -82,7 +82,7 @@ var reasons = map[int]struct {
 	415: {"UnsupportedMediaType", "The body is not application/json.", hookglass.Errorf(hookglass.CodeUnsupportedMediaType, "The body must be application/json.")},
 	422: {"ValidationFailed", "A parameter or a field is wrong; details says which.", hookglass.Invalid("endpoint.name", "is required")},
 	429: {"RateLimited", "Too many calls; retry_after says how long to wait.", &hookglass.Error{Code: hookglass.CodeRateLimited, Message: "Too many requests. Try again later.", RetryAfter: 6 * time.Second}},
-	500: {"Internal", "Something went wrong in the service.", hookglass.Errorf(hookglass.CodeInternal, "Something went wrong here; it has been recorded.")},
+	500: {"Internal", "Something went wrong in the service.", httpd.ErrInternal},
 	503: {"Unavailable", "The storage cannot answer now; Retry-After says when to try again.", hookglass.Errorf(hookglass.CodeUnavailable, "The storage cannot answer now. Try again shortly.")},
 }
 

@@ -315,7 +315,7 @@ func named[In any](hc huma.Context, next func(huma.Context)) {
 		}
 		if !possible {
 			r, w := humago.Unwrap(hc)
-			httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeNotFound, "There is nothing at this address."))
+			httpd.WriteError(w, r, httpd.ErrNowhere)
 			return
 		}
 	}

@@ -369,7 +369,7 @@ func (s *Server) root() http.Handler {
 		switch path := r.URL.Path; {
 		case (path == "/healthz" || path == "/readyz") && !reads:
 			w.Header().Set("Allow", "GET, HEAD")
-			httpd.WriteError(w, r, hookglass.Errorf(hookglass.CodeMethodNotAllowed, "This address does not answer to this method."))
+			httpd.WriteError(w, r, httpd.ErrMethod)
 		case path == "/healthz":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"status":"ok"}`+"\n")
