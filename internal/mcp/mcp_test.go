@@ -61,7 +61,7 @@ func open(t testing.TB, db *store.DB) *site {
 	client := outbound.New(outbound.Config{})
 	s := &site{t: t, db: db, accounts: account.New(db, log), endpoints: endpoint.New(db, keys)}
 	s.captures = capture.New(db, capture.Config{Verifiers: s.endpoints, MaxBody: 1 << 20}, log)
-	s.replays = replay.New(db, replay.Config{Client: client, Verifiers: s.endpoints, Sealer: keys, Log: log})
+	s.replays = replay.New(db, replay.Config{Client: client, Verifiers: s.endpoints, Sealer: keys, Reads: s.captures, Log: log})
 	s.actions = action.New(db, action.Config{Client: client, Sealer: keys, Log: log})
 	handler := mcp.New(mcp.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures, Replays: s.replays, Actions: s.actions,

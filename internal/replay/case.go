@@ -58,16 +58,6 @@ const (
 	sealedTimes   = 4
 )
 
-// hold reads a source once there is room for its snapshot, and keeps the room until ctx is done.
-func (s *Service) hold(ctx context.Context, who hookglass.Principal, read func(*store.View) (*hookglass.Event, error)) (err error) {
-	if s.Reads == nil {
-		_, err = store.Read(ctx, s.db, who, read)
-	} else {
-		_, err = s.Reads.Hold(ctx, who, snapshotTimes, read)
-	}
-	return err
-}
-
 // CreateCase saves a case with a snapshot of its source. It answers not_found for the endpoint,
 // payment_method_required, target_not_allowed, validation_failed, and unavailable if there is no room for a large
 // source.
@@ -79,7 +69,7 @@ func (s *Service) CreateCase(ctx context.Context, who hookglass.Principal, ref s
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	var src source
-	err = s.hold(ctx, who, func(v *store.View) (_ *hookglass.Event, err error) {
+	_, err = s.Reads.Hold(ctx, who, snapshotTimes, func(v *store.View) (_ *hookglass.Event, err error) {
 		if src, err = s.source(v, ref); err != nil {
 			return nil, err
 		}
@@ -116,7 +106,7 @@ func (s *Service) UpdateCase(ctx context.Context, who hookglass.Principal, ref, 
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	var src source
-	err = s.hold(ctx, who, func(v *store.View) (_ *hookglass.Event, err error) {
+	_, err = s.Reads.Hold(ctx, who, snapshotTimes, func(v *store.View) (_ *hookglass.Event, err error) {
 		if c, err = v.ReplayCase(ref, id); err != nil {
 			return nil, err
 		}
@@ -263,7 +253,7 @@ func (s *Service) snapshotOf(ctx context.Context, who hookglass.Principal, c hoo
 	size, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (int64, error) {
 		return v.CaseSnapshotSize(c.Num)
 	})
-	if err == nil && s.Reads != nil {
+	if err == nil {
 		err = s.Reads.RoomFor(ctx, who, sealedTimes*size)
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/account"
+	"hookglass/internal/capture"
 	"hookglass/internal/endpoint"
 	"hookglass/internal/outbound"
 	"hookglass/internal/replay"
@@ -69,7 +70,8 @@ func (b *bench) config() replay.Config {
 	rule, err := outbound.ParseRule("127.0.0.1/32:1-65535")
 	must(b.t, err)
 	return replay.Config{
-		Client: outbound.New(outbound.Config{Allow: []outbound.Rule{rule}, Resolver: names{}}), Verifiers: b.endpoints, Sealer: b.keys, Log: slog.New(slog.DiscardHandler),
+		Client: outbound.New(outbound.Config{Allow: []outbound.Rule{rule}, Resolver: names{}}), Verifiers: b.endpoints, Sealer: b.keys,
+		Reads: capture.New(b.db, capture.Config{Verifiers: b.endpoints}, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -47,8 +47,8 @@ type Config struct {
 	Verifiers Verifiers
 	Sealer    Sealer
 	Tunnel    Tunnel // nil: no machine is ever connected
-	Reads     Reads  // nil: there is always room
-	Proxied   bool   // webhooks come through proxies of this installation
+	Reads     Reads
+	Proxied   bool // webhooks come through proxies of this installation
 	Log       *slog.Logger
 	Retention time.Duration // age at which ended runs and bulk replays are purged, unless the account sets one
 }

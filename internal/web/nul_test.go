@@ -35,7 +35,7 @@ func TestNULIsNowhereAFault(t *testing.T) {
 		s := newSiteOn(t, db, func(d *web.Deps) {
 			d.Alerts = alert.New(db, alert.Config{Client: chats{}, Sealer: keys, Log: log})
 			d.Actions = action.New(db, action.Config{Client: chats{}, Sealer: keys, Log: log})
-			d.Replays = replay.New(db, replay.Config{Client: echo{}, Verifiers: d.Endpoints, Sealer: keys, Log: log, Retention: time.Hour})
+			d.Replays = replay.New(db, replay.Config{Client: echo{}, Verifiers: d.Endpoints, Sealer: keys, Reads: d.Captures, Log: log, Retention: time.Hour})
 			d.Tunnels = tunnel.New(db, tunnel.Config{Mail: delivery.MailJSON, Retention: time.Hour, Draining: d.Draining, Log: log})
 			d.Signup = true
 		})

@@ -76,7 +76,7 @@ func newSiteOn(t *testing.T, db *store.DB, change func(*web.Deps)) *site {
 	s.url = "http://" + s.host
 	deps := web.Deps{
 		DB: db, Accounts: s.accounts, Endpoints: s.endpoints, Captures: s.captures,
-		Replays: replay.New(db, replay.Config{Client: echo{}, Verifiers: s.endpoints, Sealer: keys, Log: log}),
+		Replays: replay.New(db, replay.Config{Client: echo{}, Verifiers: s.endpoints, Sealer: keys, Reads: s.captures, Log: log}),
 		Shares:  share.New(db, s.endpoints, s.captures), Retention: time.Hour, Addresses: api.Addresses{PublicURL: s.url, MailDomain: "mail.test"}, SMTP: web.SMTP{Address: "127.0.0.1:2525"}, Temporary: true, Draining: s.drain,
 		Releases: release.New(db, release.Config{Log: log}), Retries: retries.New(db), Drift: drift.New(db), Flows: flow.New(db, log),
 	}

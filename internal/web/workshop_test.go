@@ -72,7 +72,7 @@ func newWorkshop(t *testing.T) *workshop {
 	w := &workshop{target: &target{status: 200, body: `{"status":"ok","count":3}`}}
 	log := slog.New(slog.DiscardHandler)
 	w.site = newSiteWith(t, func(d *web.Deps) {
-		w.replays = replay.New(d.DB, replay.Config{Client: w.target, Verifiers: d.Endpoints, Sealer: keys, Log: log, Retention: time.Hour})
+		w.replays = replay.New(d.DB, replay.Config{Client: w.target, Verifiers: d.Endpoints, Sealer: keys, Reads: d.Captures, Log: log, Retention: time.Hour})
 		w.actions = action.New(d.DB, action.Config{Client: w.target, Sealer: keys, Log: log})
 		d.Replays, d.Actions = w.replays, w.actions
 		w.tunnels = tunnel.New(d.DB, tunnel.Config{Mail: delivery.MailJSON, Retention: time.Hour, Draining: d.Draining, Log: log})
