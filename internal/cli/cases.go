@@ -160,8 +160,7 @@ func (r *CasesRunCmd) ended(ctx context.Context, to *client.Client, endpoint str
 			return run, err
 		}
 		pause := 250 * time.Millisecond
-		var busy *client.Error
-		if errors.As(err, &busy) {
+		if busy, ok := errors.AsType[*client.Error](err); ok {
 			pause = max(pause, busy.RetryAfter)
 		}
 		select {
@@ -177,8 +176,7 @@ func (r *CasesRunCmd) ended(ctx context.Context, to *client.Client, endpoint str
 
 // away reports whether the server may be back soon. If it never answered, its address is probably wrong.
 func away(err error, run api.ReplayCaseRun) bool {
-	var refused *client.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests
 	}
 	return run.ID != ""

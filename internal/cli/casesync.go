@@ -339,8 +339,7 @@ func (f *caseFile) change(was api.ReplayCase, source string, a api.Assertions) (
 // captured event.
 func (f *caseFile) compare(ctx context.Context, from *client.Client, endpoint, source string) error {
 	event, body, err := sourceOf(ctx, from, endpoint, source)
-	var refused *client.Error
-	if f.ID == "" && errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	if refused, ok := errors.AsType[*client.Error](err); ok && f.ID == "" && refused.Status == http.StatusNotFound {
 		return nil // saving will report what is wrong
 	}
 	if err != nil {

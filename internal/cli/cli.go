@@ -101,8 +101,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	if err := command.Run(); err != nil {
 		text := explain(err)
-		var cut *client.Unanswered
-		if ctx.Err() != nil && errors.As(err, &cut) {
+		if cut, ok := errors.AsType[*client.Unanswered](err); ok && ctx.Err() != nil {
 			text = stopped(cut)
 		}
 		fmt.Fprintln(stderr, "hookglass:", visibleLines(text)) // it may quote a file that others wrote
@@ -254,20 +253,16 @@ func usage(err error) string {
 }
 
 func exitCode(err error) int {
-	var own outcome
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[outcome](err); ok {
 		return own.code
 	}
-	var misused server.UsageError
-	if errors.As(err, &misused) {
+	if _, ok := errors.AsType[server.UsageError](err); ok {
 		return exitUsage
 	}
-	var none noResult
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[noResult](err); ok {
 		return exitTransport
 	}
-	var answer *client.Error
-	if errors.As(err, &answer) && (answer.Status == 401 || answer.Status == 403) {
+	if answer, ok := errors.AsType[*client.Error](err); ok && (answer.Status == 401 || answer.Status == 403) {
 		return exitRefused
 	}
 	switch hookglass.CodeOf(err) {
@@ -279,8 +274,7 @@ func exitCode(err error) int {
 
 // explain returns the full message of an error: the user's own machine is theirs to repair.
 func explain(err error) string {
-	var answer *client.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*client.Error](err); ok {
 		said := visible(answer.Error())
 		text := said
 		if what, ok := strings.CutSuffix(err.Error(), answer.Error()); ok {
@@ -308,8 +302,7 @@ func explain(err error) string {
 		}
 		return text
 	}
-	var call *client.Unanswered
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*client.Unanswered](err); ok {
 		return withoutAnswer(call)
 	}
 	var coded *hookglass.Error
@@ -341,7 +334,7 @@ func withoutAnswer(call *client.Unanswered) string {
 		return fmt.Sprintf("No server answers at %s (connection refused). --server or HOOKGLASS_SERVER names another; \"hookglass dev\" starts one.", call.Server())
 	case errors.As(call, &untrusted):
 		text := fmt.Sprintf("The certificate of %s is not trusted (%s).", call.Server(), visible(untrusted.Err.Error()))
-		if unknown := new(x509.UnknownAuthorityError); errors.As(untrusted, unknown) {
+		if _, ok := errors.AsType[x509.UnknownAuthorityError](untrusted); ok {
 			text += " SSL_CERT_FILE names a file with the authorities that are."
 		}
 		return text

@@ -356,7 +356,7 @@ func (c *ListenCmd) named(ctx context.Context, cfg *listen.Config, file *listenF
 // endpointNamed returns an endpoint by id or custom id. A token with only the tunnel scope is enough for an id.
 func endpointNamed(ctx context.Context, at *client.Client, name string) (api.Endpoint, error) {
 	e, err := at.Endpoint(ctx, name)
-	if refused := new(client.Error); errors.As(err, &refused) && refused.Code == hookglass.CodeInsufficientScope && hookglass.IsEndpointID(name) {
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == hookglass.CodeInsufficientScope && hookglass.IsEndpointID(name) {
 		return api.Endpoint{ID: name, Kind: "webhook"}, nil // its name is not known
 	}
 	return e, err

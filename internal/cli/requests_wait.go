@@ -71,7 +71,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		if waiting.Err() != nil {
 			break
 		}
-		if gone := new(client.Error); errors.As(err, &gone) && gone.Code == hookglass.CodeNotFound {
+		if gone, ok := errors.AsType[*client.Error](err); ok && gone.Code == hookglass.CodeNotFound {
 			continue // it was deleted already
 		}
 		if err != nil {

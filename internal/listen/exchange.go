@@ -234,7 +234,7 @@ func dial(ctx context.Context, t Target) (net.Conn, error) {
 		if other == nil {
 			return conn, nil
 		}
-		if unknown := new(net.DNSError); host == "127.0.0.1" && errors.As(err, &unknown) {
+		if _, ok := errors.AsType[*net.DNSError](err); ok && host == "127.0.0.1" {
 			err = other // not a DNS error: the name does mean this machine
 		}
 	}
@@ -355,8 +355,7 @@ func (a answer) entire(ctx context.Context) answer {
 
 // plain returns the text of an error without the addresses that net puts before it.
 func plain(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
 		return op.Err.Error()
 	}
 	return err.Error()

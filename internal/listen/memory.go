@@ -89,8 +89,7 @@ func newBackoff() *backoff { return &backoff{firstPause} }
 
 // asked extends a wait to the server's Retry-After, within bounds.
 func asked(wait time.Duration, err error) time.Duration {
-	var refused *client.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
 		wait = max(wait, min(refused.RetryAfter, patience))
 	}
 	return wait

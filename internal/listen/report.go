@@ -195,8 +195,7 @@ func (r *reporter) send(ctx context.Context, report api.DeliveryReport) bool {
 	ctx, cancel := context.WithTimeout(ctx, reportCall)
 	defer cancel()
 	err := r.client.ReportDelivery(ctx, report)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Status == 403 && report.TunnelClientCredential != "" {
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == 403 && report.TunnelClientCredential != "" {
 		// The server no longer knows this client. The report is valid without naming it.
 		report.TunnelClientID, report.TunnelClientCredential = "", ""
 		err = r.client.ReportDelivery(ctx, report)

@@ -165,8 +165,7 @@ func (s *Service) Replay(ctx context.Context, who hookglass.Principal, ref, even
 		return rehearse(src, r.TargetURL, o)
 	}
 	made, err := s.attempt(ctx, src, r.TargetURL, o)
-	var refused *hookglass.Error
-	if errors.As(err, &refused) && refused.Code == hookglass.CodeTargetNotAllowed { // because of the resolved address
+	if refused, ok := errors.AsType[*hookglass.Error](err); ok && refused.Code == hookglass.CodeTargetNotAllowed { // because of the resolved address
 		return nil, &hookglass.Error{Code: refused.Code, Message: refused.Message, Details: []hookglass.FieldError{{Field: "target_url", Message: "leads to an address that may not be reached"}}}
 	}
 	if err != nil {

@@ -25,8 +25,7 @@ func (s *service) declare(ctx context.Context, _ *struct{}, body *api.Declare) (
 		return out, hookglass.Invalid("dry_run", "may not be null")
 	}
 	changes, err := s.Declarations.Apply(ctx, asker(ctx), *body.Declaration, body.DryRun.Value)
-	var coded *hookglass.Error
-	if errors.As(err, &coded) && len(coded.Details) > 0 {
+	if coded, ok := errors.AsType[*hookglass.Error](err); ok && len(coded.Details) > 0 {
 		below := *coded
 		below.Details = make([]hookglass.FieldError, len(coded.Details))
 		for i, f := range coded.Details {

@@ -50,7 +50,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	}
 	sweep(filepath.Dir(place), unfinished(place))
 	out, err := os.CreateTemp(filepath.Dir(place), unfinished(place)+"*") // mode 0600
-	if fault := (*fs.PathError)(nil); errors.As(err, &fault) {            // the user's name for the file, not the temporary one
+	if fault, ok := errors.AsType[*fs.PathError](err); ok {               // the user's name for the file, not the temporary one
 		return remedied(fmt.Errorf("%s cannot be written: %w", c.File, fault.Err))
 	}
 	if err != nil {

@@ -187,8 +187,7 @@ func (d *declaration) declare(ctx context.Context, dryRun bool) ([]hookglass.Dec
 		return nil, cmp.Or(wrong, err)
 	}
 	changes, err := d.service.Apply(ctx, who, file.Declaration, dryRun || wrong != nil) // of a file with faults, to find them all
-	var coded *hookglass.Error
-	if errors.As(err, &coded) && len(coded.Details) > 0 {
+	if coded, ok := errors.AsType[*hookglass.Error](err); ok && len(coded.Details) > 0 {
 		return nil, errors.Join(wrong, file.Locate(coded.Details))
 	}
 	if wrong != nil {

@@ -83,7 +83,7 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 // is what people are told, and this one would not be.
 func cutShort(ctx context.Context, err error) error {
 	why := err.Error()
-	if coded := (*hookglass.Error)(nil); errors.As(err, &coded) && coded.Err != nil {
+	if coded, ok := errors.AsType[*hookglass.Error](err); ok && coded.Err != nil {
 		why = coded.Err.Error()
 	}
 	if ctx.Err() != nil {
