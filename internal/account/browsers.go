@@ -27,9 +27,8 @@ func (s *Service) DescribeSession(ctx context.Context, secret, client string) er
 
 // Sessions lists the browser sessions of a user, newest first, and returns the id of the one with the secret.
 func (s *Service) Sessions(ctx context.Context, who hookglass.Principal, secret string) (all []hookglass.BrowserSession, current string, err error) {
-	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
-		all, err = v.BrowserSessions(who.User, s.db.Now())
-		return err
+	all, err = store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]hookglass.BrowserSession, error) {
+		return v.BrowserSessions(who.User, s.db.Now())
 	})
 	return all, store.SessionID(digest(secret)), err
 }

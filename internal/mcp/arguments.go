@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -107,7 +108,7 @@ func refused(err error, fields []field) error {
 	if !errors.As(err, &shape) {
 		return hookglass.Invalid("arguments", "must be an object that names each argument once")
 	}
-	path := strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", ".")
+	path := cmp.Or(strings.ReplaceAll(strings.TrimPrefix(string(shape.JSONPointer), "/"), "/", "."), "arguments")
 	if errors.Is(shape.Err, json.ErrUnknownName) {
 		if strings.Contains(path, ".") {
 			return hookglass.Invalid(path, "is not a known field")
@@ -117,9 +118,6 @@ func refused(err error, fields []field) error {
 			names[i] = f.name
 		}
 		return hookglass.Invalid(path, "is not an argument of this tool; its arguments are %s", strings.Join(names, ", "))
-	}
-	if path == "" {
-		path = "arguments"
 	}
 	return hookglass.Invalid(path, "must be %s", httpd.Form(shape.GoType))
 }

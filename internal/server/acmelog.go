@@ -94,9 +94,6 @@ func (a *acmeLog) isNew(of, url string) bool {
 	if a.told[of] == url {
 		return false
 	}
-	if a.told == nil {
-		a.told = map[string]string{}
-	}
 	a.told[of] = url
 	return true
 }

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -33,10 +34,7 @@ type Storage struct {
 
 // keyFile is the path of the keyset.
 func (s Storage) keyFile() string {
-	if s.SecretKeyFile != "" {
-		return s.SecretKeyFile
-	}
-	return filepath.Join(s.Data, "keys.json")
+	return cmp.Or(s.SecretKeyFile, filepath.Join(s.Data, "keys.json"))
 }
 
 // Config is everything that can be set about a server (spec: decisions, section 2).

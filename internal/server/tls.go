@@ -154,7 +154,7 @@ func (s *Server) newTLS() (config *tls.Config, challenges func(http.Handler) htt
 func (s *Server) newACME() *autocert.Manager {
 	names := autocert.HostWhitelist(s.cfg.ACMEDomain...)
 	authority := outbound.Operator(s.cfg.acmeRoots)
-	outbound.Watch(authority, (&acmeLog{log: s.log.With("part", "acme")}).look)
+	outbound.Watch(authority, (&acmeLog{log: s.log.With("part", "acme"), told: make(map[string]string)}).look)
 	return &autocert.Manager{
 		Prompt: autocert.AcceptTOS, // setting the flag accepts the authority's terms
 		Cache:  &s.certificates,
