@@ -8,6 +8,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -136,9 +137,7 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 	if r.Join != nil && r.AccountName != "" {
 		return Registered{}, hookglass.Invalid("account", "is for a new account; the one that is joined has a name")
 	}
-	if r.AccountName == "" {
-		r.AccountName = beginning(email, maxName)
-	}
+	r.AccountName = cmp.Or(r.AccountName, beginning(email, maxName))
 	if err := checkName("account", r.AccountName); err != nil {
 		return Registered{}, err
 	}

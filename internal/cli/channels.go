@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,11 +38,7 @@ func (*ChannelsListCmd) Run(ctx context.Context, t *server.Terminal, c *Channels
 	}
 	rows := make([][]string, len(all))
 	for i, one := range all {
-		trouble := one.Problem
-		if trouble == nil {
-			trouble = one.LastError
-		}
-		rows[i] = []string{one.ID, one.Name, one.Kind, one.State, clock(one.LastDeliveredAt), orDash(trouble)}
+		rows[i] = []string{one.ID, one.Name, one.Kind, one.State, clock(one.LastDeliveredAt), orDash(cmp.Or(one.Problem, one.LastError))}
 	}
 	return c.print(t, api.List[api.NotificationChannel]{Data: all}, table([]string{"ID", "NAME", "KIND", "STATE", "LAST DELIVERED", "TROUBLE"}, rows))
 }

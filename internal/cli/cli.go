@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -129,10 +130,7 @@ var wording = []struct {
 func commandsFor(args []string) any {
 	if len(args) > 0 {
 		for _, f := range reflect.VisibleFields(reflect.TypeFor[grammar]()) {
-			name := f.Tag.Get("name")
-			if name == "" {
-				name = strings.ToLower(f.Name)
-			}
+			name := cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name))
 			_, hidden := f.Tag.Lookup("hidden") // those that speak of all others
 			if name == args[0] && !f.Anonymous && !hidden {
 				return reflect.New(reflect.StructOf([]reflect.StructField{f})).Interface()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -156,9 +157,7 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	if err != nil {
 		return out, err
 	}
-	if out.Target == nil {
-		out.Target = to
-	}
+	out.Target = cmp.Or(out.Target, to)
 	for i, r := range e.Routes {
 		to, err := target(r.Upstream, r.Exec)
 		pattern := strings.TrimSpace(r.Events)
@@ -183,9 +182,7 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 	if len(out.Events) == 0 {
 		out.Events = e.Events
 	}
-	if out.Provider == "" {
-		out.Provider = e.Provider
-	}
+	out.Provider = cmp.Or(out.Provider, e.Provider)
 	if out.When == nil && e.When != "" {
 		if out.When, err = listenFilter(e.When); err != nil {
 			return out, fmt.Errorf("when: %w", err)
@@ -196,15 +193,10 @@ func (e *fileEndpoint) plan(flags listen.Endpoint) (listen.Endpoint, error) {
 
 // fill sets from the file what no flag sets.
 func (c *ListenCmd) fill(f *listenFile) {
-	take := func(flag *string, value string) {
-		if *flag == "" {
-			*flag = value
-		}
-	}
-	take(&c.Server, f.Server)
-	take(&c.Recover, f.Recover)
-	take(&c.Output, f.Output)
-	take(&c.Chaos, f.Chaos)
+	c.Server = cmp.Or(c.Server, f.Server)
+	c.Recover = cmp.Or(c.Recover, f.Recover)
+	c.Output = cmp.Or(c.Output, f.Output)
+	c.Chaos = cmp.Or(c.Chaos, f.Chaos)
 	c.ShowBody = c.ShowBody || f.ShowBody
 	c.Insecure = c.Insecure || f.Insecure
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,7 @@ func (s *Service) CreateBatch(ctx context.Context, who hookglass.Principal, ref 
 	if err := who.MayManage(); err != nil {
 		return b, err
 	}
-	if r.Rate == 0 {
-		r.Rate = defaultRate
-	}
+	r.Rate = cmp.Or(r.Rate, defaultRate)
 	options, q, err := s.readBatch(r)
 	if err != nil {
 		return b, err

@@ -298,11 +298,8 @@ func sendFile(w http.ResponseWriter, media, name string, content []byte) {
 func download(w http.ResponseWriter, media, name string) {
 	h := w.Header()
 	h.Set("Content-Type", media)
-	disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
-	if disposition == "" {
-		disposition = "attachment" // the name cannot be expressed in a header
-	}
-	h.Set("Content-Disposition", disposition)
+	// Some names cannot be expressed in a header.
+	h.Set("Content-Disposition", cmp.Or(mime.FormatMediaType("attachment", map[string]string{"filename": name}), "attachment"))
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("X-Content-Type-Options", "nosniff")
 }

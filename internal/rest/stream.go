@@ -183,9 +183,7 @@ func (s *service) streamStart(ctx context.Context, in *eventStream) (seq int64, 
 			return err
 		case len(newest.Events) > 0:
 			seq = newest.Events[0].Seq
-			if begin == "" {
-				begin = newest.Events[0].ID
-			}
+			begin = cmp.Or(begin, newest.Events[0].ID)
 		case newest.Next > 0:
 			seq = newest.Next - 1 // the search ran out of time; nothing after that place is older
 		case begin == "":

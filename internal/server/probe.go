@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,10 +26,7 @@ const maxProbe = 8 << 20
 
 // ask makes one GET without redirects, proxies or caches, so that doctor sees the server itself.
 func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err error) {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	nc, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		return a, err
@@ -37,9 +35,7 @@ func ask(ctx context.Context, u *url.URL, config *tls.Config) (a answer, err err
 	defer within(ctx, nc, 10*time.Second)()
 	if u.Scheme == "https" {
 		config = config.Clone()
-		if config.ServerName == "" {
-			config.ServerName = u.Hostname()
-		}
+		config.ServerName = cmp.Or(config.ServerName, u.Hostname())
 		secure := tls.Client(nc, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			return a, err
