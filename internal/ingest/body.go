@@ -139,9 +139,6 @@ func (b *bodyReader) failure(err error) error {
 }
 
 func isTimeout(err error) bool {
-	if err == error(errSlow) {
-		return true
-	}
 	ne, ok := errors.AsType[net.Error](err)
 	return ok && ne.Timeout()
 }

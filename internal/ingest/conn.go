@@ -84,15 +84,13 @@ func (c *conn) run() {
 	if c.serving.tls != nil && !c.secure() {
 		return
 	}
-	switch err := c.serveHooks(c.front.cfg.HeaderTimeout); err {
-	case nil:
-		if !c.serving.handoff.give(c.asNetConn()) {
-			c.answerUnserved(errStopping)
-			c.Close()
+	if c.serveHooks(c.front.cfg.HeaderTimeout) == nil {
+		if c.serving.handoff.give(c.asNetConn()) {
+			return
 		}
-	default:
-		c.Close()
+		c.answerUnserved(errStopping)
 	}
+	c.Close()
 }
 
 // serveHooks serves hooks until the buffer begins with another request, when it returns nil, or until the connection
@@ -169,7 +167,7 @@ func (c *conn) nextHead(idle time.Duration) error {
 		n, err := c.wait.fill()
 		c.w += n
 		if err != nil {
-			if ne, ok := err.(net.Error); !ok || !ne.Timeout() {
+			if !isTimeout(err) {
 				return err
 			}
 			if c.w > c.r {

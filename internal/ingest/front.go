@@ -181,7 +181,7 @@ func (s *serving) stop() {
 // passed while the process did not run hides the connections that are there. It returns nil if there are none.
 func (s *serving) acceptLast(err error) net.Conn {
 	ln, ok := s.ln.(deadlined)
-	if ne, timed := err.(net.Error); !ok || !timed || !ne.Timeout() || ln.SetDeadline(time.Now().Add(lastAccept)) != nil {
+	if !ok || !isTimeout(err) || ln.SetDeadline(time.Now().Add(lastAccept)) != nil {
 		return nil
 	}
 	nc, err := s.ln.Accept()
@@ -242,10 +242,7 @@ func (f *Front) serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error
 	s := &serving{ln, cfg, rest, newHandoff(ln.Addr()), make(chan struct{})}
 	then := rest.ConnState
 	rest.ConnState = func(nc net.Conn, state http.ConnState) {
-		switch c := nc.(type) {
-		case *conn:
-			c.connState(state)
-		case secured:
+		if c, ok := nc.(interface{ connState(http.ConnState) }); ok {
 			c.connState(state)
 		}
 		if then != nil {

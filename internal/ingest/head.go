@@ -152,15 +152,7 @@ func parseFields(text string, n int) (hookglass.Headers, *refusal) {
 	return fields, nil
 }
 
-func trimBlank(s string) string {
-	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trimBlank(s string) string { return strings.Trim(s, " \t") }
 
 // interpret extracts the fields that determine framing and the connection.
 func (h *head) interpret() *refusal {

@@ -47,10 +47,7 @@ func (c *conn) serveHook() (keep bool) {
 		c.lease.Release()
 		c.front.giveLater(reply)
 	}
-	if !c.write(reply, h.close) {
-		return false
-	}
-	return !c.ends
+	return c.write(reply, h.close) && !c.ends
 }
 
 func (f *Front) panicked(v any) {

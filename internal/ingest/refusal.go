@@ -15,30 +15,28 @@ import (
 
 // Codes of refusals that are specific to HTTP, in addition to those of spec: decisions, section 3.
 const (
-	codeBadRequest       hookglass.Code = "bad_request"
-	codeRequestTimeout   hookglass.Code = "request_timeout"
-	codeURITooLong       hookglass.Code = "uri_too_long"
-	codeExpectation      hookglass.Code = "expectation_failed"
-	codeHeadersTooLarge  hookglass.Code = "headers_too_large"
-	defaultRetry                        = 5 * time.Second
-	messageNotFound                     = "There is no such endpoint."
-	messageBodyTooLarge                 = "The body is larger than this service accepts."
-	messageNotCaptured                  = "The webhook could not be stored now."
-	messageInternalError                = "Something went wrong here; it has been recorded."
+	codeBadRequest      hookglass.Code = "bad_request"
+	codeRequestTimeout  hookglass.Code = "request_timeout"
+	codeURITooLong      hookglass.Code = "uri_too_long"
+	codeExpectation     hookglass.Code = "expectation_failed"
+	codeHeadersTooLarge hookglass.Code = "headers_too_large"
 )
 
+// defaultRetry is the Retry-After of 503.
+const defaultRetry = 5 * time.Second
+
 var (
-	errNotFound        = refuse(http.StatusNotFound, hookglass.CodeNotFound, messageNotFound)
+	errNotFound        = refuse(http.StatusNotFound, hookglass.CodeNotFound, "There is no such endpoint.")
 	errMethod          = refuse(http.StatusMethodNotAllowed, hookglass.CodeMethodNotAllowed, "An endpoint does not accept this method.")
 	errMailMethod      = &refusal{status: http.StatusMethodNotAllowed, code: hookglass.CodeMethodNotAllowed, message: "Mail is sent here by POST.", allow: http.MethodPost}
-	errTooLarge        = refuse(http.StatusRequestEntityTooLarge, hookglass.CodePayloadTooLarge, messageBodyTooLarge)
+	errTooLarge        = refuse(http.StatusRequestEntityTooLarge, hookglass.CodePayloadTooLarge, "The body is larger than this service accepts.")
 	errURITooLong      = &refusal{status: http.StatusRequestURITooLong, code: codeURITooLong, message: "The request line is too long.", close: true}
 	errHeadersTooLarge = &refusal{status: http.StatusRequestHeaderFieldsTooLarge, code: codeHeadersTooLarge, message: "The headers are too large or too many.", close: true}
 	errExpectation     = refuse(http.StatusExpectationFailed, codeExpectation, "The only expectation understood is 100-continue.")
 	errSlow            = &refusal{status: http.StatusRequestTimeout, code: codeRequestTimeout, message: "The request did not come in time.", close: true}
 	errCutShort        = malformed("The body ended before its length was reached.")
 	errStopping        = refuse(http.StatusServiceUnavailable, hookglass.CodeUnavailable, "The service is stopping.")
-	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: messageInternalError, close: true}
+	errInternal        = &refusal{status: http.StatusInternalServerError, code: hookglass.CodeInternal, message: "Something went wrong here; it has been recorded.", close: true}
 )
 
 // refusal is an answer other than a reply. It is an error, so that a body's reader can return it.
@@ -86,7 +84,7 @@ func refusalOf(err error) *refusal {
 	case hookglass.CodeRateLimited:
 		return &refusal{status: http.StatusTooManyRequests, code: e.Code, message: cmp.Or(e.Message, "Too many requests."), retryAfter: cmp.Or(e.RetryAfter, time.Second)}
 	case hookglass.CodeUnavailable:
-		return &refusal{status: http.StatusServiceUnavailable, code: e.Code, message: cmp.Or(e.Message, messageNotCaptured), retryAfter: e.RetryAfter}
+		return &refusal{status: http.StatusServiceUnavailable, code: e.Code, message: cmp.Or(e.Message, "The webhook could not be stored now."), retryAfter: e.RetryAfter}
 	}
 	return errInternal
 }
