@@ -24,7 +24,7 @@ func ExampleFront_Serve() {
 		panic(err)
 	}
 	served := make(chan error)
-	go func() { served <- front.Serve(ln, rest) }()
+	go func() { served <- front.Serve(ln, nil, rest) }()
 
 	resp, err := http.Post("http://"+ln.Addr().String()+"/hooks/"+knownRef+"/a//b", "text/plain", strings.NewReader("body"))
 	fmt.Println(resp.Status, err)

@@ -10,7 +10,7 @@
 //	front := ingest.New(ingest.Config{MaxBodyBytes: n, TrustedProxies: cidrs}, capturer, log)
 //	listener, err := ingest.Listen(addr)
 //	rest := &http.Server{Handler: front.Handler(mux), ReadHeaderTimeout: ..., ErrorLog: ...}
-//	err := front.Serve(listener, rest) // blocks; http.ErrServerClosed after Shutdown
+//	err := front.Serve(listener, nil, rest) // blocks; http.ErrServerClosed after Shutdown
 //	...
 //	err = front.Shutdown(ctx) // drains both; do not call rest.Shutdown as well
 //
@@ -95,7 +95,7 @@ type Config struct {
 	CaptureTimeout time.Duration // for Admit and Capture together, then 503; default 6 s
 	TrustedProxies []netip.Prefix
 	PublicURL      *url.URL // its scheme applies to its host, its host to requests without one; its path may prefix all
-	OwnTLS         bool     // PublicURL leads to ServeTLS: what comes through Serve was sent in the clear
+	OwnTLS         bool     // PublicURL leads to a listener with TLS: what comes without it was sent in the clear
 }
 
 func (c Config) withDefaults() Config {
@@ -229,16 +229,9 @@ func Listen(addr string) (net.Listener, error) {
 }
 
 // Serve accepts connections until Shutdown, and then returns http.ErrServerClosed. Requests other than hooks go to
-// rest, whose ConnState it chains.
-func (f *Front) Serve(ln net.Listener, rest *http.Server) error { return f.serve(ln, nil, rest) }
-
-// ServeTLS is Serve with TLS. Connections that negotiate HTTP/2 (ALPN "h2") go to rest entirely, which receives hooks
-// by [Front.Handler].
-func (f *Front) ServeTLS(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
-	return f.serve(ln, cfg, rest)
-}
-
-func (f *Front) serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
+// rest, whose ConnState it chains. Without cfg they come in the clear; with it by TLS, and those connections that
+// negotiate HTTP/2 (ALPN "h2") go to rest entirely, which receives hooks by [Front.Handler].
+func (f *Front) Serve(ln net.Listener, cfg *tls.Config, rest *http.Server) error {
 	s := &serving{ln, cfg, rest, newHandoff(ln.Addr()), make(chan struct{})}
 	then := rest.ConnState
 	rest.ConnState = func(nc net.Conn, state http.ConnState) {

@@ -118,7 +118,7 @@ func FuzzConnection(f *testing.F) {
 		ln := make(pipes)
 		served := make(chan error, 1)
 		rest := &http.Server{Handler: front.Handler(http.HandlerFunc(echo)), ErrorLog: log.New(&logged, "", 0)}
-		go func() { served <- front.Serve(ln, rest) }()
+		go func() { served <- front.Serve(ln, nil, rest) }()
 		ours, theirs := net.Pipe()
 		ln <- theirs
 		go io.Copy(io.Discard, ours)

@@ -169,11 +169,7 @@ func startWith(t testing.TB, ln net.Listener, tlsConfig *tls.Config, cfg ingest.
 	sv := &service{t: t, addr: ln.Addr().String(), stub: s, log: log, done: make(chan error, 1)}
 	sv.front = ingest.New(cfg, s, slog.New(slog.NewTextHandler(log, nil)))
 	rest := &http.Server{Handler: sv.front.Handler(next), ReadHeaderTimeout: patience}
-	if tlsConfig == nil {
-		go func() { sv.done <- sv.front.Serve(ln, rest) }()
-	} else {
-		go func() { sv.done <- sv.front.ServeTLS(ln, tlsConfig, rest) }()
-	}
+	go func() { sv.done <- sv.front.Serve(ln, tlsConfig, rest) }()
 	t.Cleanup(func() { ending.Go(func() { sv.end(t.Name()) }) })
 	return sv
 }

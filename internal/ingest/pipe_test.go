@@ -30,11 +30,7 @@ func inBubble(t *testing.T, tlsConfig *tls.Config, cfg ingest.Config, s *stub) *
 func inBubbleWith(t *testing.T, log *slog.Logger, tlsConfig *tls.Config, cfg ingest.Config, s *stub) *bubble {
 	b := &bubble{t, ingest.New(cfg, s, log), make(pipes), make(chan error, 1)}
 	rest := &http.Server{Handler: b.front.Handler(http.HandlerFunc(echo))}
-	if tlsConfig == nil {
-		go func() { b.served <- b.front.Serve(b.ln, rest) }()
-	} else {
-		go func() { b.served <- b.front.ServeTLS(b.ln, tlsConfig, rest) }()
-	}
+	go func() { b.served <- b.front.Serve(b.ln, tlsConfig, rest) }()
 	return b
 }
 

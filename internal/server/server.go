@@ -311,16 +311,10 @@ func (s *Server) settle(parts *sync.WaitGroup, over time.Time) error {
 
 // serve starts to serve HTTP on the bound listeners, and reports when that ends.
 func (s *Server) serve(ended chan<- error) {
-	go func() {
-		if s.tls != nil {
-			ended <- s.front.ServeTLS(s.listener, s.tls, s.http)
-		} else {
-			ended <- s.front.Serve(s.listener, s.http)
-		}
-	}()
+	go func() { ended <- s.front.Serve(s.listener, s.tls, s.http) }()
 	s.log.Info("listening", "http", s.Addr(), "url", s.URL(), "version", hookglass.Version)
 	if s.clear != nil {
-		go func() { ended <- s.front.Serve(s.clear, s.clearTo) }()
+		go func() { ended <- s.front.Serve(s.clear, nil, s.clearTo) }()
 		s.log.Info("listening without TLS", "http", s.clear.Addr().String())
 	}
 }
