@@ -2,7 +2,6 @@ package provider
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
@@ -60,9 +59,7 @@ func adyenDigest(item value, key []byte) []byte {
 	for i, path := range adyenFields {
 		fields[i] = item.at(path).text()
 	}
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(strings.Join(fields, ":")))
-	return h.Sum(nil)
+	return hmacSHA256(string(key), strings.Join(fields, ":"))
 }
 
 // signAdyen replaces the signature of each item. An item without one has no place for it.

@@ -1,11 +1,9 @@
 package provider
 
 import (
-	"bytes"
 	"crypto"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/base64"
+	"io"
 	"strings"
 )
 
@@ -23,14 +21,8 @@ func snsSignature(in *input) string { return in.at([]string{"Signature"}).text()
 // validator).
 func snsHost(host, path string) bool {
 	region, ok := strings.CutPrefix(host, "sns.")
-	if r, china := strings.CutSuffix(region, ".amazonaws.com.cn"); china {
-		region = r
-	} else if r, rest := strings.CutSuffix(region, ".amazonaws.com"); rest {
-		region = r
-	} else {
-		ok = false
-	}
-	return ok && isWord(region, 3, 63) && !strings.Contains(region, "_") &&
+	region, below := strings.CutSuffix(strings.TrimSuffix(region, ".cn"), ".amazonaws.com")
+	return ok && below && isWord(region, 3, 63) && !strings.Contains(region, "_") &&
 		strings.HasSuffix(path, ".pem") && strings.LastIndexByte(path, '/') == 0
 }
 
@@ -68,22 +60,14 @@ func (s *scheme) verifySNS(in *input, secret string) reason {
 		}
 		pub = parsePEM(answer)
 	}
-	var message bytes.Buffer
+	message := id.New()
 	for _, name := range snsFields {
 		if v := in.at([]string{name}); v.present() {
-			message.WriteString(name + "\n" + v.text() + "\n")
+			io.WriteString(message, name+"\n"+v.text()+"\n")
 		}
 	}
-	var sum []byte
-	if id == crypto.SHA1 {
-		s := sha1.Sum(message.Bytes())
-		sum = s[:]
-	} else {
-		s := sha256.Sum256(message.Bytes())
-		sum = s[:]
-	}
 	switch {
-	case !verifyRSA(pub, id, sum, signature):
+	case !verifyRSA(pub, id, message.Sum(nil), signature):
 		return signatureMismatch
 	case !in.hasOneReading():
 		return bodyHashMismatch

@@ -80,10 +80,7 @@ func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 	if t := o.PayloadTemplate; t != "" && (!strings.Contains(t, "{body}") || !validTemplate(t) || len(t) > 500) {
 		wrong = append(wrong, hookglass.FieldError{Field: prefix + "payload_template", Message: "must hold {body}, may hold {timestamp} and {id}, and no other braces"})
 	}
-	if err := hookglass.InvalidFields(wrong); err != nil {
-		return err
-	}
-	return nil
+	return hookglass.Refusal(wrong, nil)
 }
 
 // UsableSecret reports whether a secret yields a generic_hmac key. With one that does not, every request would fail.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -59,7 +60,7 @@ func Handshake(r *Request, d Detection, configs []Config) (Answer, bool) {
 		return xeroIntent(in, d, configs)
 	case "adyen":
 		if in.at(adyenItems).present() {
-			accepted := answerText("[accepted]")
+			accepted := answerText(200, "[accepted]")
 			accepted.Ordinary = true
 			return accepted, true
 		}
@@ -170,7 +171,7 @@ func discordPing(in *input, d Detection, configs []Config) (Answer, bool) {
 	}
 	switch {
 	case Verify(in.Request, d, configs).Status == hookglass.SignatureFailed:
-		return answerText("invalid request signature", 401), true
+		return answerText(401, "invalid request signature"), true
 	case event:
 		return Answer{Status: 204}, true
 	}
@@ -193,16 +194,11 @@ func xeroIntent(in *input, d Detection, configs []Config) (Answer, bool) {
 	return Answer{}, false
 }
 
-// secretOf returns the first secret of the provider's first config.
+// secretOf returns the first secret of the provider's configs.
 func secretOf(provider string, configs []Config) string {
 	for _, c := range configs {
-		if c.Provider != provider {
-			continue
-		}
-		for _, s := range c.Secrets {
-			if s != "" {
-				return s
-			}
+		if s := cmp.Or(c.Secrets...); s != "" && c.Provider == provider {
+			return s
 		}
 	}
 	return ""
@@ -219,25 +215,18 @@ func echo(text string) (Answer, bool) {
 	if text == "" || len(text) > maxChallenge {
 		return Answer{}, false
 	}
-	return answerText(text), true
+	return answerText(200, text), true
 }
 
-func answerText(text string, status ...int) Answer {
-	a := Answer{Status: 200, Body: []byte(text), Headers: hookglass.Headers{
+func answerText(status int, text string) Answer {
+	return Answer{Status: status, Body: []byte(text), Headers: hookglass.Headers{
 		{Name: "Content-Type", Value: "text/plain"},
 		{Name: "X-Content-Type-Options", Value: "nosniff"},
 	}}
-	if len(status) > 0 {
-		a.Status = status[0]
-	}
-	return a
 }
 
-func answerJSON(v any) Answer {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return Answer{Status: 500}
-	}
+func answerJSON(members map[string]string) Answer {
+	body, _ := json.Marshal(members) // of texts: it cannot fail
 	return Answer{Status: 200, Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}, Body: body}
 }
 

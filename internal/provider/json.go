@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -184,17 +185,8 @@ func (v value) child(token string) value {
 
 // arrayIndex reads an index as RFC 6901 section 4 spells it.
 func arrayIndex(token string) (int, bool) {
-	if token == "" || len(token) > 6 || token[0] == '0' && len(token) > 1 {
-		return 0, false
-	}
-	n := 0
-	for i := range len(token) {
-		if token[i] < '0' || token[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int(token[i]-'0')
-	}
-	return n, true
+	n, err := strconv.Atoi(token)
+	return n, err == nil && n >= 0 && strconv.Itoa(n) == token
 }
 
 // at returns the value that the tokens lead to.

@@ -39,7 +39,7 @@ func deriveKeys(kind, secret string) [][]byte {
 		add(decodeBase64(strings.TrimPrefix(strings.TrimSpace(secret), standardPrefix)))
 	case keyStandard, keyStandardOrUTF8:
 		// Some senders show the secret with the version of the signature before it (v1,whsec_…).
-		secret, _ = strings.CutPrefix(strings.TrimSpace(secret), "v1,")
+		secret = strings.TrimPrefix(strings.TrimSpace(secret), "v1,")
 		if strings.HasPrefix(secret, asymmetricPrefix) {
 			break
 		}

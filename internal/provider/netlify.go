@@ -23,9 +23,7 @@ func (s *scheme) verifyNetlify(in *input, secret string) reason {
 	if t.header.child("alg").text() != "HS256" {
 		return noSupportedScheme
 	}
-	h := hmac.New(sha256.New, []byte(secret))
-	h.Write([]byte(t.signed))
-	if !hmac.Equal(t.signature, h.Sum(nil)) {
+	if !hmac.Equal(t.signature, hmacSHA256(secret, t.signed)) {
 		return signatureMismatch
 	}
 	sum := sha256.Sum256(in.Body)

@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rsa"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"math/big"
@@ -65,13 +64,6 @@ func parsePEM(text []byte) crypto.PublicKey {
 	block := readPEM(text)
 	if block == nil {
 		return nil
-	}
-	if block.Type == "CERTIFICATE" {
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil
-		}
-		return cert.PublicKey
 	}
 	return parsePKIX(block.Bytes)
 }

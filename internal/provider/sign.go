@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -26,12 +27,7 @@ func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 		return o, hookglass.Invalid("signature_mode", "cannot be resign: deliveries of %s cannot be signed here", name)
 	}
 	j := newJudge(&c)
-	secret := ""
-	for _, text := range c.Secrets {
-		if secret = text; secret != "" {
-			break
-		}
-	}
+	secret := cmp.Or(c.Secrets...)
 	if j == nil || secret == "" {
 		return o, hookglass.Invalid("signature_mode", "cannot be resign: the signature config is not usable")
 	}
@@ -39,8 +35,7 @@ func Sign(o Outgoing, c Config, at time.Time) (Outgoing, error) {
 		err := s.seal(&o, secret)
 		return o, err
 	}
-	chosen := j.toSign(&o, secret)
-	for _, sc := range chosen {
+	for _, sc := range j.toSign(&o, secret) {
 		if err := sc.sign(&o, secret, at); err != nil {
 			return o, err
 		}
@@ -198,12 +193,9 @@ func (s *scheme) stampFor(o *Outgoing, at time.Time) (string, bool) {
 func (s *scheme) place(o *Outgoing, text string) {
 	if family := s.Headers[len(s.Headers)-1]; strings.HasSuffix(family, "*") {
 		name := s.Headers[0]
-		for _, f := range o.Headers {
-			if headerMatches(family, f.Name) && !strings.EqualFold(f.Name, name) {
-				o.Headers = dropHeader(o.Headers, f.Name)
-			}
-		}
-		o.Headers = setHeader(o.Headers, name, text)
+		o.Headers = slices.DeleteFunc(setHeader(o.Headers, name, text), func(f hookglass.Header) bool {
+			return headerMatches(family, f.Name) && !strings.EqualFold(f.Name, name)
+		})
 		return
 	}
 	placed := false

@@ -54,8 +54,3 @@ func setHeader(h hookglass.Headers, name, value string) hookglass.Headers {
 	}
 	return set
 }
-
-// dropHeader returns the headers without the fields that a pattern matches.
-func dropHeader(h hookglass.Headers, pattern string) hookglass.Headers {
-	return slices.DeleteFunc(slices.Clone(h), func(f hookglass.Header) bool { return headerMatches(pattern, f.Name) })
-}
