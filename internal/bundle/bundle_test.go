@@ -273,7 +273,7 @@ func TestSignaturesVerifyWithThePublishedSecret(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", sample.Provider, err)
 		}
-		found := provider.Verify(&provider.Request{Method: again.Method, URL: again.URL, Path: "/hooks", RawQuery: strings.SplitN(again.URL, "?", 2)[1], Headers: again.Headers, Body: again.Body, ReceivedAt: at.Add(48 * time.Hour)},
+		found := provider.Verify(&provider.Request{Method: again.Method, URL: again.URL, RawQuery: strings.SplitN(again.URL, "?", 2)[1], Headers: again.Headers, Body: again.Body, ReceivedAt: at.Add(48 * time.Hour)},
 			provider.Detection{Provider: e.Provider}, []provider.Config{{Provider: e.Signature.Provider, Secrets: []string{e.Signature.Secret}, Options: hookglass.GenericOptions{Header: "X-Own-Hmac", Encoding: "base64"}}})
 		if found.Status != hookglass.SignatureVerified {
 			t.Errorf("%s, sent anew: %s", sample.Provider, found.Reason)

@@ -181,9 +181,9 @@ func (e Event) received(hint string) (*provider.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, query, _ := strings.Cut(Target(o), "?")
+	_, query, _ := strings.Cut(Target(o), "?")
 	return &provider.Request{
-		Method: o.Method, URL: o.URL, Path: path, RawQuery: query, Headers: o.Headers, Body: o.Body, ReceivedAt: e.ReceivedAt, Hint: hint,
+		Method: o.Method, URL: o.URL, RawQuery: query, Headers: o.Headers, Body: o.Body, ReceivedAt: e.ReceivedAt, Hint: hint,
 	}, nil
 }
 

@@ -226,7 +226,7 @@ func TestDetectByTheBodyAlone(t *testing.T) {
 func TestDetectAllAtOnce(t *testing.T) {
 	var h hookglass.Headers
 	for _, info := range provider.Providers() {
-		for _, name := range info.SignatureHeaders {
+		for _, name := range provider.SignatureHeaders(info.ID) {
 			h = append(h, hookglass.Header{Name: strings.TrimSuffix(name, "*"), Value: "x"})
 		}
 	}

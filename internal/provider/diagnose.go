@@ -27,7 +27,7 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 		if v.SecretIndex > 0 { // the newest secret comes first
 			message += " It was made with a previous secret of the config: the sender has not changed over yet."
 		}
-		return Finding{Code: "verified", Message: message, ConfigID: v.ConfigID, SecretIndex: v.SecretIndex}
+		return Finding{Code: "verified", Message: message, ConfigID: v.ConfigID}
 	}
 	in := &input{Request: r}
 	judges := judgesFor(in, d, configs)
@@ -147,8 +147,8 @@ func attempt(in *input, judges []*judge) (Finding, bool) {
 		config.Options.ToleranceSeconds = -1
 		relaxed := *j
 		relaxed.config = &config
-		if why, index := relaxed.verify(in); why == verified {
-			return Finding{ConfigID: config.ID, SecretIndex: index}, true
+		if why, _ := relaxed.verify(in); why == verified {
+			return Finding{ConfigID: config.ID}, true
 		}
 	}
 	return Finding{}, false

@@ -3,7 +3,6 @@ package provider
 // firstClass attaches the code of their own files to the providers of the specification; their other facts are in the
 // table.
 func firstClass(s *sender) error {
-	s.firstClass = true
 	switch s.ID {
 	case "github":
 		s.Signatures = githubSchemes()
@@ -15,9 +14,6 @@ func firstClass(s *sender) error {
 		s.Signatures, s.describe = slackSchemes(), describeSlack
 	case "twilio":
 		s.describe, s.check, s.seal = describeTwilio, checkTwilio, sealTwilio
-	case GenericHMAC:
-	default:
-		s.firstClass = false
 	}
 	for _, sc := range s.Signatures {
 		if err := sc.prepare(); err != nil {

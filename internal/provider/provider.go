@@ -21,8 +21,7 @@ type Request struct {
 	Method   string
 	URL      string   // the public URL that the sender presumably used
 	URLs     []string // further spellings to try if the URL is signed, in order
-	Path     string
-	RawQuery string // as received, without the question mark
+	RawQuery string   // as received, without the question mark
 	Headers  hookglass.Headers
 	Body     []byte // wire bytes, still compressed if there is a Content-Encoding
 
@@ -37,7 +36,7 @@ type Request struct {
 // Received returns a captured webhook as a request, without a hint and keys.
 func Received(e *hookglass.Event) *Request {
 	return &Request{
-		Method: e.Method, URL: e.URL, Path: e.Path, RawQuery: e.RawQuery,
+		Method: e.Method, URL: e.URL, RawQuery: e.RawQuery,
 		Headers: e.Headers, Body: e.Body, ReceivedAt: e.ReceivedAt,
 	}
 }
@@ -73,10 +72,9 @@ type Verdict struct {
 
 // Finding is the result of Diagnose.
 type Finding struct {
-	Code        string // stable; see the Finding constants
-	Message     string // one sentence that the user can act on
-	ConfigID    int64  // the config whose secret matched, 0 when none did
-	SecretIndex int
+	Code     string // stable
+	Message  string // one sentence that the user can act on
+	ConfigID int64  // the config whose secret matched, 0 when none did
 }
 
 // Answer is the reply to a handshake.
@@ -106,12 +104,10 @@ type Identity struct {
 
 // Info describes a provider.
 type Info struct {
-	ID               string
-	Name             string
-	FirstClass       bool
-	Verifiable       bool     // signatures can be checked with a configured secret
-	Signable         bool     // signatures can be made with a configured secret
-	SignatureHeaders []string // removed by Strip
+	ID         string
+	Name       string
+	Verifiable bool // signatures can be checked with a configured secret
+	Signable   bool // signatures can be made with a configured secret
 }
 
 // SampleEvent names one of the embedded samples.
@@ -160,7 +156,7 @@ func Providers() []Info {
 
 func (s *sender) info() Info {
 	return Info{
-		ID: s.ID, Name: s.Name, FirstClass: s.firstClass, SignatureHeaders: slices.Clone(s.Strip),
+		ID: s.ID, Name: s.Name,
 		Verifiable: len(s.Signatures) > 0 || s.check != nil || s.ID == GenericHMAC,
 		Signable:   s.signable(),
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -307,8 +308,8 @@ func TestSignForAHostAlone(t *testing.T) {
 		for to, seen := range map[string]string{"https://a.test": "https://a.test/", "http://a.test:81?x=/#f": "http://a.test:81/?x=/", "https://a.test/#f": "https://a.test/"} {
 			got, err := provider.Sign(provider.Outgoing{Method: "POST", URL: to, Headers: fields(form), Body: []byte("a=1")}, config(id), received)
 			must(t, err)
-			path, query, _ := strings.Cut(strings.SplitN(seen, "/", 4)[3], "?")
-			r := &provider.Request{Method: "POST", URL: seen, Path: "/" + path, RawQuery: query, Headers: got.Headers, Body: got.Body, ReceivedAt: received}
+			_, query, _ := strings.Cut(seen, "?")
+			r := &provider.Request{Method: "POST", URL: seen, RawQuery: query, Headers: got.Headers, Body: got.Body, ReceivedAt: received}
 			if v := provider.Verify(r, provider.Detection{Provider: id}, []provider.Config{config(id)}); v.Status != hookglass.SignatureVerified {
 				t.Errorf("%s, %s: %+v", id, to, v)
 			}
@@ -390,12 +391,12 @@ func TestStrip(t *testing.T) {
 func TestSamples(t *testing.T) {
 	secrets := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	seen := map[provider.SampleEvent]bool{}
-	first := map[string]bool{}
+	sampled := map[string]bool{}
 	for _, s := range provider.Samples() {
 		if seen[s] {
 			t.Errorf("%v is there twice", s)
 		}
-		seen[s], first[s.Provider] = true, true
+		seen[s], sampled[s.Provider] = true, true
 		o, err := provider.Sample(s.Provider, s.Event, target)
 		must(t, err)
 		config := provider.Config{Provider: s.Provider, Secrets: []string{secrets}}
@@ -415,10 +416,8 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%v: %s", s, o.URL)
 		}
 	}
-	for _, info := range provider.Providers() {
-		if info.FirstClass != first[info.ID] {
-			t.Errorf("%s: first class %v, samples %v", info.ID, info.FirstClass, first[info.ID])
-		}
+	if got := slices.Sorted(maps.Keys(sampled)); !slices.Equal(got, firstClass) {
+		t.Errorf("there are samples of %v", got)
 	}
 	for _, name := range [][2]string{{"github", "push"}, {"github", "pull_request.opened"}, {"github", "pull_request"}, {"shopify", "orders/create"}, {"shopify", "orders-create"},
 		{"stripe", "invoice.payment_failed"}, {"slack", "app_mention"}, {"slack", "slash_command"}, {"twilio", "message.received"}, {"twilio", ""}} {

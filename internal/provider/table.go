@@ -69,7 +69,6 @@ type sender struct {
 	hints                            []conjunction
 	event, action, eventID, delivery []template
 	flavours                         []named
-	firstClass                       bool
 	describe                         func(in *input, d *Detection)          // instead of the templates
 	check                            func(in *input, secret string) reason  // instead of signatures
 	seal                             func(o *Outgoing, secret string) error // signs, instead of signatures

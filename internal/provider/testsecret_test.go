@@ -31,7 +31,7 @@ func TestWhatIsSignedWithThePublishedSecretVerifies(t *testing.T) {
 				body = `{"id":"evt_1"}`
 			}
 			o := provider.Outgoing{Method: "POST", URL: "https://bundle.example/", Body: []byte(body), Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}}}
-			for _, name := range info.SignatureHeaders {
+			for _, name := range provider.SignatureHeaders(info.ID) {
 				o.Headers = append(o.Headers, hookglass.Header{Name: strings.TrimSuffix(name, "*") + strings.Repeat("2", strings.Count(name, "*")), Value: "captured"})
 			}
 			if !ok {
@@ -46,7 +46,7 @@ func TestWhatIsSignedWithThePublishedSecretVerifies(t *testing.T) {
 				t.Errorf("a signature that came stays: %s", text)
 			}
 			_, query, _ := strings.Cut(o.URL, "?")
-			got := provider.Verify(&provider.Request{Method: o.Method, URL: o.URL, Path: "/", RawQuery: query, Headers: o.Headers, Body: o.Body, ReceivedAt: at}, d, []provider.Config{c})
+			got := provider.Verify(&provider.Request{Method: o.Method, URL: o.URL, RawQuery: query, Headers: o.Headers, Body: o.Body, ReceivedAt: at}, d, []provider.Config{c})
 			if got.Status != hookglass.SignatureVerified {
 				t.Errorf("%s %s\n%s", got.Status, got.Reason, o.Headers.AppendWire(nil))
 			}

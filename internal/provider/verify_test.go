@@ -245,11 +245,14 @@ func TestVerifyEveryProvider(t *testing.T) {
 		})
 	}
 	for _, info := range provider.Providers() {
-		if info.Verifiable && !info.FirstClass && !checked[info.ID] {
+		if info.Verifiable && !slices.Contains(firstClass, info.ID) && !checked[info.ID] {
 			t.Errorf("%s is verifiable but not tried here", info.ID)
 		}
 	}
 }
+
+// firstClass are the providers of the specification.
+var firstClass = []string{"generic_hmac", "github", "shopify", "slack", "stripe", "twilio"}
 
 func or(s, value string) string {
 	if s == "" {
