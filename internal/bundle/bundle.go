@@ -68,7 +68,6 @@ type Made struct {
 
 // Maker makes one bundle.
 type Maker struct {
-	Options
 	pointers, keep []place
 	keepKinds      map[Kind]bool
 	fakes          *fakes
@@ -94,7 +93,7 @@ type line struct {
 func New(o Options) (*Maker, error) {
 	var key [32]byte
 	rand.Read(key[:])
-	m := &Maker{Options: o, keepKinds: map[Kind]bool{}, fakes: newFakes(key[:]), known: newKnown(), words: map[string]bool{}, lines: map[line]int{}}
+	m := &Maker{keepKinds: map[Kind]bool{}, fakes: newFakes(key[:]), known: newKnown(), words: map[string]bool{}, lines: map[line]int{}}
 	var faults []hookglass.FieldError
 	for _, list := range []struct {
 		field string

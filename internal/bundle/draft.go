@@ -268,12 +268,11 @@ func (d draft) seal(s Source, number int) Event {
 			e.Unsigned = "its sender is not known, no signature config verified it, and the endpoint has no generic_hmac config"
 		}
 	}
-	target = strings.TrimPrefix(out.URL, "https://"+host)
 	headers := append(hookglass.Headers{{Name: "Host", Value: host}}, out.Headers...)
 	if len(out.Body) > 0 || d.method != "GET" && d.method != "HEAD" {
 		headers = append(headers, hookglass.Header{Name: "Content-Length", Value: strconv.Itoa(len(out.Body))})
 	}
-	e.write(d.method, target, headers, out.Body)
+	e.write(d.method, Target(out), headers, out.Body)
 	if s.Type == hookglass.EventWebhook {
 		e.describe(s.Provider)
 	}

@@ -29,7 +29,7 @@ const maxLineEnd = 4
 
 // nested finds base64 and hexadecimal text that contains known values, and edits it inside if it decodes to text.
 func (m *Maker) nested(s string, at spot, depth int) (found []span) {
-	found = append(found, m.encoded(s, false)...)
+	found = m.encoded(s, false)
 	for r := range runs(s) {
 		code, text := codeOf(r.text)
 		if code == nil {
@@ -42,7 +42,7 @@ func (m *Maker) nested(s string, at spot, depth int) (found []span) {
 			}
 		}
 		inside := at
-		inside.name, inside.path, inside.source = "", append(slices.Clone(at.path), "\x00"), at.source
+		inside.name, inside.path = "", append(slices.Clone(at.path), "\x00")
 		if put := m.text(text, inside, depth+1); put != text {
 			found = append(found, span{start: r.start, end: r.end, kind: Encoded, put: r.wrap(code(put))})
 		}

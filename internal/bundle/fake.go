@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -111,7 +112,7 @@ func (f *fakes) make(kind Kind, s string, n *numbers) string {
 		return kept + shape(s[len(kept):], n)
 	case Birth:
 		if birthForm.MatchString(s) {
-			return date(1950+n.below(55)) + "-" + date(1+n.below(12)) + "-" + date(1+n.below(28)) + s[10:]
+			return fmt.Sprintf("%d-%02d-%02d%s", 1950+n.below(55), 1+n.below(12), 1+n.below(28), s[10:])
 		}
 		return shape(s, n)
 	case Name:
@@ -127,13 +128,6 @@ var (
 	tokenPrefix = regexp.MustCompile(`^(?i:Bearer |Basic |Token )?(?:[srp]k_(?:live|test)_|whsec_|whpk_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|AIza|SG\.|npm_|shp(?:at|ca|pa|ss)_|tk_|v[01]=|sha(?:1|256|512)=)?`)
 	birthForm   = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
 )
-
-func date(n int) string {
-	if n < 10 {
-		return "0" + strconv.Itoa(n)
-	}
-	return strconv.Itoa(n)
-}
 
 // numbers is a pseudo-random sequence, made by HMAC-SHA256 of a seed.
 type numbers struct {
@@ -278,8 +272,7 @@ func luhn(number []byte) bool {
 func iban(s string, n *numbers) string {
 	plain := strings.ToUpper(alphanumeric(s))
 	account := strings.ToUpper(shape(plain[4:]+"       x", n))[:len(plain)-4] // padded so that it is not taken for hexadecimal
-	check := 98 - ibanRest([]byte(plain[:2]+"00"+account))
-	fake := plain[:2] + date(check) + account
+	fake := fmt.Sprintf("%s%02d%s", plain[:2], 98-ibanRest([]byte(plain[:2]+"00"+account)), account)
 	var b strings.Builder
 	next := 0
 	for i := range len(s) {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -193,12 +194,8 @@ func integerIP(s string) (dotted string, ok bool) {
 
 // asInteger is the number of a dotted IPv4 address.
 func asInteger(dotted string) string {
-	a, err := netip.ParseAddr(dotted)
-	if err != nil || !a.Is4() {
-		return dotted
-	}
-	b := a.As4()
-	return strconv.FormatUint(uint64(b[0])<<24|uint64(b[1])<<16|uint64(b[2])<<8|uint64(b[3]), 10)
+	b := netip.MustParseAddr(dotted).As4()
+	return strconv.FormatUint(uint64(binary.BigEndian.Uint32(b[:])), 10)
 }
 
 // plainName reports whether a text may be a person's name.

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"slices"
 	"strings"
 
 	"hookglass/internal/jsondoc"
@@ -55,10 +56,5 @@ type spot struct {
 }
 
 func covered(places []place, s spot) bool {
-	for _, p := range places {
-		if p.covers(s.source, s.path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(places, func(p place) bool { return p.covers(s.source, s.path) })
 }
