@@ -104,8 +104,7 @@ func (f *fragments) hide(s string) string {
 		return s
 	}
 	ws := f.index()
-	var b strings.Builder
-	from := 0
+	p := splice{s: s}
 	for i := 0; i+window <= len(s); {
 		least := ws.from(windowAt(s, i))
 		if least == 0 {
@@ -120,13 +119,11 @@ func (f *fragments) hide(s string) string {
 			i++
 			continue
 		}
-		b.WriteString(s[from:i])
-		b.WriteString(hookglass.Redacted)
-		from, i = end, end
+		p.put(i, end, hookglass.Redacted)
+		i = end
 	}
-	if from == 0 {
+	if p.from == 0 {
 		return s
 	}
-	b.WriteString(s[from:])
-	return strings.ToValidUTF8(b.String(), "") // a window may begin within a character
+	return strings.ToValidUTF8(p.text(), "") // a window may begin within a character
 }

@@ -20,29 +20,37 @@ func hideNamed(s string) string {
 // mayName reports whether a text has a character that separates a name from a value, or a user from a password. Most
 // strings of a body have none and need no further search.
 func mayName(s string) bool {
-	for i := range len(s) {
-		switch s[i] {
-		case ':', '=', ',', '<':
-			return true
-		}
+	return strings.ContainsAny(s, ":=,<")
+}
+
+// splice is a text with other words in the place of some of its parts, from the first to the last.
+type splice struct {
+	s    string
+	b    strings.Builder
+	from int // what is behind is not written yet
+}
+
+func (p *splice) put(start, stop int, shown string) {
+	p.b.WriteString(p.s[p.from:start])
+	p.b.WriteString(shown)
+	p.from = stop
+}
+
+func (p *splice) text() string {
+	if p.from == 0 { // as of most texts
+		return p.s
 	}
-	return false
+	p.b.WriteString(p.s[p.from:])
+	return p.b.String()
 }
 
 // hideValues redacts the values that were found.
 func hideValues(s string, values iter.Seq[namedValue]) string {
-	var b strings.Builder
-	from := 0
+	p := splice{s: s}
 	for v := range values {
-		b.WriteString(s[from:v.start])
-		b.WriteString(v.mark + hookglass.Redacted + v.mark)
-		from = v.stop
+		p.put(v.start, v.stop, v.mark+hookglass.Redacted+v.mark)
 	}
-	if from == 0 { // as in most texts
-		return s
-	}
-	b.WriteString(s[from:])
-	return b.String()
+	return p.text()
 }
 
 // namedValue is a value of JSON in a text, with its quotation marks.
@@ -133,11 +141,10 @@ func hideElements(s string) string {
 	if !strings.Contains(s, "</") {
 		return s
 	}
-	var b strings.Builder
-	from := 0
+	p := splice{s: s}
 	for _, at := range element.FindAllStringSubmatchIndex(s, -1) {
 		name := s[at[2]:at[3]]
-		if at[0] < from || !Sensitive(name) {
+		if at[0] < p.from || !Sensitive(name) {
 			continue
 		}
 		start := afterSpace(s, at[1])
@@ -150,15 +157,9 @@ func hideElements(s string) string {
 		if text = strings.TrimRight(text, " \t\r\n"); text == "" || onlySecrets(name, text) {
 			continue
 		}
-		b.WriteString(s[from:start])
-		b.WriteString(hookglass.Redacted)
-		from = start + len(text)
+		p.put(start, start+len(text), hookglass.Redacted)
 	}
-	if from == 0 {
-		return s
-	}
-	b.WriteString(s[from:])
-	return b.String()
+	return p.text()
 }
 
 func afterSpace(s string, at int) int {
@@ -264,8 +265,7 @@ func hideParts(s string) string {
 	if !strings.Contains(s, "form-data") {
 		return s
 	}
-	var b strings.Builder
-	from, past := 0, 0 // past: the search is done up to here
+	p, past := splice{s: s}, 0 // past: the search is done up to here
 	boundary := "--"
 	for _, at := range partForm.FindAllStringSubmatchIndex(s, -1) {
 		if at[0] < past {
@@ -286,16 +286,10 @@ func hideParts(s string) string {
 			past = start + len(strings.TrimSuffix(s[start:start+n], "\r"))
 		}
 		if value := s[start:past]; strings.TrimSpace(value) != "" && !onlySecrets(name, value) {
-			b.WriteString(s[from:start])
-			b.WriteString(hookglass.Redacted)
-			from = past
+			p.put(start, past, hookglass.Redacted)
 		}
 	}
-	if from == 0 {
-		return s
-	}
-	b.WriteString(s[from:])
-	return b.String()
+	return p.text()
 }
 
 // lastBoundary returns the last line that looks like a boundary (RFC 2046, section 5.1.1), or none.

@@ -240,8 +240,7 @@ func (r *Redactor) whole(s string) string {
 	if len(indexes) == 0 {
 		return s
 	}
-	var b strings.Builder
-	from, work := 0, 0
+	p, work := splice{s: s}, 0
 	for i := 0; i+shortSecret <= len(s); {
 		var found Mask
 		for _, index := range indexes {
@@ -256,29 +255,19 @@ func (r *Redactor) whole(s string) string {
 			i++
 			continue
 		}
-		b.WriteString(s[from:i])
-		b.WriteString(found.Shown)
-		i += len(found.Value)
-		from = i
+		p.put(i, i+len(found.Value), found.Shown)
+		i = p.from
 	}
-	if from == 0 {
-		return s
-	}
-	b.WriteString(s[from:])
-	return b.String()
+	return p.text()
 }
 
 // replaceWord replaces a word wherever no letter or digit stands next to it.
 func replaceWord(s, word, shown string) string {
-	if !strings.Contains(s, word) {
-		return s
-	}
-	var b strings.Builder
-	from := 0
+	p := splice{s: s}
 	for at := 0; ; {
 		i := strings.Index(s[at:], word)
 		if i < 0 {
-			break
+			return p.text()
 		}
 		start, end := at+i, at+i+len(word)
 		before, _ := utf8.DecodeLastRuneInString(s[:start])
@@ -288,12 +277,9 @@ func replaceWord(s, word, shown string) string {
 			at = start + size
 			continue
 		}
-		b.WriteString(s[from:start])
-		b.WriteString(shown)
-		from, at = end, end
+		p.put(start, end, shown)
+		at = end
 	}
-	b.WriteString(s[from:])
-	return b.String()
 }
 
 func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
@@ -459,12 +445,11 @@ func spaced(s string) bool {
 
 // hideUserinfo redacts the user and the password in URLs.
 func hideUserinfo(s string) string {
-	var b strings.Builder
-	from := 0
+	p := splice{s: s}
 	for at := 0; ; {
 		i := strings.Index(s[at:], "://")
 		if i < 0 {
-			break
+			return p.text()
 		}
 		at += i + 3
 		end := strings.IndexAny(s[at:], "/?# \t\r\n\"'<>")
@@ -472,17 +457,10 @@ func hideUserinfo(s string) string {
 			end = len(s) - at
 		}
 		if user := strings.LastIndexByte(s[at:at+end], '@'); user > 0 && s[at:at+user] != hookglass.Redacted {
-			b.WriteString(s[from:at])
-			b.WriteString(hookglass.Redacted)
-			from = at + user
+			p.put(at, at+user, hookglass.Redacted)
 		}
 		at += end
 	}
-	if from == 0 {
-		return s
-	}
-	b.WriteString(s[from:])
-	return b.String()
 }
 
 // unescaped decodes URL escapes. Text that is not escaped correctly stays as it is.
