@@ -50,10 +50,7 @@ func Endpoint(e *api.NewEndpoint) (endpoint.Draft, error) {
 	if e.WorkspaceID.Null {
 		d.WorkspaceID = nil
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }
 
 // Rules reads rules of answers; nil where none are named, and no rules where they are null.
@@ -81,10 +78,7 @@ func Signature(c api.SignatureConfigChange) (d endpoint.SignatureDraft, err erro
 	if o := Given(&faults, in+"options", c.Options, false); o != nil {
 		d.Options, d.NamesOptions = new(o.Domain()), *o != (api.GenericOptions{})
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }
 
 // Target reads a forwarding target.
@@ -110,10 +104,7 @@ func TargetChange(c api.ForwardingTargetChange) (d endpoint.TargetDraft, err err
 	d.RetryCount = Given(&faults, in+"retry_count", c.RetryCount, false)
 	d.RateLimit, d.RatePeriod = rate(&faults, c.RateLimit, c.RatePeriod)
 	d.DedupeBy, d.DedupeSeconds = dedupe(&faults, c.DedupeBy, c.DedupeSeconds)
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }
 
 // rate reads the bound of a forwarding target. null takes it away, the period as well.
@@ -164,10 +155,7 @@ func Action(c api.ActionChange) (d action.Draft, err error) {
 		}
 		d.Steps = &made
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }
 
 // step takes null for what is left out, where that has a meaning.
@@ -209,10 +197,7 @@ func Alert(c api.AlertChange) (d alert.Draft, err error) {
 			EventType:     Given(&faults, "alert.config.event_type", config.EventType, false),
 		}
 	}
-	if len(faults) > 0 {
-		return d, hookglass.InvalidFields(faults)
-	}
-	return d, nil
+	return d, hookglass.Refusal(faults, nil)
 }
 
 // Given returns the value of a field that was sent; null is the zero value where it is allowed.
