@@ -44,10 +44,9 @@ type DeclaredChange struct {
 	Fields   []FieldChange
 }
 
-// FieldChange is one field that changes, as JSON. What is secret is left out.
+// FieldChange is one field that changes, as JSON.
 type FieldChange struct {
 	Field  string
-	Before string // "" where there was none
-	After  string
-	Secret bool
+	Before string // "" where there was none, and for secrets
+	After  string // likewise
 }

@@ -174,10 +174,7 @@ func check(d api.Declaration) (set string, err error) {
 			once(at+".alerts", k, "name", c.Name.Value)
 		}
 	}
-	if len(faults) > 0 {
-		return "", hookglass.InvalidFields(faults)
-	}
-	return set, nil
+	return set, hookglass.Refusal(faults, nil)
 }
 
 // tooMuch says how much a declaration may hold at most, where it holds more.
@@ -271,10 +268,7 @@ func (r *run) fail(at, wrapped string, err error) error {
 
 // failed answers what was kept by fail.
 func (r *run) failed() error {
-	if len(r.faults) > 0 {
-		return hookglass.InvalidFields(r.faults)
-	}
-	return r.refused
+	return hookglass.Refusal(r.faults, r.refused)
 }
 
 // part is one thing, whatever its kind.
@@ -285,7 +279,6 @@ type part struct {
 	of      string // its endpoint, as the file calls it
 	name    string
 	found   bool
-	id      string
 	secret  string // the field of a secret that changes; empty: none does
 	change  func(context.Context) error
 	// show returns the thing as the contract has it, and its ids once it is there.
@@ -294,7 +287,7 @@ type part struct {
 
 // settle makes or changes one thing. Where nothing differs it is as if nothing had been tried.
 func (r *run) settle(p part) error {
-	change := hookglass.DeclaredChange{Op: hookglass.OpCreate, Kind: p.kind, Endpoint: p.of, Name: p.name, ID: p.id}
+	change := hookglass.DeclaredChange{Op: hookglass.OpCreate, Kind: p.kind, Endpoint: p.of, Name: p.name}
 	var before any
 	var err error
 	var e hookglass.Endpoint
@@ -321,7 +314,7 @@ func (r *run) settle(p part) error {
 		}
 		shown := slices.ContainsFunc(change.Fields, func(f hookglass.FieldChange) bool { return f.Field == p.secret })
 		if p.secret != "" && !shown { // names of headers that differ show that their values do
-			change.Fields = append(change.Fields, hookglass.FieldChange{Field: p.secret, Secret: true})
+			change.Fields = append(change.Fields, hookglass.FieldChange{Field: p.secret})
 		}
 		if len(change.Fields) == 0 {
 			return errUnchanged
@@ -369,7 +362,7 @@ func identity(d hookglass.Declared) string {
 // volatile are the fields that are no matter of a declaration.
 var volatile = []string{
 	"id", "endpoint_id", "created_at", "updated_at", "event_count", "refused_count", "last_event_at", "tunnel_active", "expires_at", "workspace_id",
-	"webhook_url", "url_of_endpoint", "email_address", "paused_at", "pause_reason", "consecutive_failures", "state", "state_changed_at",
+	"webhook_url", "email_address", "paused_at", "pause_reason", "consecutive_failures", "state", "state_changed_at",
 }
 
 // differences compares two things as the contract has them.
