@@ -52,9 +52,6 @@ func (s *Service) Diagnose(ctx context.Context, who hookglass.Principal, ref, ev
 	}
 	c.Event = held[0]
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		if c.Endpoint, err = v.Endpoint(ref); err != nil {
-			return err
-		}
 		targets, err := v.ForwardingTargets(ref, 0, 0)
 		if err != nil {
 			return err

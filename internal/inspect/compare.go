@@ -234,8 +234,7 @@ func spelled(v *jsondoc.Value) *string {
 	if v == nil {
 		return nil
 	}
-	text := string(v.Bytes())
-	return &text
+	return new(string(v.Bytes()))
 }
 
 // diffLines gives the differing lines in the unified form. A text that is too long is compared up to the bound.

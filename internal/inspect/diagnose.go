@@ -20,8 +20,7 @@ type Signature struct {
 // Case is everything that is known of one event.
 type Case struct {
 	Event      *hookglass.Event // in the detail form
-	Endpoint   hookglass.Endpoint
-	Signature  *Signature // nil for mail
+	Signature  *Signature       // nil for mail
 	Deliveries []hookglass.Attempted
 	Unmeant    []hookglass.ForwardingTarget // which it does not go to by their conditions
 	Runs       []hookglass.ActionRun        // newest first

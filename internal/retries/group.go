@@ -12,9 +12,8 @@ import (
 // delivery is a group of attempts, with what is needed to read them again.
 type delivery struct {
 	hookglass.AttemptGroup
-	seqs     []int64
-	eventRef string
-	mail     bool
+	seqs []int64
+	mail bool
 }
 
 // last returns the latest attempt.
@@ -47,7 +46,7 @@ func group(arrivals []arrival, now time.Time) []delivery {
 			g, name = nil, a.own
 		}
 		if g == nil {
-			g = &delivery{AttemptGroup: hookglass.AttemptGroup{Key: name, Kind: a.kind, Provider: a.provider, EventType: a.eventType}, eventRef: a.eventRef, mail: a.mail}
+			g = &delivery{AttemptGroup: hookglass.AttemptGroup{Key: name, Kind: a.kind, Provider: a.provider, EventType: a.eventType}, mail: a.mail}
 			all = append(all, g)
 		}
 		byKey[a.key] = g
