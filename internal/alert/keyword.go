@@ -1,7 +1,6 @@
 package alert
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,6 +9,7 @@ import (
 	"hookglass/internal/coding"
 	"hookglass/internal/email"
 	"hookglass/internal/jsondoc"
+	"hookglass/internal/query"
 )
 
 // validField reports whether keyword_match can search a field: a part of the event, or an RFC 6901 pointer into its
@@ -24,11 +24,13 @@ func validField(field string) bool {
 
 // matcher searches for a keyword. ASCII letters match in either case, as in a search.
 type matcher struct {
-	field   string
-	keyword []byte // lower case
+	field     string
+	contained func(text []byte) bool // reports whether a text contains the keyword
 }
 
-func newMatcher(c hookglass.AlertConfig) matcher { return matcher{c.Field, lower([]byte(c.Keyword))} }
+func newMatcher(c hookglass.AlertConfig) matcher {
+	return matcher{c.Field, query.Containing(c.Keyword)}
+}
 
 // in returns the field of an event, with its payload, that contains the keyword, or "".
 func (m matcher) in(e *hookglass.Event) (where string) {
@@ -70,33 +72,6 @@ func part(e *hookglass.Event, field string) [][]byte {
 		return [][]byte{[]byte(e.To)}
 	}
 	return nil
-}
-
-// pieceSize is how much of a long text is folded at a time.
-const pieceSize = 64 << 10
-
-// contained reports whether a text contains the keyword, in bounded memory.
-func (m matcher) contained(text []byte) bool {
-	for {
-		n := min(len(text), pieceSize)
-		if bytes.Contains(lower(text[:n]), m.keyword) {
-			return true
-		}
-		if n == len(text) {
-			return false
-		}
-		text = text[n-len(m.keyword)+1:]
-	}
-}
-
-func lower(text []byte) []byte {
-	folded := slices.Clone(text)
-	for i, c := range folded {
-		if 'A' <= c && c <= 'Z' {
-			folded[i] = c + ('a' - 'A')
-		}
-	}
-	return folded
 }
 
 // bodies returns the texts of a body: as received and, when it is compressed, decoded; of a mail, its readable parts.

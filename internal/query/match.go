@@ -87,12 +87,7 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 	case IP:
 		return t.Pattern.Match(e.IP)
 	case Tag:
-		for _, tag := range e.Tags {
-			if t.Pattern.Match(tag) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(e.Tags, t.Pattern.Match)
 	case Note:
 		return t.Pattern.Match(e.Note)
 	case From:

@@ -73,6 +73,10 @@ func (p Pattern) matchFolded(s string) bool {
 	return strings.HasSuffix(s, p.parts[last])
 }
 
+// Containing returns a function that reports whether a text contains the given one, of MaxLength characters at most, as
+// terms on text do.
+func Containing(text string) func(s []byte) bool { return literal(text).contained }
+
 // contained reports whether s contains the pattern, which has no wildcards.
 func (p Pattern) contained(s []byte) bool { return containsFold(s, p.parts[0]) }
 

@@ -9,6 +9,8 @@
 // A Query is immutable and safe for concurrent use.
 package query
 
+import "slices"
+
 // Bounds of a query. They bound the SQL statement and the work per event; nobody types more.
 const (
 	MaxLength = 1000 // characters
@@ -99,10 +101,5 @@ func (q Query) AtArrival() bool {
 }
 
 func (q Query) mentions(f Field) bool {
-	for _, t := range q.terms {
-		if t.Field == f {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.terms, func(t Term) bool { return t.Field == f })
 }
