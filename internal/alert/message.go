@@ -39,7 +39,7 @@ func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegra
 	switch kind {
 	case hookglass.ChannelSlack:
 		// Slack's formatting characters cannot be escaped, so mrkdwn is off.
-		body = map[string]any{"text": slackEscaper().Replace(chatText(m, maxChatText)), "mrkdwn": false, "unfurl_links": false, "unfurl_media": false}
+		body = map[string]any{"text": strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(chatText(m, maxChatText)), "mrkdwn": false, "unfurl_links": false, "unfurl_media": false}
 	case hookglass.ChannelDiscord:
 		body = map[string]any{"content": discordText(chatText(m, maxDiscordText-1)), "allowed_mentions": map[string]any{"parse": []string{}}, "flags": suppressEmbeds}
 	case hookglass.ChannelTeams:
@@ -53,11 +53,6 @@ func compose(kind hookglass.ChannelKind, config hookglass.ChannelConfig, telegra
 	var err error
 	r.body, err = json.Marshal(body)
 	return r, err
-}
-
-// slackEscaper escapes the three characters that are special in Slack's text.
-func slackEscaper() *strings.Replacer {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 }
 
 // suppressEmbeds tells Discord to show no previews of links.

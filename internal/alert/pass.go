@@ -213,10 +213,9 @@ func (p *passing) answered(err error) *hookglass.Relayed {
 	if err == nil {
 		return nil
 	}
-	var answer *textproto.Error
-	if !errors.As(err, &answer) {
-		r := unsent(passLost, lostText)
-		return &r
+	answer, ok := errors.AsType[*textproto.Error](err)
+	if !ok {
+		return new(unsent(passLost, lostText))
 	}
 	r := unsent(passRefused, fmt.Sprintf("The mail relay answered %d.", answer.Code))
 	r.Code, r.Message = answer.Code, p.reply(answer.Msg)

@@ -142,10 +142,7 @@ func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (ch
 		}
 		faults = append(faults, wrong...)
 	}
-	if len(faults) > 0 {
-		return nil, hookglass.InvalidFields(faults)
-	}
-	return channels, nil
+	return channels, hookglass.Refusal(faults, nil)
 }
 
 // channelsNamed finds the channels of the endpoint's workspace by their ids.
