@@ -182,13 +182,14 @@ func (s *Service) Delete(ctx context.Context, who hookglass.Principal, id string
 // Wait returns a flow once it has ended or, if after is not below 0, once its Version is greater than after. It returns
 // the flow as it is when ctx ends or stop is closed. It answers not_found.
 func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, after int64, stop <-chan struct{}) (f hookglass.Flow, err error) {
-	read := func(ctx context.Context) error {
-		return s.db.View(ctx, who, func(v *store.View) (err error) {
+	whole := context.WithoutCancel(ctx)
+	read := func() error {
+		return s.db.View(whole, who, func(v *store.View) (err error) {
 			f, err = v.Flow(id)
 			return err
 		})
 	}
-	if err := read(context.WithoutCancel(ctx)); err != nil {
+	if err := read(); err != nil {
 		return f, err
 	}
 	heard := s.db.Listen(store.TopicFlow(f.Num))
@@ -197,7 +198,7 @@ func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, 
 	defer look.Stop()
 	for {
 		// Read again after subscribing and at the end, to find what announcements have missed.
-		if err := read(context.WithoutCancel(ctx)); err != nil || f.State.Final() || after >= 0 && f.Version > after {
+		if err := read(); err != nil || f.State.Final() || after >= 0 && f.Version > after {
 			return f, err
 		}
 		select {
@@ -206,7 +207,7 @@ func (s *Service) Wait(ctx context.Context, who hookglass.Principal, id string, 
 		case <-stop:
 			return f, nil
 		case <-ctx.Done():
-			err = read(context.WithoutCancel(ctx))
+			err = read()
 			return f, err
 		}
 	}

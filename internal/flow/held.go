@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -96,12 +97,7 @@ func (s *Service) hold(h *held) {
 func (s *Service) all() []*held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*held, 0, len(s.held))
-	for _, h := range s.held {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *held) int { return cmp.Compare(a.Num, b.Num) })
-	return all
+	return slices.SortedFunc(maps.Values(s.held), func(a, b *held) int { return cmp.Compare(a.Num, b.Num) })
 }
 
 // drop lets go of a flow that has ended or that another node holds.

@@ -59,6 +59,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer purge.Stop()
 	due := time.NewTimer(0)
 	defer due.Stop()
+	defer s.release()
 	for {
 		var begins, looks, renews, purges bool
 		select {
@@ -73,7 +74,6 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-woken:
 		case <-due.C:
 		case <-ctx.Done():
-			s.release()
 			return nil
 		}
 		// A round may be long. Afterwards, handle everything that is due, not only what select happened to choose.
@@ -96,7 +96,6 @@ func (s *Service) Run(ctx context.Context) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			s.release()
 			return nil
 		}
 	}
