@@ -19,11 +19,7 @@ func (s *Schema) Code(language, name string) string {
 	}
 	root := w.kind(s.Root, place)
 	if len(w.made) == 0 || !s.Root.structured() {
-		if w.golang {
-			w.made = append(w.made, fmt.Sprintf("type %s %s\n", whole, root))
-		} else {
-			w.made = append(w.made, fmt.Sprintf("export type %s = %s;\n", whole, root))
-		}
+		w.made = append(w.made, w.pick("type "+whole+" "+root, "export type "+whole+" = "+root+";")+"\n")
 	}
 	slices.Reverse(w.made) // the outermost first
 	if w.times {
@@ -199,10 +195,7 @@ func notOfTag(r rune) bool {
 func property(key string) string {
 	for i, r := range key {
 		if !(r == '_' || r == '$' || r < 0x80 && unicode.IsLetter(r) || i > 0 && r >= '0' && r <= '9') {
-			quoted, err := json.Marshal(key)
-			if err != nil {
-				return `""` // a string can always be written
-			}
+			quoted, _ := json.Marshal(key) // of a string it never fails
 			return string(quoted)
 		}
 	}
