@@ -63,7 +63,6 @@ func (s *Service) CreateOwnSignatureConfig(ctx context.Context, key hookglass.Pr
 }
 
 func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Principal, ref string, d SignatureDraft, force bool) (c hookglass.SignatureConfig, err error) {
-	var secret string
 	c.Enabled = true
 	var faults []hookglass.FieldError
 	if d.Provider == nil {
@@ -73,8 +72,6 @@ func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Princ
 	}
 	if d.Secret == nil {
 		faults = append(faults, signatureFault("secret", "is required"))
-	} else {
-		secret = *d.Secret
 	}
 	if faults = append(faults, d.apply(&c)...); len(faults) > 0 {
 		return c, hookglass.InvalidFields(faults)
@@ -97,7 +94,7 @@ func (s *Service) createSignatureConfig(ctx context.Context, who hookglass.Princ
 			}
 		}
 		c.EndpointNum = e.Num
-		if c.Sealed, err = s.sealSecrets(&c, []string{secret}); err != nil {
+		if c.Sealed, err = s.sealSecrets(&c, []string{*d.Secret}); err != nil {
 			return err
 		}
 		return tx.CreateSignatureConfig(&c, force)
@@ -248,9 +245,6 @@ func secretsOf(c *hookglass.SignatureConfig) string {
 }
 
 func configurable(id string) bool {
-	if id == "generic_hmac" {
-		return true
-	}
 	p, ok := provider.Known(id)
 	return ok && p.Verifiable
 }

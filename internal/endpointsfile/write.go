@@ -246,7 +246,7 @@ func (m *mapping) set(name string, value any) {
 	text, err := json.Marshal(value)
 	var n *yaml.Node
 	if err == nil {
-		n, err = fromJSON(text)
+		n, err = readJSON(jsontext.NewDecoder(bytes.NewReader(text)))
 	}
 	if err != nil {
 		m.err = err
@@ -286,11 +286,7 @@ func list[T any](m *mapping, name string, all []T, write func(*mapping, T)) {
 	m.node(name, sequence)
 }
 
-// fromJSON turns JSON into YAML, in its order.
-func fromJSON(text []byte) (*yaml.Node, error) {
-	return readJSON(jsontext.NewDecoder(bytes.NewReader(text)))
-}
-
+// readJSON turns JSON into YAML, in its order.
 func readJSON(d *jsontext.Decoder) (*yaml.Node, error) {
 	token, err := d.ReadToken()
 	if err != nil {
