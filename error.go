@@ -127,8 +127,7 @@ func Refusal(fields []FieldError, err error) error {
 
 // CodeOf returns the code that err carries, or internal.
 func CodeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return CodeInternal

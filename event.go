@@ -228,12 +228,7 @@ var (
 
 // named reports whether a list has a name, in any spelling.
 func named(list []string, name string) bool {
-	for _, other := range list {
-		if len(name) == len(other) && strings.EqualFold(name, other) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(other string) bool { return len(name) == len(other) && strings.EqualFold(name, other) })
 }
 
 // Redacted replaces a secret wherever its holder is shown.

@@ -115,13 +115,5 @@ func IsTunnelKey(s string) bool { return hasID(s, PrefixTunnelKey) }
 
 func hasID(s, prefix string) bool {
 	suffix, ok := strings.CutPrefix(s, prefix+"_")
-	if !ok || len(suffix) != idSuffixLen {
-		return false
-	}
-	for i := range len(suffix) {
-		if strings.IndexByte(idAlphabet, suffix[i]) < 0 {
-			return false
-		}
-	}
-	return true
+	return ok && len(suffix) == idSuffixLen && strings.Trim(suffix, idAlphabet) == ""
 }

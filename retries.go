@@ -152,14 +152,10 @@ type Attempt struct {
 
 // Answer returns what the attempt was answered, as a response script spells it.
 func (a Attempt) Answer() string {
-	return ScriptedAnswer{Status: a.Status, Delay: a.held(), Times: 1}.String()
-}
-
-func (a Attempt) held() time.Duration {
 	if a.Status != 0 {
-		return 0
+		a.Held = 0
 	}
-	return a.Held
+	return ScriptedAnswer{Status: a.Status, Delay: a.Held, Times: 1}.String()
 }
 
 // Success reports whether the attempt was answered with 2xx.

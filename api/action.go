@@ -180,8 +180,7 @@ func FromActionRun(r hookglass.ActionRun) ActionRun {
 		Trigger: FromTrigger(r.Trigger), Steps: make([]ActionRunStep, len(r.Steps)), CreatedAt: Time{r.CreatedAt}, StartedAt: at(r.StartedAt), FinishedAt: at(r.FinishedAt),
 	}
 	if !r.FinishedAt.IsZero() {
-		ms := r.FinishedAt.Sub(r.StartedAt).Milliseconds()
-		out.DurationMS = &ms
+		out.DurationMS = new(r.FinishedAt.Sub(r.StartedAt).Milliseconds())
 	}
 	for i, st := range r.Steps {
 		step := ActionRunStep{

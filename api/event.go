@@ -173,17 +173,16 @@ func FromEventDetail(e *hookglass.Event) EventDetail {
 	}
 	body, encoding := Body(e.Body)
 	out.Body, out.BodyEncoding = &body, encoding
-	if r := e.Reply; r != nil && r.Unanswered() {
-		delay := r.Delay.Milliseconds()
-		out.ResponseDelayMS, out.ResponseSource = &delay, string(r.Source)
-	} else if r != nil {
+	if r := e.Reply; r != nil {
+		out.ResponseDelayMS, out.ResponseSource = new(r.Delay.Milliseconds()), string(r.Source)
+	}
+	if r := e.Reply; r != nil && !r.Unanswered() {
 		sent := e.Sent()
 		out.ResponseHeadersSent, out.ResponseHeaderList = headersOf(sent)
 		out.Latin1 = append(out.Latin1, latin1In(responseHeaderList, sent)...)
 		body, encoding := Body(r.Body)
-		delay := r.Delay.Milliseconds()
-		out.ResponseBodySent, out.ResponseBodySentEncoding, out.ResponseDelayMS = &body, encoding, &delay
-		out.ResponseStatusSent, out.ResponseSource, out.ResponseRule = &r.Status, string(r.Source), FromReplyRule(r.Rule)
+		out.ResponseBodySent, out.ResponseBodySentEncoding = &body, encoding
+		out.ResponseStatusSent, out.ResponseRule = &r.Status, FromReplyRule(r.Rule)
 	}
 	return out
 }
