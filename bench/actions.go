@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -42,12 +41,7 @@ type actionRound struct {
 }
 
 func (a actionRow) median(value func(actionRound) float64) float64 {
-	all := make([]float64, len(a.rounds))
-	for i, r := range a.rounds {
-		all[i] = value(r)
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
+	return medianOf(a.rounds, func(_ int, r actionRound) float64 { return value(r) })
 }
 
 func (a actionRow) medianTime(value func(actionRound) time.Duration) time.Duration {

@@ -123,7 +123,7 @@ func captureMedians(name string, conns int, rounds, ceiling []outcome) captureRo
 	return row
 }
 
-func medianOf(rounds []outcome, value func(int, outcome) float64) float64 {
+func medianOf[R any](rounds []R, value func(int, R) float64) float64 {
 	var all []float64
 	for i, o := range rounds {
 		all = append(all, value(i, o))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -38,12 +37,7 @@ type forwardRound struct {
 }
 
 func (f forwardRow) median(value func(forwardRound) float64) float64 {
-	all := make([]float64, len(f.rounds))
-	for i, r := range f.rounds {
-		all[i] = value(r)
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
+	return medianOf(f.rounds, func(_ int, r forwardRound) float64 { return value(r) })
 }
 
 func (f forwardRow) medianTime(value func(forwardRound) time.Duration) time.Duration {
@@ -166,23 +160,11 @@ func (p *plan) replayAdds(ctx context.Context, s *service, to *target) (time.Dur
 	}
 	path, body := "/endpoints/"+s.endpoint+"/requests/"+newest.Data[0].ID+"/replay", fmt.Sprintf(`{"target_url":%q}`, to.url)
 	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerLimit} // a replay makes a connection of its own
-	median := func(do func() error) (time.Duration, error) {
-		var took []time.Duration
-		for range p.samples {
-			began := time.Now()
-			if err := do(); err != nil {
-				return 0, err
-			}
-			took = append(took, time.Since(began))
-		}
-		slices.Sort(took)
-		return took[len(took)/2], nil
-	}
-	replayed, err := median(func() error { return s.call(ctx, http.MethodPost, path, body, nil) })
+	replayed, _, err := p.sample(func() error { return s.call(ctx, http.MethodPost, path, body, nil) })
 	if err != nil {
 		return 0, err
 	}
-	made, err := median(func() error {
+	made, _, err := p.sample(func() error {
 		resp, err := direct.Post(to.url, "application/json", strings.NewReader(strings.Repeat("x", 1500)))
 		if err != nil {
 			return err

@@ -65,16 +65,13 @@ func (p *plan) killUnderLoad(ctx context.Context, s *service) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	done := make(chan outcome, 1)
-	failed := make(chan error, 1)
+	var o outcome
+	ended := make(chan error, 1)
 	go func() {
 		// It ends by itself: a sender whose server is gone gives up.
-		o, err := load{conns: fillConns, time: time.Minute}.send(ctx, s.hook)
-		if err != nil {
-			failed <- err
-			return
-		}
-		done <- o
+		var err error
+		o, err = load{conns: fillConns, time: time.Minute}.send(ctx, s.hook)
+		ended <- err
 	}()
 	select {
 	case <-time.After(min(p.time, 2*time.Second)):
@@ -84,10 +81,7 @@ func (p *plan) killUnderLoad(ctx context.Context, s *service) (time.Duration, er
 	if err := s.kill(); err != nil {
 		return 0, err
 	}
-	var o outcome
-	select {
-	case o = <-done:
-	case err := <-failed:
+	if err := <-ended; err != nil {
 		return 0, err
 	}
 	took, err := s.start(ctx)
