@@ -9,7 +9,7 @@ import (
 	"hookglass"
 )
 
-// maxCurl bounds the body that a curl line carries itself.
+// maxCurl bounds the body that a copy carries itself.
 const maxCurl = 32 << 10
 
 // leftOut are fields that curl writes by itself, or that belonged to the connection.
@@ -17,27 +17,26 @@ var leftOut = []string{"host", "content-length", "connection", "accept-encoding"
 
 // curl is a command that sends the request again, as it was. It holds no character that a terminal could take for a key
 // press: a body with one is read from a file.
-func curl(e *hookglass.Event) string {
+func (r pasted) curl() string {
 	var b strings.Builder
 	b.WriteString("curl")
 	switch {
-	case e.Method != "HEAD":
-		b.WriteString(" -X " + shell(e.Method))
-	case len(e.Body) == 0:
+	case r.method != "HEAD":
+		b.WriteString(" -X " + shell(r.method))
+	case r.body == "" && r.file == "":
 		b.WriteString(" --head")
 	default: // curl refuses --head beside a body, and else waits for that of the answer, which never comes
 		b.WriteString(" -X HEAD --ignore-content-length -H 'Connection: close'")
 	}
-	if strings.ContainsAny(e.URL, "[]{}") {
+	if strings.ContainsAny(r.url, "[]{}") {
 		b.WriteString(" --globoff")
 	}
-	if strings.Contains(e.URL, "/.") {
+	if strings.Contains(r.url, "/.") {
 		b.WriteString(" --path-as-is")
 	}
-	b.WriteString(" " + shell(printable(e.URL)))
-	for _, h := range e.Headers {
+	b.WriteString(" " + shell(r.url))
+	for _, h := range r.headers {
 		switch {
-		case !sendable(h):
 		case h.Value == "":
 			b.WriteString(" \\\n  -H " + shell(h.Name+";")) // curl drops a field that ends with the colon
 		case !pasteable(h.Value):
@@ -46,16 +45,14 @@ func curl(e *hookglass.Event) string {
 			b.WriteString(" \\\n  -H " + shell(h.Name+": "+h.Value))
 		}
 	}
-	for _, name := range unsent(e) {
+	for _, name := range r.unsent {
 		b.WriteString(" \\\n  -H " + shell(name+":"))
 	}
-	if len(e.Body) == 0 {
-		return b.String()
-	}
-	if len(e.Body) <= maxCurl && pasteable(string(e.Body)) {
-		b.WriteString(" \\\n  --data-raw " + shell(string(e.Body)))
-	} else {
-		b.WriteString(" \\\n  --data-binary " + shell("@"+string(e.ID)+".bin"))
+	switch {
+	case r.file != "":
+		b.WriteString(" \\\n  --data-binary " + shell("@"+r.file))
+	case r.body != "":
+		b.WriteString(" \\\n  --data-raw " + shell(r.body))
 	}
 	return b.String()
 }

@@ -23,7 +23,7 @@ type Copy struct{ Name, Text string }
 // it, is read from the file that [BodyFile] names.
 func Copies(e *hookglass.Event) []Copy {
 	r := newPasted(e)
-	return []Copy{{"curl", curl(e)}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}
+	return []Copy{{"curl", r.curl()}, {"HTTPie", r.httpie()}, {"fetch", r.fetch()}, {"Go", r.golang()}, {"Python", r.python()}}
 }
 
 // BodyFile is the file that the copies of a request read its body from. It is empty when the copies hold the body.
