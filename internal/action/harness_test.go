@@ -211,7 +211,7 @@ func (b *bench) work(e *hookglass.Event) {
 func (b *bench) runs(a hookglass.Action) (runs []hookglass.ActionRun) {
 	b.t.Helper()
 	must(b.t, b.db.View(b.t.Context(), b.who, func(v *store.View) (err error) {
-		runs, err = v.ActionRuns(string(b.ep.ID), a.ID, 0, 100)
+		runs, err = v.ActionRuns(string(b.ep.ID), a.ID, "", 100)
 		return err
 	}))
 	return runs

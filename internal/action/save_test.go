@@ -135,7 +135,7 @@ func TestARunThatIsStoredWhileItsEventIsDeletedGoesToo(t *testing.T) {
 		save(stays, nothing)
 		count := func() (n int) {
 			must(t, b.db.View(t.Context(), hookglass.System, func(v *store.View) error {
-				runs, err := v.ActionRuns(string(b.ep.ID), "act_1", 0, 10)
+				runs, err := v.ActionRuns(string(b.ep.ID), "act_1", "", 10)
 				n = len(runs)
 				return err
 			}))

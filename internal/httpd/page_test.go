@@ -63,3 +63,19 @@ func TestACursorIsOfOneList(t *testing.T) {
 		}
 	}
 }
+
+func TestACursorOfIDsIsOfOneList(t *testing.T) {
+	t.Parallel()
+	const list, other = httpd.List('x'), httpd.List('y')
+	const id = "arun_06h2pztger029g65bk7hmrzd7r"
+	for cursor, want := range map[string]string{"": "", *list.CursorBehind(id): id} {
+		if p, err := list.PageOfIDs(1, cursor); err != nil || p.BehindID != want {
+			t.Errorf("%q: %q, %v", cursor, p.BehindID, err)
+		}
+	}
+	for _, wrong := range []string{*other.CursorBehind(id), *list.CursorBehind(""), *list.CursorBehind("a\x00"), *list.CursorBehind("\xff"), id, "!", *list.CursorBehind(id) + "="} {
+		if p, err := list.PageOfIDs(1, wrong); err == nil {
+			t.Errorf("%q is taken for %q", wrong, p.BehindID)
+		}
+	}
+}

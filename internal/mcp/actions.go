@@ -3,8 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	"hookglass"
 	"hookglass/api"
@@ -153,14 +151,13 @@ func (s *service) deleteAction(ctx context.Context, in *actionPath) (out api.One
 }
 
 func (s *service) actionRuns(ctx context.Context, in *actionRunList) (out api.List[runView], err error) {
-	p, err := ofActionRuns.Page(in.Limit, in.Cursor)
+	p, err := ofActionRuns.PageOfIDs(in.Limit, in.Cursor)
 	if err != nil {
 		return out, err
 	}
 	err = s.view(ctx, func(v *store.View) error {
 		found, err := in.read(v, p)
-		out = httpd.Answer(p, found, func(r hookglass.ActionRun) int64 { return r.Num }, viewRun)
-		slices.SortFunc(out.Data, func(a, b runView) int { return strings.Compare(b.ID, a.ID) }) // a run that began later may have been stored first
+		out = httpd.AnswerIDs(p, found, func(r hookglass.ActionRun) string { return r.ID }, viewRun)
 		return err
 	})
 	return out, err
@@ -177,9 +174,9 @@ func (in *actionRunList) read(v *store.View, p httpd.Page) ([]hookglass.ActionRu
 	case in.RequestID != "":
 		return in.ofRequest(v, p)
 	case in.ActionID != "":
-		return v.ActionRuns(in.EndpointID, in.ActionID, p.Behind, p.Most())
+		return v.ActionRuns(in.EndpointID, in.ActionID, p.BehindID, p.Most())
 	}
-	return v.EndpointActionRuns(in.EndpointID, p.Behind, p.Most())
+	return v.EndpointActionRuns(in.EndpointID, p.BehindID, p.Most())
 }
 
 // one returns the named run, or none if it is of another action or on another request.
@@ -210,14 +207,14 @@ func (in *actionRunList) ofRequest(v *store.View, p httpd.Page) ([]hookglass.Act
 		return nil, err
 	}
 	if in.ActionID != "" {
-		if _, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, 1); err != nil { // there is no such action and never was
+		if _, err := v.ActionRuns(in.EndpointID, in.ActionID, "", 1); err != nil { // there is no such action and never was
 			return nil, err
 		}
 	}
 	found, err := v.EventActionRuns(e.Seq, maxEventRuns)
 	kept := found[:0]
 	for _, r := range found {
-		if (p.Behind == 0 || r.Num < p.Behind) && (in.ActionID == "" || r.ActionID == in.ActionID) {
+		if (p.BehindID == "" || r.ID < p.BehindID) && (in.ActionID == "" || r.ActionID == in.ActionID) {
 			kept = append(kept, r)
 		}
 	}

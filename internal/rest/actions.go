@@ -3,8 +3,6 @@ package rest
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 
 	"hookglass"
 	"hookglass/api"
@@ -114,9 +112,8 @@ func (s *service) getAction(ctx context.Context, in *ActionPath) (out api.One[ap
 		if err != nil {
 			return err
 		}
-		runs, err := v.ActionRuns(in.EndpointID, in.ActionID, 0, hookglass.RecentRuns)
+		runs, err := v.ActionRuns(in.EndpointID, in.ActionID, "", hookglass.RecentRuns)
 		out.Data = api.ActionDetail{Action: api.FromAction(a), RecentRuns: actionRuns(runs)}
-		newestFirst(out.Data.RecentRuns)
 		return err
 	})
 	return out, err
@@ -150,27 +147,28 @@ func (s *service) deleteAction(ctx context.Context, in *ActionPath) (out api.One
 }
 
 func (s *service) listActionRuns(ctx context.Context, in *actionRunList) (out api.List[api.ActionRun], err error) {
-	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error) {
+	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before string, limit int) ([]hookglass.ActionRun, error) {
 		return v.ActionRuns(in.EndpointID, in.ActionID, before, limit)
 	})
 }
 
 func (s *service) listEndpointActionRuns(ctx context.Context, in *inEndpointPaged) (out api.List[api.ActionRun], err error) {
-	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error) {
+	return s.pageOfRuns(ctx, in.Paging, func(v *store.View, before string, limit int) ([]hookglass.ActionRun, error) {
 		return v.EndpointActionRuns(in.EndpointID, before, limit)
 	})
 }
 
-func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.View, before int64, limit int) ([]hookglass.ActionRun, error)) (out api.List[api.ActionRun], err error) {
-	out, err = listed(ctx, s, ofActionRuns, in, read, func(r hookglass.ActionRun) int64 { return r.Num }, api.FromActionRun)
-	newestFirst(out.Data)
+func (s *service) pageOfRuns(ctx context.Context, in Paging, read func(v *store.View, before string, limit int) ([]hookglass.ActionRun, error)) (out api.List[api.ActionRun], err error) {
+	p, err := ofActionRuns.PageOfIDs(in.Limit, in.Cursor)
+	if err != nil {
+		return out, err
+	}
+	err = s.view(ctx, func(v *store.View) error {
+		found, err := read(v, p.BehindID, p.Most())
+		out = httpd.AnswerIDs(p, found, func(r hookglass.ActionRun) string { return r.ID }, api.FromActionRun)
+		return err
+	})
 	return out, err
-}
-
-// newestFirst sorts the runs of a page by creation. They are read in the order of storing, and a run that began later
-// may have been stored first.
-func newestFirst(runs []api.ActionRun) {
-	slices.SortFunc(runs, func(a, b api.ActionRun) int { return strings.Compare(b.ID, a.ID) })
 }
 
 func (s *service) getActionRun(ctx context.Context, in *ActionRunPath) (api.One[api.ActionRun], error) {

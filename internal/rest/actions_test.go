@@ -404,5 +404,18 @@ func TestRunsAreListedNewestFirst(t *testing.T) {
 				t.Errorf("run %d is %s and %s, want %s", i, page.Data[i].ID, one.Data.RecentRuns[i].ID, id)
 			}
 		}
+		for _, list := range []string{"/actions/" + made.ID + "/runs", "/action_runs"} {
+			cursor := ""
+			for i, id := range []string{ids[2], ids[1], ids[0]} {
+				var page api.List[api.ActionRun]
+				s.want(200, "GET", "/endpoints/"+e.ID+list+"?limit=1"+cursor, "", &page)
+				if len(page.Data) != 1 || page.Data[0].ID != id || (page.Meta.NextCursor == nil) != (i == 2) {
+					t.Fatalf("page %d of %s is %+v, want %s", i+1, list, page, id)
+				}
+				if i < 2 {
+					cursor = "&cursor=" + *page.Meta.NextCursor
+				}
+			}
+		}
 	})
 }

@@ -45,9 +45,12 @@ func readTrace(r *hookglass.ActionRun, trace []byte) error {
 	return nil
 }
 
-// ActionRuns lists the runs of an action, deleted or not, newest first. If before is not 0, only those with a smaller
-// Num are listed. It answers not_found.
-func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hookglass.ActionRun, error) {
+// ActionRuns lists the runs of an action, deleted or not, newest first. If before is not empty, only those with a
+// smaller id are listed. It answers not_found.
+//
+// Ids are in the order of creation. Numbers are in the order of storing: a run may be stored when it has ended, long
+// after one that began later.
+func (v *View) ActionRuns(ref, actionID, before string, limit int) ([]hookglass.ActionRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
 		return nil, err
@@ -61,19 +64,28 @@ func (v *View) ActionRuns(ref, actionID string, before int64, limit int) ([]hook
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num) + a.newestPage("r.num", before, limit)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num) + a.newestRuns(before, limit)
 	return queryAll(v, scanActionRun, query, a.all()...)
 }
 
-// EndpointActionRuns lists the runs of all actions of an endpoint, deleted ones included, newest first.
-func (v *View) EndpointActionRuns(ref string, before int64, limit int) ([]hookglass.ActionRun, error) {
+// EndpointActionRuns lists the runs of all actions of an endpoint, deleted ones included, as ActionRuns does.
+func (v *View) EndpointActionRuns(ref, before string, limit int) ([]hookglass.ActionRun, error) {
 	e, err := v.Endpoint(ref)
 	if err != nil {
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num) + a.newestPage("r.num", before, limit)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num) + a.newestRuns(before, limit)
 	return queryAll(v, scanActionRun, query, a.all()...)
+}
+
+// newestRuns is newestPage by id.
+func (a *args) newestRuns(before string, limit int) string {
+	end := " ORDER BY r.id DESC"
+	if before != "" {
+		end = " AND r.id < " + a.add(before) + end
+	}
+	return end + a.limit(limit)
 }
 
 // ActionRun returns one run of an endpoint; its action may be deleted. It answers not_found.
@@ -278,5 +290,5 @@ func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error)
 
 // EventActionRuns lists the runs of actions on an event, newest first.
 func (v *View) EventActionRuns(eventSeq int64, limit int) ([]hookglass.ActionRun, error) {
-	return queryAll(v, scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE r.event = $1 ORDER BY r.num DESC LIMIT $2", eventSeq, limit)
+	return queryAll(v, scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE r.event = $1 ORDER BY r.id DESC LIMIT $2", eventSeq, limit)
 }

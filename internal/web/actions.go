@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/action"
+	"hookglass/internal/httpd"
 	"hookglass/internal/store"
 	"hookglass/internal/web/actions"
 	"hookglass/internal/web/cases"
@@ -68,12 +68,14 @@ func (a *app) renderActions(w http.ResponseWriter, r *http.Request, status int, 
 	return render(w, r, status, actions.ListPage(m))
 }
 
+const ofActionRuns httpd.List = 'v'
+
 // runsOfActions reads the runs of one action, or of all, and the full run that the URL names or, for one action, the
 // newest.
 func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id string) (h actions.Runs, err error) {
 	q := r.URL.Query()
 	h = actions.Runs{Endpoint: e.ID, Action: id, Names: make(map[string]string), Asked: askedRuns(q), Now: time.Now()}
-	before, err := place(q.Get("cursor"))
+	p, err := ofActionRuns.PageOfIDs(historySize, q.Get("cursor"))
 	if err != nil {
 		return h, err
 	}
@@ -86,9 +88,9 @@ func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id
 			h.Names[one.ID] = one.Name
 		}
 		if id != "" {
-			h.Runs, err = view.ActionRuns(string(e.ID), id, before, historySize+1)
+			h.Runs, err = view.ActionRuns(string(e.ID), id, p.BehindID, p.Most())
 		} else {
-			h.Runs, err = view.EndpointActionRuns(string(e.ID), before, historySize+1)
+			h.Runs, err = view.EndpointActionRuns(string(e.ID), p.BehindID, p.Most())
 		}
 		if err != nil {
 			return err
@@ -103,8 +105,10 @@ func (a *app) runsOfActions(r *http.Request, v visitor, e hookglass.Endpoint, id
 		}
 		return nil
 	})
-	h.Runs, h.Older = firstPage(h.Runs, historySize, func(run hookglass.ActionRun) int64 { return run.Num })
-	slices.SortFunc(h.Runs, func(a, b hookglass.ActionRun) int { return strings.Compare(b.ID, a.ID) }) // a run that began later may have been stored first
+	if len(h.Runs) > historySize {
+		h.Runs = h.Runs[:historySize]
+		h.Older = *ofActionRuns.CursorBehind(h.Runs[historySize-1].ID)
+	}
 	if h.Open == nil && id != "" && len(h.Runs) > 0 {
 		h.Open = &h.Runs[0]
 	}
