@@ -279,6 +279,7 @@ func (a *lane) deliver(ctx context.Context, p parcel, begun, answered func()) {
 		// A recovery is reported as done afterwards, and the server counts only reports: they must be there by then.
 		l.reports.deliver(ctx, report)
 	} else {
+		p.sight.attempt = report.DeliveryAttemptID
 		l.reports.report(report)
 	}
 	a.settle(p, d)

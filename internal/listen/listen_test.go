@@ -482,7 +482,8 @@ func TestAnOutageCostsNothing(t *testing.T) {
 	})
 }
 
-// A server may take for missed what is being delivered. It is waited for, not delivered again, and counts.
+// A server may take for missed what is being delivered. It is waited for, not delivered again, and counts: the server has
+// its result before it hears that the recovery is over, also where it reads what the socket brings only later.
 func TestWhatIsUnderWayIsPartOfARecovery(t *testing.T) {
 	s := newServer(t)
 	gate := make(chan struct{})
@@ -493,12 +494,15 @@ func TestWhatIsUnderWayIsPartOfARecovery(t *testing.T) {
 	s.set(func() { s.down = true })
 	s.cut()
 	eventually(t, "a gap", func() bool { return get(s, func() bool { return len(s.gaps) == 1 }) })
-	s.set(func() { s.down, s.gaps[0].from = false, 0 })
+	s.set(func() { s.down, s.behind, s.gaps[0].from = false, true, 0 })
 	eventually(t, "the recovery", func() bool { return get(s, func() bool { return s.pages > 0 }) })
 	close(gate)
 	eventually(t, "its end", func() bool { return get(s, func() bool { return len(s.said) > 0 }) })
 	if said := get(s, func() api.RecoverGap { return s.said[0] }); said != (api.RecoverGap{Outcome: "completed", AttemptedCount: 1, SucceededCount: 1}) {
 		t.Errorf("the recovery was said to be %+v", said)
+	}
+	if state := get(s, func() string { return s.gaps[0].state }); state != "recovered" {
+		t.Errorf("the gap is %s", state)
 	}
 	if sum, _ := l.end(true); len(h.ids()) != 1 || sum.Delivered != 1 {
 		t.Errorf("%d deliveries, %+v", len(h.ids()), sum)

@@ -14,6 +14,8 @@ type sight struct {
 	done  chan struct{} // closed when it is settled
 	ok    bool          // it was delivered
 	shown bool          // it was only shown, having no target
+
+	attempt string // whose report was left to the socket; "": the server has it, or there is none
 }
 
 // memory remembers what was seen last, such as events, by id. Unsettled entries are never dropped.

@@ -302,6 +302,7 @@ func (a *lane) deliverAll(ctx context.Context, events []api.TunnelRequest, oldes
 		if !o.settled(ctx, s) {
 			break
 		}
+		a.l.reports.confirm(ctx, s.attempt) // of one that was under way
 	}
 	return o
 }

@@ -111,6 +111,19 @@ func (r *reporter) deliver(ctx context.Context, report api.DeliveryReport) {
 	r.stir()
 }
 
+// confirm sends a report by REST if the server may not have it yet, and returns when it has or the attempt has failed.
+func (r *reporter) confirm(ctx context.Context, attempt string) {
+	r.mu.Lock()
+	k := r.kept[attempt]
+	if k == nil {
+		r.mu.Unlock()
+		return
+	}
+	report := k.report
+	r.mu.Unlock()
+	r.send(ctx, report)
+}
+
 func (r *reporter) keep(report api.DeliveryReport) *kept {
 	k := &kept{report: report}
 	r.kept[report.DeliveryAttemptID] = k

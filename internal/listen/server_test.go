@@ -31,6 +31,7 @@ type server struct {
 	mu       sync.Mutex
 	down     bool // 503 to everything
 	unacked  bool // reports of the socket are not confirmed
+	behind   bool // reports of the socket wait to be read
 	forgot   bool // the clients: reports that name one are refused
 	deaf     bool // 404 to every report
 	refuse   int  // the status of connects; 0: they work
@@ -259,6 +260,9 @@ func (s *server) command(c *socket, command, identifier, data string) {
 		case "heartbeat":
 			s.beats++
 		case "delivery_report":
+			if s.behind {
+				return
+			}
 			if s.refusal != "" {
 				c.send(fmt.Sprintf(`{"identifier":%s,"message":{"type":"delivery_report_ack","delivery_attempt_id":%q,"status":"error","error":%q}}`, name, act.DeliveryAttemptID, s.refusal))
 				return
