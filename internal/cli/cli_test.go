@@ -19,7 +19,13 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+// TestMain is the program itself where a test has started it.
+func TestMain(m *testing.M) {
+	if os.Getenv("HOOKGLASS_TEST_MAIN") == "1" {
+		os.Exit(cli.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	storetest.Main(m)
+}
 
 // result is what a command did.
 type result struct {

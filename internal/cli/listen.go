@@ -195,7 +195,7 @@ func (c *ListenCmd) defaultEndpoint() {
 func (c *ListenCmd) config(t *server.Terminal, show *screen) (listen.Config, error) {
 	cfg := listen.Config{Insecure: c.Insecure, ExitAfter: c.ExitAfter, Tell: show.tell, Machine: machine(), Environment: os.Environ(), Recover: c.recovery(t)}
 	if cfg.Recover == listen.RecoverAsk {
-		cfg.Ask = func(ctx context.Context, n int) bool { return show.ask(ctx, t.In, n) }
+		cfg.Ask = func(ctx context.Context, n int) bool { return !asks(t) || show.ask(ctx, t.In, n) } // it may be sent to the background
 	}
 	if c.Chaos != "" {
 		chaos, err := listen.ParseChaos(c.Chaos)
@@ -433,8 +433,11 @@ func (c *ListenCmd) recovery(t *server.Terminal) listen.Recovery {
 	return listen.RecoverRecent
 }
 
-// asks reports whether there is somebody to ask.
-func asks(t *server.Terminal) bool { return isTerminal(t.In) && isTerminal(t.Err) }
+// asks reports whether there is somebody to ask. In the background there is not: reading from the terminal would stop
+// the program, and with it the events.
+func asks(t *server.Terminal) bool {
+	return isTerminal(t.In) && isTerminal(t.Err) && inForeground(t.In)
+}
 
 // readLine reads a line from the keyboard; ok is false if there was none.
 func readLine(ctx context.Context, in io.Reader) (line string, ok bool) {

@@ -49,7 +49,7 @@ const maxUnderWay = 5
 // screen determines what stdout and stderr are, and what to show on them.
 func (c *ListenCmd) screen(t *server.Terminal) *screen {
 	s := &screen{out: t.Out, err: t.Err, mode: c.Output, bodies: c.ShowBody, state: "connecting"}
-	terminal := isTerminal(t.Out) && isTerminal(t.Err) && os.Getenv("TERM") != "dumb"
+	terminal := isTerminal(t.Out) && isTerminal(t.Err) && inForeground(t.Err) && os.Getenv("TERM") != "dumb"
 	if c.JSON {
 		s.mode = "json"
 	}
@@ -60,7 +60,7 @@ func (c *ListenCmd) screen(t *server.Terminal) *screen {
 		}
 	}
 	if s.mode == "tui" && !terminal {
-		s.mode = "compact" // stderr cannot be redrawn
+		s.mode = "compact" // stderr cannot be redrawn, or not without taking away what is not ours
 	}
 	s.live = s.mode == "tui"
 	s.colour = isTerminal(t.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && s.mode != "json"

@@ -6,9 +6,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -221,6 +223,30 @@ func TestWhereNobodyCanBeAskedWhatWasMissedIsDelivered(t *testing.T) {
 	g.ends(t, 0)
 	if all := got(); len(all) != 2 {
 		t.Errorf("%q were delivered", all)
+	}
+}
+
+// A question would stop the program there, and with it the events. Lines that are drawn again would take away those of
+// the program in the foreground.
+func TestInTheBackgroundOfATerminalNobodyIsAskedAndNothingIsDrawnAgain(t *testing.T) {
+	a := running(t)
+	local, got := receiver(t)
+	key, _ := missedTwo(t, a, local)
+	program, person := terminal(t)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(stop)
+	// With -m each job has a process group of its own.
+	shell := exec.CommandContext(ctx, "/bin/sh", "-m", "-c", `"$@" & wait $!`, "sh", os.Args[0], "listen", local, "--key", key, "--exit-after", "2")
+	shell.Env = append(os.Environ(), "HOOKGLASS_TEST_MAIN=1", "HOOKGLASS_SERVER="+a.server, "TERM=xterm", "NO_COLOR=1")
+	shell.Stdin, shell.Stdout, shell.Stderr = program, program, program
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	out := newFeed()
+	go func() { _, _ = io.Copy(out, person) }()
+	if err := shell.Run(); err != nil {
+		t.Fatalf("%v; printed:\n%s", err, out)
+	}
+	if text := out.wait(t, `(?s)(.*2 events in .*)`); len(got()) != 2 || strings.Contains(text, "Deliver now?") || strings.Contains(text, "\x1b") {
+		t.Errorf("%q were delivered; printed:\n%q", got(), text)
 	}
 }
 

@@ -10,6 +10,16 @@ func isTerminal(stream any) bool {
 	return ok
 }
 
+// inForeground reports whether the program may read from a terminal: it is not a job in the background of its shell.
+func inForeground(stream any) bool {
+	f, ok := fileOf(stream)
+	if !ok {
+		return false
+	}
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp() // an error: it is not the terminal of the program's shell
+}
+
 // terminalWidth returns the number of columns.
 func terminalWidth(stream any) int {
 	if size, ok := windowSize(stream); ok && size.Col > 0 {

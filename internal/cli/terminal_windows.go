@@ -21,6 +21,9 @@ func isTerminal(stream any) bool {
 	return f == os.Stdin || windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
 }
 
+// inForeground reports whether the program may read from a console: any of its programs may.
+func inForeground(any) bool { return true }
+
 // terminalWidth returns the number of columns.
 func terminalWidth(stream any) int {
 	var info windows.ConsoleScreenBufferInfo
