@@ -76,8 +76,13 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if err := syncDir(filepath.Dir(place)); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys == keysIn},
-		line("Wrote %s: %d rows, %d bytes. %s", c.File, rows, size, c.keysNote(keys)))
+	text := fmt.Sprintf("Wrote %s: %d rows, %d bytes.", c.File, rows, size)
+	if note := c.keysNote(keys); keys == keysMissing || keys == keysOfAnother {
+		fmt.Fprintln(t.Err, "hookglass: "+note) // a timer's output goes nowhere or to a program, its errors to a person
+	} else {
+		text += " " + note
+	}
+	return c.print(t, map[string]any{"file": c.File, "bytes": size, "rows": rows, "keys": keys == keysIn}, line("%s", text))
 }
 
 // keysTaken is what happened to the keyset in a backup.
@@ -96,9 +101,9 @@ func (c *BackupCmd) keysNote(taken keysTaken) string {
 	case keysIn:
 		return "It holds the keyset: keep it as safe as the secrets."
 	case keysMissing:
-		return fmt.Sprintf("It does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they cannot be read without it.", c.keyFile())
+		return fmt.Sprintf("The backup does not hold the keyset: %s is missing, and secrets were sealed with it. Name it by --secret-key-file, or keep it elsewhere: they cannot be read without it.", c.keyFile())
 	case keysOfAnother:
-		return fmt.Sprintf("It does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they cannot be read.", c.keyFile())
+		return fmt.Sprintf("The backup does not hold the keyset: %s opens none of the newest secrets. Bring the right one, without which they cannot be read.", c.keyFile())
 	}
 	return "It does not hold the keyset, without which secrets cannot be read."
 }
