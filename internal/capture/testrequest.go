@@ -58,6 +58,8 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 			return r, hookglass.Invalid("headers", "has an invalid value for %s", name)
 		case !Sendable(h):
 			return r, hookglass.Invalid("headers", "may not set %s", name)
+		case strings.EqualFold(name, "Host") && (r.Headers.Has("Host") || !isHost(value)): // as at reception
+			return r, hookglass.Invalid("headers", "must have one Host, of a name or an address and a port")
 		}
 		r.Headers = append(r.Headers, h)
 	}
@@ -108,16 +110,24 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 	if path == "" {
 		path = "/"
 	}
+	if !out.Headers.Has("Host") {
+		out.Headers = append(hookglass.Headers{{Name: "Host", Value: u.Host}}, out.Headers...)
+	}
 	a := &Arrival{
 		Method: out.Method, Path: path, RawQuery: u.RawQuery, HasQuery: u.RawQuery != "", Target: target, Proto: "HTTP/1.1",
-		Host: u.Host, Scheme: u.Scheme, Client: loopback, Body: out.Body, At: now,
-		Headers: append(hookglass.Headers{{Name: "Host", Value: u.Host}}, out.Headers...),
+		Host: out.Headers.Get("Host"), Scheme: u.Scheme, Client: loopback, Body: out.Body, At: now, Headers: out.Headers,
 	}
 	ev, err := s.capture(ctx, t, a)
 	if err != nil {
 		return "", err
 	}
 	return ev.ID, nil
+}
+
+// isHost reports whether the URL of a request can be built of a Host header.
+func isHost(value string) bool {
+	u, err := url.Parse("//" + value)
+	return err == nil && value != "" && u.Host == value
 }
 
 func sample(r TestRequest, hook string, configs []provider.Config, now time.Time) (provider.Outgoing, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,10 @@ func TestATestRequestIsNoLargerThanReceptionTakes(t *testing.T) {
 		"the first by name":         {api.SendTestRequest{Headers: map[string]string{"a b": "", "b b": "", "c b": "", "d b": "", "e b": "", "f b": ""}}, `has the invalid name "a b"`},
 		"a value":                   {api.SendTestRequest{Headers: map[string]string{"X-A": "1\n"}}, "has an invalid value for X-A"},
 		"the server's own":          {api.SendTestRequest{Headers: map[string]string{"trailer": "1"}}, "may not set trailer"},
+		"a host twice":              {api.SendTestRequest{Headers: map[string]string{"Host": "a", "host": "a"}}, "must have one Host, of a name or an address and a port"},
+		"what is no host":           {api.SendTestRequest{Headers: map[string]string{"Host": "a/b"}}, "must have one Host, of a name or an address and a port"},
+		"no host":                   {api.SendTestRequest{Headers: map[string]string{"Host": ""}}, "must have one Host, of a name or an address and a port"},
+		"a host":                    {api.SendTestRequest{Headers: map[string]string{"Host": "[::1]:8080"}}, ""},
 		"the longest path":          {api.SendTestRequest{Path: "/" + strings.Repeat("a", capture.MaxHeaderBytes-1)}, ""},
 		"as long as may be":         {api.SendTestRequest{Headers: map[string]string{"X-A": strings.Repeat("v", capture.MaxHeaderBytes-len("POSTX-A: \r\n"))}}, ""},
 		"one byte more":             {api.SendTestRequest{Headers: map[string]string{"X-A": strings.Repeat("v", capture.MaxHeaderBytes-len("POSTX-A: \r\n")+1)}}, "headers"},
@@ -96,5 +101,28 @@ func TestATestRequestGoesToTheEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// From outside, a request with two Host headers is refused.
+func TestATestRequestThatNamesAHostHasThatHostAlone(t *testing.T) {
+	r, err := capture.ReadTestRequest(api.SendTestRequest{Headers: map[string]string{"X-A": "1", "host": "other.example:81"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, storetest.SQLite(t))
+	id, err := b.captures.SendTest(t.Context(), hookglass.System, string(b.ep.ID), "https://hooks.test", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.db.View(t.Context(), hookglass.System, func(v *store.View) error {
+		e, err := v.Event(string(b.ep.ID), string(id))
+		if err == nil && (!slices.Equal(e.Headers.Values("Host"), []string{"other.example:81"}) || !strings.HasPrefix(e.URL, "https://other.example:81/hooks/")) {
+			t.Errorf("%v at %s", e.Headers, e.URL)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
