@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -15,7 +17,7 @@ const actionRunColumns = `r.num, r.id, r.endpoint, e.id, r.action, r.action_id, 
 	coalesce(r.parent_id, (SELECT f.id FROM action_runs f WHERE f.event = r.event AND f.action = r.action AND f.rerun = 0)) END, r.rerun, r.status, r.trace,
 	r.created_at, r.started_at, r.finished_at`
 
-const actionRunTables = ` FROM action_runs r JOIN endpoints e ON e.num = r.endpoint`
+const actionRunTables = ` FROM action_runs r JOIN endpoints e ON e.num = r.endpoint + 0`
 
 func scanActionRun(scan func(...any) error) (r hookglass.ActionRun, err error) {
 	var parent sql.NullString
@@ -64,7 +66,7 @@ func (v *View) ActionRuns(ref, actionID, before string, limit int) ([]hookglass.
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.action = " + a.add(num) + a.newestRuns(before, limit)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE " + v.dialect.newestRuns(a, "r.action", num, before, limit)
 	return queryAll(v, scanActionRun, query, a.all()...)
 }
 
@@ -75,17 +77,16 @@ func (v *View) EndpointActionRuns(ref, before string, limit int) ([]hookglass.Ac
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE r.endpoint = " + a.add(e.Num) + a.newestRuns(before, limit)
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE " + v.dialect.newestRuns(a, "r.endpoint", e.Num, before, limit)
 	return queryAll(v, scanActionRun, query, a.all()...)
 }
 
-// newestRuns is newestPage by id.
-func (a *args) newestRuns(before string, limit int) string {
-	end := " ORDER BY r.id DESC"
-	if before != "" {
-		end = " AND r.id < " + a.add(before) + end
+// newestRuns is newestOf for runs, by their ids.
+func (d dialect) newestRuns(a *args, owner string, of int64, before string, limit int) string {
+	if before == "" {
+		before = "z" // above all ids
 	}
-	return end + a.limit(limit)
+	return d.rowsOf(owner, "r.id", a.add(of), "''", a.add(before)) + " ORDER BY " + owner + " DESC, r.id DESC" + a.limit(limit)
 }
 
 // ActionRun returns one run of an endpoint; its action may be deleted. It answers not_found.
@@ -290,5 +291,9 @@ func (v *View) LostActionRuns(since time.Duration, limit int) ([]HeldRun, error)
 
 // EventActionRuns lists the runs of actions on an event, newest first.
 func (v *View) EventActionRuns(eventSeq int64, limit int) ([]hookglass.ActionRun, error) {
-	return queryAll(v, scanActionRun, "SELECT "+actionRunColumns+actionRunTables+" WHERE r.event = $1 ORDER BY r.id DESC LIMIT $2", eventSeq, limit)
+	a := &args{}
+	query := "SELECT " + actionRunColumns + actionRunTables + " WHERE " + v.dialect.newestOf(a, "r.event", eventSeq, "r.num", 0, limit)
+	runs, err := queryAll(v, scanActionRun, query, a.all()...)
+	slices.SortFunc(runs, func(a, b hookglass.ActionRun) int { return cmp.Compare(b.ID, a.ID) })
+	return runs, err
 }

@@ -24,7 +24,7 @@ func (v *View) ActionSecrets(workspaceID, after int64, limit int) ([]hookglass.A
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE s.workspace_id = " + a.add(workspaceID) + a.oldestPage("s.num", after, limit)
+	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE " + v.dialect.oldestOf(a, "s.workspace_id", workspaceID, "s.num", after, limit)
 	return queryAll(v, scanActionSecret, query, a.all()...)
 }
 
@@ -67,7 +67,9 @@ func (v *View) NamedActionSecrets(workspaceID int64, names []string) ([]hookglas
 
 // WorkspaceActionSecrets returns all secrets of a workspace, oldest first.
 func (v *View) WorkspaceActionSecrets(workspaceID int64) ([]hookglass.ActionSecret, error) {
-	return queryAll(v, scanActionSecret, "SELECT "+secretColumns+" FROM action_secrets s WHERE s.workspace_id = $1 ORDER BY s.num", workspaceID)
+	a := &args{}
+	query := "SELECT " + secretColumns + " FROM action_secrets s WHERE " + v.dialect.oldestOf(a, "s.workspace_id", workspaceID, "s.num", 0, 0)
+	return queryAll(v, scanActionSecret, query, a.all()...)
 }
 
 // namedSecrets reads and locks the secrets in a fixed order, so that transactions do not deadlock.

@@ -93,13 +93,8 @@ func capture(e *hookglass.Event) hookglass.Activity {
 }
 
 // linesOf returns the condition that selects the lines of an account above an id. Use it with ORDER BY account_id, id.
-// As in [dialect.between], PostgreSQL gets a row comparison: with plain conditions it may read the lines of all other
-// accounts in the order of their ids.
 func (d dialect) linesOf(account, above string) string {
-	if d == postgres {
-		return fmt.Sprintf("(account_id, id) > (%[1]s, %[2]s) AND (account_id, id) < (%[1]s, %[3]d)", account, above, int64(math.MaxInt64))
-	}
-	return "account_id = " + account + " AND id > " + above
+	return d.rowsOf("account_id", "id", account, above, newestNum)
 }
 
 // activityBefore returns an id that is below those of all lines of an account since a time. Times have no index, but
@@ -117,18 +112,25 @@ func (v *View) activityBefore(account int64, since time.Time) (int64, error) {
 // recorded reads what AddActivity wrote.
 func (v *View) recorded(kind hookglass.ActivityType, since time.Time, limit int) ([]hookglass.Activity, error) {
 	a := &args{}
-	text := "SELECT a.type, a.occurred_at, e.id, a.event_id, a.data FROM activities a JOIN endpoints e ON e.num = a.endpoint WHERE a.occurred_at >= " + a.add(since.UnixMicro())
-	if !v.who.System && v.who.Endpoint == "" {
+	text := "SELECT a.type, a.occurred_at, e.id, a.event_id, a.data FROM activities a JOIN endpoints e ON e.num = a.endpoint + 0 WHERE a.occurred_at >= " + a.add(since.UnixMicro())
+	if kind != "" {
+		text += " AND a.type = " + a.add(string(kind))
+	}
+	text += " AND" + v.endpointScope(a)
+	switch {
+	case v.who.System:
+		text += " ORDER BY a.id DESC"
+	case v.who.Endpoint != "":
+		of := "(SELECT o.num FROM endpoints o WHERE o.id = " + a.add(string(v.who.Endpoint)) + ")"
+		text += " AND " + v.dialect.rowsOf("a.endpoint", "a.id", of, "0", newestNum) + " ORDER BY a.endpoint DESC, a.id DESC"
+	default:
 		above, err := v.activityBefore(v.who.Account, since)
 		if err != nil {
 			return nil, err
 		}
-		text += " AND a.account_id = " + a.add(v.who.Account) + " AND a.id > " + a.add(above)
+		text += " AND " + v.dialect.rowsOf("a.account_id", "a.id", a.add(v.who.Account), a.add(above), newestNum) + " ORDER BY a.account_id DESC, a.id DESC"
 	}
-	if kind != "" {
-		text += " AND a.type = " + a.add(string(kind))
-	}
-	text += " AND" + v.endpointScope(a) + " ORDER BY a.id DESC LIMIT " + a.add(limit)
+	text += " LIMIT " + a.add(limit)
 	return queryAll(v, func(scan func(...any) error) (line hookglass.Activity, err error) {
 		var at int64
 		var event sql.NullString

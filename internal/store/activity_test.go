@@ -244,7 +244,7 @@ func TestAFeedOfAShortTimeReadsNoOldLines(t *testing.T) {
 		view(t, db, ada.everywhere, func(v *store.View) {
 			above := int64(0)
 			v.Record(func(text string, args []any) {
-				if strings.Contains(text, "a.id > ") {
+				if strings.Contains(text, "FROM activities a ") {
 					for _, arg := range args {
 						if n, ok := arg.(int64); ok && n < 4*old {
 							above = max(above, n)

@@ -13,7 +13,7 @@ import (
 const alertColumns = `a.num, a.id, coalesce(e.account_id, 0), a.endpoint, e.id, a.name, a.kind, a.enabled, a.config, a.state, a.changed_at, a.armed_at,
 	a.version, a.cursor, a.matched_at, a.created_at, a.updated_at`
 
-const alertTables = ` FROM alerts a JOIN endpoints e ON e.num = a.endpoint`
+const alertTables = ` FROM alerts a JOIN endpoints e ON e.num = a.endpoint + 0`
 
 func scanAlert(scan func(...any) error) (a hookglass.Alert, err error) {
 	var enabled, changed, armed, created, updated int64
@@ -38,7 +38,7 @@ func (v *View) Alerts(ref string, after int64, limit int) ([]hookglass.Alert, er
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + alertColumns + alertTables + " WHERE a.endpoint = " + a.add(e.Num) + a.oldestPage("a.num", after, limit)
+	query := "SELECT " + alertColumns + alertTables + " WHERE " + v.dialect.oldestOf(a, "a.endpoint", e.Num, "a.num", after, limit)
 	alerts, err := queryAll(v, scanAlert, query, a.all()...)
 	if err != nil {
 		return nil, err
@@ -227,8 +227,8 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT num, id, event_id, summary, resolution, started_at, resolved_at FROM alert_incidents WHERE alert = " + a.add(alert.Num) +
-		a.newestPage("num", before, limit)
+	query := "SELECT num, id, event_id, summary, resolution, started_at, resolved_at FROM alert_incidents WHERE " +
+		v.dialect.newestOf(a, "alert", alert.Num, "num", before, limit)
 	return queryAll(v, func(scan func(...any) error) (i hookglass.Incident, err error) {
 		var event, resolution sql.NullString
 		var started int64

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -155,6 +156,40 @@ func (d dialect) each(table, condition string) string {
 		return " CROSS JOIN LATERAL (SELECT x.* FROM " + table + " x WHERE " + condition + " OFFSET 0) AS x WHERE true"
 	}
 	return " CROSS JOIN " + table + " x WHERE " + condition
+}
+
+// rowsOf returns the condition that selects the rows of an owner with above < number < below. owner and number are
+// columns, the others expressions. Use it with ORDER BY owner, number or the reverse of it.
+//
+// PostgreSQL gets a row comparison, which only an index that begins with the owner serves. With plain conditions it
+// tends to choose the index on the number where a few owners have nearly all rows, and reads through those of all
+// others; or, without statistics, it sorts all rows of the owner. SQLite uses the index well only with plain
+// conditions.
+//
+// Join a table by owner + 0: by the plain column PostgreSQL may merge the two in the order of the owners, which reads
+// the other table from one of its ends.
+func (d dialect) rowsOf(owner, number, of, above, below string) string {
+	if d == postgres {
+		return fmt.Sprintf("(%[1]s, %[2]s) > (%[3]s, %[4]s) AND (%[1]s, %[2]s) < (%[3]s, %[5]s)", owner, number, of, above, below)
+	}
+	return fmt.Sprintf("%[1]s = %[3]s AND %[2]s > %[4]s AND %[2]s < %[5]s", owner, number, of, above, below)
+}
+
+// newestNum is above all numbers of rows.
+const newestNum = "9223372036854775807"
+
+// newestOf returns the end of a statement, behind AND or WHERE, for a page of what an owner has, newest first: the rows
+// whose number is less than before, unless that is 0. See [dialect.rowsOf].
+func (d dialect) newestOf(a *args, owner string, of int64, number string, before int64, limit int) string {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	return d.rowsOf(owner, number, a.add(of), "0", a.add(before)) + " ORDER BY " + owner + " DESC, " + number + " DESC" + a.limit(limit)
+}
+
+// oldestOf is newestOf for a list that begins with the oldest: the rows whose number is greater than after.
+func (d dialect) oldestOf(a *args, owner string, of int64, number string, after int64, limit int) string {
+	return d.rowsOf(owner, number, a.add(of), a.add(after), newestNum) + " ORDER BY " + owner + ", " + number + a.limit(limit)
 }
 
 // list is the argument for among.

@@ -49,15 +49,8 @@ func (d dialect) within(a *args, endpointNum, above, below int64) string {
 }
 
 // between is within for SQL expressions. Use it with oldestFirst, newestFirst or a count.
-//
-// PostgreSQL gets a row comparison, which only the index on both columns serves. With plain conditions it tends to
-// choose the index on seq, and reads through the events of all other endpoints. SQLite uses the index well only with
-// plain conditions.
 func (d dialect) between(endpoint, above, below string) string {
-	if d == postgres {
-		return "(endpoint, seq) > (" + endpoint + ", " + above + ") AND (endpoint, seq) < (" + endpoint + ", " + below + ")"
-	}
-	return "endpoint = " + endpoint + " AND seq > " + above + " AND seq < " + below
+	return d.rowsOf("endpoint", "seq", endpoint, above, below)
 }
 
 // bounded is within for counting everything between two bounds. PostgreSQL's row comparison would read on to the last

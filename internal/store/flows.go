@@ -48,13 +48,30 @@ func (v *View) Flow(id string) (hookglass.Flow, error) {
 
 // Flows lists flows, newest first. If before is not 0, only those with a smaller Num are listed; an empty state is any.
 func (v *View) Flows(state hookglass.FlowState, before int64, limit int) ([]hookglass.Flow, error) {
-	a := &args{}
-	query := "SELECT " + flowColumns + " FROM flows f WHERE " + v.accountScope(a, "f.account_id", "f.workspace_id")
-	if state != "" {
-		query += " AND f.state = " + a.add(string(state))
+	of := &args{}
+	workspaces, err := queryAll(v, scanNum, "SELECT w.id FROM workspaces w WHERE "+v.accountScope(of, "w.account_id", "w.id"), of.all()...)
+	if err != nil {
+		return nil, err
 	}
-	query += a.newestPage("f.num", before, limit)
-	return queryAll(v, scanFlow, query, a.all()...)
+	flows := []hookglass.Flow{}
+	for _, workspace := range workspaces {
+		a := &args{}
+		query := "SELECT " + flowColumns + " FROM flows f WHERE "
+		if state != "" {
+			query += "f.state = " + a.add(string(state)) + " AND "
+		}
+		query += v.dialect.newestOf(a, "f.workspace_id", workspace, "f.num", before, limit)
+		some, err := queryAll(v, scanFlow, query, a.all()...)
+		if err != nil {
+			return nil, err
+		}
+		flows = append(flows, some...)
+	}
+	slices.SortFunc(flows, func(a, b hookglass.Flow) int { return cmp.Compare(b.Num, a.Num) })
+	if limit > 0 {
+		flows = flows[:min(len(flows), limit)]
+	}
+	return flows, nil
 }
 
 // FlowByKey returns the flow of a workspace that was created with an idempotency key, and the fingerprint of that

@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +132,41 @@ func TestFlowsThatEndedAreForgottenAlone(t *testing.T) {
 				}
 				return err
 			})
+		}
+	})
+}
+
+// A list of an account's flows has those of all its workspaces, page by page.
+func TestFlowsOfAllWorkspacesAreListedByAge(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada, bob := newTenant(t, db, "ada@example.com"), newTenant(t, db, "bob@example.com")
+		var want []string
+		writing(t, db, func(tx *store.Tx) error {
+			for i, w := range []hookglass.Workspace{ada.first, ada.second, bob.first, ada.first, ada.first, ada.second} {
+				f := hookglass.Flow{ID: fmt.Sprintf("flow_%d", i), AccountID: w.AccountID, WorkspaceID: w.ID, State: hookglass.FlowPending}
+				if err := tx.CreateFlow(&f, "", []byte{1}); err != nil {
+					return err
+				}
+				if w.AccountID == ada.account.ID {
+					want = append([]string{f.ID}, want...)
+				}
+			}
+			return nil
+		})
+		var got []string
+		view(t, db, ada.everywhere, func(v *store.View) {
+			for before, page := int64(0), []hookglass.Flow{{}}; len(page) > 0; {
+				var err error
+				if page, err = v.Flows("", before, 2); err != nil || len(page) > 2 {
+					t.Fatal(len(page), err)
+				}
+				for _, f := range page {
+					got, before = append(got, f.ID), f.Num
+				}
+			}
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("listed %v, want %v", got, want)
 		}
 	})
 }

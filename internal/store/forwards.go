@@ -303,17 +303,11 @@ func forwardOf(t hookglass.ForwardingTarget) func(scan func(...any) error) (hook
 // Forwards lists the deliveries to a target of an endpoint, newest first. If before is not 0, only those with a smaller
 // Num are listed. It answers not_found.
 func (v *View) Forwards(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
-	return v.forwards(ref, targetID, limit, func(a *args) string {
-		condition := "f.target = " + a.add(targetID)
-		if before > 0 {
-			condition += " AND f.num < " + a.add(before)
-		}
-		return condition
-	})
+	return v.forwards(ref, targetID, before, limit, "")
 }
 
-// forwards lists the deliveries to a target that meet a condition.
-func (v *View) forwards(ref string, targetID int64, limit int, condition func(*args) string) ([]hookglass.Forward, error) {
+// forwards lists the deliveries to a target that meet a condition, which ends with AND.
+func (v *View) forwards(ref string, targetID, before int64, limit int, condition string) ([]hookglass.Forward, error) {
 	log, err := v.eventLog(ref)
 	if err != nil {
 		return nil, err
@@ -323,8 +317,9 @@ func (v *View) forwards(ref string, targetID int64, limit int, condition func(*a
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + forwardColumns + " FROM forwards f JOIN events e ON e.seq = f.event WHERE " + condition(a) + " AND f.event > " + a.add(log.floor)
-	return queryAll(v, forwardOf(t), query+" ORDER BY f.target DESC, f.num DESC LIMIT "+a.add(limit), a.all()...)
+	query := "SELECT " + forwardColumns + " FROM forwards f JOIN events e ON e.seq = f.event WHERE " + condition + "f.event > " + a.add(log.floor) + " AND " +
+		v.dialect.newestOf(a, "f.target", targetID, "f.num", before, limit)
+	return queryAll(v, forwardOf(t), query, a.all()...)
 }
 
 // Forward returns the delivery of an event to a target of an endpoint, with the evidence of its attempts as far as it

@@ -142,13 +142,7 @@ func (tx *Tx) ResendForwards(failed []hookglass.Forward) error {
 
 // FailedForwardsOf is Forwards for failed deliveries only.
 func (v *View) FailedForwardsOf(ref string, targetID, before int64, limit int) ([]hookglass.Forward, error) {
-	if before == 0 {
-		before = math.MaxInt64
-	}
-	return v.forwards(ref, targetID, limit, func(a *args) string {
-		target := a.add(targetID)
-		return failedOf + " AND (f.target, f.num) > (" + target + ", 0) AND (f.target, f.num) < (" + target + ", " + a.add(before) + ")"
-	})
+	return v.forwards(ref, targetID, before, limit, failedOf+" AND ")
 }
 
 // CountFailedForwards counts the failed deliveries to a target, up to most.

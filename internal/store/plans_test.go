@@ -151,7 +151,7 @@ func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 		if err != nil || len(seen) != 4 {
 			t.Fatal(len(seen), err)
 		}
-		byAge, all := regexp.MustCompile(`SEARCH x .*\(endpoint=\? AND (at|finished_at>\? AND finished_at)<\?\)|SEARCH activities .*\(account_id=\? AND id>\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
+		byAge, all := regexp.MustCompile(`SEARCH x .*\(endpoint=\? AND (at|finished_at>\? AND finished_at)<\?\)|SEARCH activities .*\(account_id=\? AND id>\? AND id<\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
 		if db.Postgres() {
 			byAge = regexp.MustCompile(`Index Cond: .*endpoint = e.num\) AND .*(at|finished_at) <|Index Cond: .*ROW\(account_id, id\) < ROW\(c.account,`)
 			all = regexp.MustCompile(`Seq Scan on (script_positions|replay_|activities)|(Merge|Hash) Join`)
@@ -187,7 +187,7 @@ func TestTheAttemptBeforeIsFoundWithoutTheOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		byEvent := regexp.MustCompile(`SEARCH replays USING INDEX replays_event \(event=\?\)`)
+		byEvent := regexp.MustCompile(`SEARCH replays USING INDEX replays_event \(event=\? AND num>\? AND num<\?\)`)
 		if db.Postgres() {
 			byEvent = regexp.MustCompile(`Limit .*\n *->  Index Scan Backward using replays_event on replays .*\n *Index Cond: \(\(ROW\(event, num\) > ROW\(e\.seq`)
 		}

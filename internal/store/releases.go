@@ -66,6 +66,6 @@ func (v *View) Releases(ref, eventID string, before int64, limit int) ([]hookgla
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + releaseColumns + " FROM releases WHERE event = " + a.add(e.Seq) + a.newestPage("num", before, limit)
+	query := "SELECT " + releaseColumns + " FROM releases WHERE " + v.dialect.newestOf(a, "event", e.Seq, "num", before, limit)
 	return queryAll(v, scanRelease, query, a.all()...)
 }

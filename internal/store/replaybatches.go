@@ -89,7 +89,7 @@ func (v *View) ReplayBatches(ref string, before int64, limit int) ([]hookglass.R
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + batchColumns + " FROM replay_batches b WHERE b.endpoint = " + a.add(e.Num) + a.newestPage("b.num", before, limit)
+	query := "SELECT " + batchColumns + " FROM replay_batches b WHERE " + v.dialect.newestOf(a, "b.endpoint", e.Num, "b.num", before, limit)
 	return queryAll(v, scanBatch, query, a.all()...)
 }
 
@@ -156,7 +156,9 @@ func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.B
 	if err != nil {
 		return nil, err
 	}
-	return queryAll(v, scanItem, "SELECT "+itemColumns+" FROM replay_batch_items i WHERE i.batch = $1 AND i.num > $2 ORDER BY i.num LIMIT $3", b.Num, after, limit)
+	a := &args{}
+	query := "SELECT " + itemColumns + " FROM replay_batch_items i WHERE " + v.dialect.oldestOf(a, "i.batch", b.Num, "i.num", after, limit)
+	return queryAll(v, scanItem, query, a.all()...)
 }
 
 // BeginBatchItem takes the next event of a running bulk replay and marks it as possibly sent. Only one event is in

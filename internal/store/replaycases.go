@@ -12,7 +12,7 @@ import (
 const caseColumns = `c.num, c.id, c.endpoint, e.id, c.source_id, c.lock_version, c.snapshot_version, c.sealed, c.created_at, c.updated_at,
 	(SELECT count(*) FROM events v JOIN endpoint_stats s ON s.endpoint = v.endpoint WHERE v.id = c.source_id AND v.endpoint = c.endpoint AND v.seq > s.floor_seq)`
 
-const caseTables = ` FROM replay_cases c JOIN endpoints e ON e.num = c.endpoint`
+const caseTables = ` FROM replay_cases c JOIN endpoints e ON e.num = c.endpoint + 0`
 
 func scanCase(scan func(...any) error) (c hookglass.ReplayCase, err error) {
 	var created, updated, available int64
@@ -30,7 +30,7 @@ func (v *View) ReplayCases(ref string, before int64, limit int) ([]hookglass.Rep
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + caseColumns + caseTables + " WHERE c.endpoint = " + a.add(e.Num) + a.newestPage("c.num", before, limit)
+	query := "SELECT " + caseColumns + caseTables + " WHERE " + v.dialect.newestOf(a, "c.endpoint", e.Num, "c.num", before, limit)
 	cases, err := queryAll(v, scanCase, query, a.all()...)
 	if err != nil {
 		return nil, err
@@ -180,11 +180,11 @@ func (v *View) ReplayRuns(ref, caseID string, before int64, limit int) ([]hookgl
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + runColumns + " FROM replay_case_runs r WHERE r.endpoint = " + a.add(e.Num)
+	query := "SELECT " + runColumns + " FROM replay_case_runs r WHERE "
 	if caseID != "" {
-		query += " AND r.case_id = " + a.add(encodeText(caseID))
+		query += "r.case_id = " + a.add(encodeText(caseID)) + " AND "
 	}
-	query += a.newestPage("r.num", before, limit)
+	query += v.dialect.newestOf(a, "r.endpoint", e.Num, "r.num", before, limit)
 	return queryAll(v, scanRun, query, a.all()...)
 }
 

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 
 	"hookglass"
@@ -95,14 +94,10 @@ func (tx *Tx) RecordReplay(r *hookglass.Replay) error {
 	return err
 }
 
-// attempts returns the condition that selects the attempts to send an event to a target. Use it with ORDER BY event, num.
-// As in [dialect.between], PostgreSQL gets a row comparison: with an equality it may read the attempts with all other
-// events. It must also not take the target for rare, or it sorts the event's attempts for the newest.
+// attempts returns the condition that selects the attempts to send an event to a target. Use it with ORDER BY event,
+// num. PostgreSQL must not take the target for rare, or it sorts the event's attempts for the newest.
 func (d dialect) attempts(event, target string) string {
-	if d == postgres {
-		return fmt.Sprintf("(event, num) > (%[1]s, 0) AND (event, num) < (%[1]s, %[2]d) AND coalesce(target_url = %[3]s, false)", event, int64(math.MaxInt64), target)
-	}
-	return "event = " + event + " AND target_url = " + target
+	return d.rowsOf("event", "num", event, "0", newestNum) + " AND coalesce(target_url = " + target + ", false)"
 }
 
 // Replays lists the attempts for an event, newest first. If before is not 0, only those with a smaller Num are listed.
@@ -113,6 +108,6 @@ func (v *View) Replays(ref, eventID string, before int64, limit int) ([]*hookgla
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT num, record, verdict FROM replays WHERE event = " + a.add(e.Seq) + a.newestPage("num", before, limit)
+	query := "SELECT num, record, verdict FROM replays WHERE " + v.dialect.newestOf(a, "event", e.Seq, "num", before, limit)
 	return queryAll(v, scanReplay, query, a.all()...)
 }

@@ -31,17 +31,17 @@ func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + shareColumns + " FROM shares WHERE endpoint = " + a.add(log.endpoint.Num) + " AND expires_at > " + a.add(micros(now))
+	query := "SELECT " + shareColumns + " FROM shares WHERE expires_at > " + a.add(micros(now)) + " AND "
 	if wanted.Event == "" {
-		query += " AND event > " + a.add(log.floor) + " AND EXISTS (SELECT 1 FROM events WHERE events.seq = shares.event AND events.endpoint = shares.endpoint)"
+		query += "event > " + a.add(log.floor) + " AND EXISTS (SELECT 1 FROM events WHERE events.seq = shares.event AND events.endpoint = shares.endpoint) AND " +
+			v.dialect.newestOf(a, "endpoint", log.endpoint.Num, "num", wanted.Before, wanted.Limit)
 	} else {
 		e, err := v.event(log, wanted.Event, "")
 		if err != nil {
 			return nil, err
 		}
-		query += " AND event = " + a.add(e.Seq)
+		query += "endpoint = " + a.add(log.endpoint.Num) + " AND " + v.dialect.newestOf(a, "event", e.Seq, "num", wanted.Before, wanted.Limit)
 	}
-	query += a.newestPage("num", wanted.Before, wanted.Limit)
 	return queryAll(v, scanShare, query, a.all()...)
 }
 

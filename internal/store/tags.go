@@ -31,11 +31,12 @@ func scanTag(scan func(...any) error) (t hookglass.Tag, err error) {
 // Tags lists tags with an id above after, oldest first, of one workspace unless workspaceID is 0. Limit 0 is all.
 func (v *View) Tags(workspaceID, after int64, limit int) ([]hookglass.Tag, error) {
 	a := &args{}
-	query := "SELECT " + tagColumns + tagTables + " WHERE " + v.accountScope(a, "w.account_id", "w.id")
+	of := "SELECT w.id FROM workspaces w WHERE " + v.accountScope(a, "w.account_id", "w.id")
 	if workspaceID != 0 {
-		query += " AND t.workspace_id = " + a.add(workspaceID)
+		of += " AND w.id = " + a.add(workspaceID)
 	}
-	query += a.oldestPage("t.id", after, limit)
+	// "id + 0" keeps the index on the id out: in its order lie the tags of all other workspaces.
+	query := "SELECT " + tagColumns + " FROM tags t WHERE " + v.dialect.picked("t.workspace_id", of) + a.oldestPage("t.id + 0", after, limit)
 	return queryAll(v, scanTag, query, a.all()...)
 }
 

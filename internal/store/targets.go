@@ -12,7 +12,7 @@ import (
 const targetColumns = `t.id, t.endpoint, e.id, t.name, t.url, t.condition, t.header_names, t.sealed, t.enabled, t.timeout_seconds, t.retry_count, t.rate_limit, t.rate_period, t.dedupe_by, t.dedupe_seconds, t.failures,
 	t.failing_from, t.paused_at, t.pause_reason, t.created_at, t.updated_at`
 
-const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint`
+const targetTables = ` FROM forwarding_targets t JOIN endpoints e ON e.num = t.endpoint + 0`
 
 func scanTarget(scan func(...any) error) (t hookglass.ForwardingTarget, err error) {
 	var enabled, timeout, created, updated int64
@@ -63,7 +63,7 @@ func (v *View) ForwardingTargets(ref string, after int64, limit int) ([]hookglas
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + targetColumns + targetTables + " WHERE t.endpoint = " + a.add(e.Num) + a.oldestPage("t.id", after, limit)
+	query := "SELECT " + targetColumns + targetTables + " WHERE " + v.dialect.oldestOf(a, "t.endpoint", e.Num, "t.id", after, limit)
 	return queryAll(v, scanTarget, query, a.all()...)
 }
 

@@ -63,8 +63,10 @@ func (v *View) commandSession(endpointNum int64, offered []int64, sign time.Time
 // WaitingTunnelCommands lists commands that are offered to a session, were not sent to it and expire after until,
 // oldest first: those with a Num above after, limit at most.
 func (v *View) WaitingTunnelCommands(sessionNum, after int64, limit int, until time.Time) ([]hookglass.TunnelCommand, error) {
-	return queryAll(v, scanCommand, "SELECT num, request FROM tunnel_commands WHERE session = $1 AND sent_at IS NULL AND expires_at > $2 AND num > $3 ORDER BY num LIMIT $4",
-		sessionNum, until.UnixMicro(), after, limit)
+	a := &args{}
+	query := "SELECT num, request FROM tunnel_commands WHERE sent_at IS NULL AND expires_at > " + a.add(until.UnixMicro()) + " AND " +
+		v.dialect.oldestOf(a, "session", sessionNum, "num", after, limit)
+	return queryAll(v, scanCommand, query, a.all()...)
 }
 
 func scanCommand(scan func(...any) error) (c hookglass.TunnelCommand, err error) {

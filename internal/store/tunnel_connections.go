@@ -36,5 +36,7 @@ func (v *View) GapHistory(ref string, limit int) ([]hookglass.Gap, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.gaps(" WHERE g.endpoint = $1 ORDER BY g.num DESC LIMIT $2", e.Num, limit)
+	a := &args{}
+	where := " WHERE " + v.dialect.newestOf(a, "g.endpoint", e.Num, "g.num", 0, limit)
+	return v.gaps(where, a.all()...)
 }

@@ -103,7 +103,9 @@ func scanReport(scan func(...any) error) (*hookglass.DeliveryReport, error) {
 
 // Reports lists the reports of an event, newest first.
 func (v *View) Reports(eventSeq int64, limit int) ([]*hookglass.DeliveryReport, error) {
-	return queryAll(v, scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 ORDER BY num DESC LIMIT $2", eventSeq, limit)
+	a := &args{}
+	query := "SELECT num, record FROM tunnel_reports WHERE " + v.dialect.newestOf(a, "event", eventSeq, "num", 0, limit)
+	return queryAll(v, scanReport, query, a.all()...)
 }
 
 // ReportsSize estimates how many bytes must be loaded to show the reports of an event.
@@ -150,7 +152,8 @@ func (v *View) reported(events []*hookglass.Event) (map[int64]int64, error) {
 
 // FirstAnswer returns the first report of version 2 about an event. It answers not_found.
 func (v *View) FirstAnswer(eventSeq int64) (*hookglass.DeliveryReport, error) {
-	return one(v, "report", scanReport, "SELECT num, record FROM tunnel_reports WHERE event = $1 AND version = 2 ORDER BY num LIMIT 1", &args{[]any{eventSeq}})
+	a := &args{}
+	return one(v, "report", scanReport, "SELECT num, record FROM tunnel_reports WHERE version = 2 AND "+v.dialect.oldestOf(a, "event", eventSeq, "num", 0, 1), a)
 }
 
 // HasTunnel reports whether a session is subscribed to an endpoint.

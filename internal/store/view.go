@@ -230,17 +230,8 @@ func (a *args) add(v any) string {
 // Go evaluates the calls among operands from left to right, but a field at any time between them.
 func (a *args) all() []any { return a.values }
 
-// newestPage returns the end of a statement, behind its conditions, for a page of a list, newest first: the rows whose
-// number is less than before, unless that is 0.
-func (a *args) newestPage(number string, before int64, limit int) string {
-	end := " ORDER BY " + number + " DESC"
-	if before > 0 {
-		end = " AND " + number + " < " + a.add(before) + end
-	}
-	return end + a.limit(limit)
-}
-
-// oldestPage is newestPage for a list that begins with the oldest: the rows whose number is greater than after.
+// oldestPage returns the end of a statement, behind its conditions, for a page of a list, oldest first: the rows whose
+// number is greater than after. For what an owner has, see [dialect.oldestOf].
 func (a *args) oldestPage(number string, after int64, limit int) string {
 	return " AND " + number + " > " + a.add(after) + " ORDER BY " + number + a.limit(limit)
 }

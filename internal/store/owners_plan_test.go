@@ -1,0 +1,174 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hookglass"
+	"hookglass/internal/store"
+	"hookglass/internal/store/storetest"
+)
+
+// A page of a list costs what its owner has at most, even where that owner has all rows of the installation, which is
+// when the order of their numbers looks best to the planner: it plans for all owners alike, and the next one may have
+// a few rows among those of others.
+func TestAPageOfAListReadsNoRowsOfOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "ada@example.com")
+		e := endpointIn(t, db, home.first)
+		event := newEvent(e, "{}")
+		capture(t, db, event)
+		fillLists(t, db, e, event, 1_000)
+		ref, id, before := string(e.ID), string(event.ID), int64(900)
+		key := hookglass.Principal{Endpoint: e.ID}
+		for _, list := range []struct {
+			table string
+			who   hookglass.Principal
+			read  func(v *store.View) error
+		}{
+			{"replays", home.everywhere, func(v *store.View) error { return found(v.Replays(ref, id, before, 25)) }},
+			{"releases", home.everywhere, func(v *store.View) error { return found(v.Releases(ref, id, before, 25)) }},
+			{"replay_cases", home.everywhere, func(v *store.View) error { return found(v.ReplayCases(ref, before, 25)) }},
+			{"replay_case_runs", home.everywhere, func(v *store.View) error { return found(v.ReplayRuns(ref, "", before, 25)) }},
+			{"replay_case_runs", home.everywhere, func(v *store.View) error { return found(v.ReplayRuns(ref, "id1", before, 25)) }},
+			{"replay_batches", home.everywhere, func(v *store.View) error { return found(v.ReplayBatches(ref, before, 25)) }},
+			{"replay_batch_items", home.everywhere, func(v *store.View) error { return found(v.BatchItems(ref, "id1", 100, 25)) }},
+			{"action_runs", home.everywhere, func(v *store.View) error { return found(v.ActionRuns(ref, "id1", "id900", 25)) }},
+			{"action_runs", home.everywhere, func(v *store.View) error { return found(v.EndpointActionRuns(ref, "id900", 25)) }},
+			{"action_runs", home.everywhere, func(v *store.View) error { return found(v.EventActionRuns(event.Seq, 25)) }},
+			{"forwards", home.everywhere, func(v *store.View) error { return found(v.Forwards(ref, 1, before, 25)) }},
+			{"forwards", home.everywhere, func(v *store.View) error { return found(v.FailedForwardsOf(ref, 1, before, 25)) }},
+			{"forwarding_targets", home.everywhere, func(v *store.View) error { return found(v.ForwardingTargets(ref, 100, 25)) }},
+			{"alerts", home.everywhere, func(v *store.View) error { return found(v.Alerts(ref, 100, 25)) }},
+			{"alert_incidents", home.everywhere, func(v *store.View) error { return found(v.Incidents(ref, "id1", before, 25)) }},
+			{"tunnel_gaps", home.everywhere, func(v *store.View) error { return found(v.GapHistory(ref, 5)) }},
+			{"tunnel_gaps", home.everywhere, func(v *store.View) error { return found(v.Gaps([]int64{e.Num}, 100, 5)) }},
+			{"tunnel_reports", home.everywhere, func(v *store.View) error { return found(v.Reports(event.Seq, 25)) }},
+			{"tunnel_reports", home.everywhere, func(v *store.View) error { _, err := v.FirstAnswer(event.Seq); return err }},
+			{"tunnel_commands", home.everywhere, func(v *store.View) error { return found(v.WaitingTunnelCommands(1, 100, 25, v.Now)) }},
+			{"shares", home.everywhere, func(v *store.View) error {
+				return found(v.Shares(ref, store.ShareList{Before: before, Limit: 25}, v.Now))
+			}},
+			{"shares", home.everywhere, func(v *store.View) error { return found(v.Shares(ref, store.ShareList{Event: id, Limit: 25}, v.Now)) }},
+			{"flows", home.everywhere, func(v *store.View) error { return found(v.Flows("", before, 25)) }},
+			{"flows", home.everywhere, func(v *store.View) error { return found(v.Flows(hookglass.FlowPassed, 0, 25)) }},
+			{"tags", home.everywhere, func(v *store.View) error { return found(v.Tags(0, 100, 25)) }},
+			{"tags", home.everywhere, func(v *store.View) error { return found(v.Tags(home.first.ID, 100, 25)) }},
+			{"action_secrets", home.everywhere, func(v *store.View) error { return found(v.ActionSecrets(home.first.ID, 100, 25)) }},
+			{"action_secrets", home.everywhere, func(v *store.View) error { return found(v.WorkspaceActionSecrets(home.first.ID)) }},
+			{"activities", home.everywhere, func(v *store.View) error {
+				return found(v.Activity(hookglass.ActivityForwardingFailed, time.Time{}, 25))
+			}},
+			{"activities", key, func(v *store.View) error {
+				return found(v.Activity(hookglass.ActivityForwardingFailed, time.Time{}, 25))
+			}},
+		} {
+			looked := 0
+			view(t, db, list.who, func(v *store.View) {
+				var seen []statement
+				recorded := *v
+				recorded.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+				if err := list.read(&recorded); err != nil {
+					t.Errorf("%s: %v", list.table, err)
+				}
+				for _, s := range seen {
+					of := regexp.MustCompile(`FROM ` + list.table + `( [a-z]| |$)`).FindStringSubmatch(s.text)
+					if of == nil || !strings.Contains(s.text, "ORDER BY") {
+						continue
+					}
+					looked++
+					name := list.table
+					if alias := strings.TrimSpace(of[1]); alias != "" {
+						name = alias
+					}
+					plan, err := db.Plan(t.Context(), s.text, s.args...)
+					if text := strings.Join(plan, "\n"); err != nil || readsOthers(text, list.table, name) {
+						t.Errorf("%v %s\n%s", err, s.text, text)
+					}
+				}
+			})
+			if looked == 0 {
+				t.Errorf("no statement on %s was looked at", list.table)
+			}
+		}
+	})
+}
+
+// found is an error for a list that is empty.
+func found[T any](list []T, err error) error {
+	if err == nil && len(list) == 0 {
+		err = errors.New("nothing was found")
+	}
+	return err
+}
+
+// readsOthers reports whether a plan goes through a table, or through all endpoints, in the order of its numbers or from
+// end to end.
+func readsOthers(plan, table, name string) bool {
+	return strings.Contains(plan, "Merge Join") || strings.Contains(plan, table+"_pkey on "+table) || strings.Contains(plan, "Seq Scan on "+table) ||
+		regexp.MustCompile(`(?m)^(SEARCH `+name+` USING INTEGER PRIMARY KEY \(rowid[<>]|SCAN `+name+`\b)`).MatchString(plan)
+}
+
+// fillLists gives an endpoint n rows of everything that there is a list of. What owns others has the number 1 and the
+// id id1.
+func fillLists(t *testing.T, db *store.DB, e hookglass.Endpoint, event *hookglass.Event, n int) {
+	t.Helper()
+	later := time.Now().Add(time.Hour).UnixMicro()
+	rows := fmt.Sprintf(" FROM (WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT n, 'id' || n AS id FROM s) AS s", n)
+	writing(t, db, func(tx *store.Tx) error {
+		for _, fill := range []struct {
+			columns, values string
+		}{
+			{"endpoints (id, name, kind, provider_config, enabled, created_at, updated_at)", "id, 'a', 'webhook', '{}', 1, 1, 1"},
+			{"replays (id, endpoint, event, event_id, target_url, passed, replayed_at, record)", "id, ENDPOINT, EVENT, 'x', 'https://app.example.com/', 1, 1, JSON"},
+			{"releases (id, endpoint, event, event_id, recipients, status, created_at)", "id, ENDPOINT, EVENT, 'x', '[]', 'sent', 1"},
+			{"replay_cases (id, endpoint, source_id, lock_version, snapshot_version, sealed, snapshot, created_at, updated_at)", "id, ENDPOINT, 'x', 1, 1, JSON, JSON, 1, 1"},
+			{"replay_case_runs (id, endpoint, case_num, case_id, lock_version, snapshot_version, idempotency_key, state, sealed, created_at, enqueued_at, finished_at)",
+				"id, ENDPOINT, 1, 'id1', 1, 1, id, 'passed', JSON, 1, 1, 1"},
+			{"replay_batches (id, endpoint, query, target_url, identity_mode, signature_mode, rate, stop_on_failure, state, total, passed, failed, created_at, updated_at, finished_at)",
+				"id, ENDPOINT, '', 'https://app.example.com/', 'x', 'x', 1, 0, 'completed', 1, 1, 0, 1, 1, 1"},
+			{"replay_batch_items (batch, event, event_id, state, started_at, finished_at)", "1, n, 'x', 'passed', 1, 1"},
+			{"actions (id, endpoint, name, enabled, failure_policy, position, conditions, steps, created_at, updated_at)", "id, ENDPOINT, 'a', 1, 'stop', n, '[]', '[]', 1, 1"},
+			{"action_runs (id, endpoint, action, action_id, event, event_id, rerun, status, claim, created_at)", "id, ENDPOINT, 1, 'id1', EVENT, 'x', 1, 'completed', 1, 1"},
+			{"forwarding_targets (endpoint, name, url, enabled, timeout_seconds, retry_count, failures, created_at, updated_at)", "ENDPOINT, 'a', 'https://app.example.com/', 1, 1, 1, 0, 1, 1"},
+			{"forwards (target, endpoint, event, state, claim, lost, created_at)", "1, ENDPOINT, EVENT, 'failed', 1, 0, 1"},
+			{"alerts (id, endpoint, name, kind, enabled, config, state, changed_at, armed_at, version, cursor, created_at, updated_at)", "id, ENDPOINT, 'a', 'keyword', 1, '{}', 'ok', 1, 1, 1, 1, 1, 1"},
+			{"alert_incidents (id, alert, summary, started_at, resolved_at)", "id, 1, 'a', 1, 1"},
+			{"tunnel_gaps (id, endpoint, state, from_seq, to_seq, started_at, detected_at, reconnected_at, target_url, hostname, recovered_gone, expired_gone)",
+				"id, ENDPOINT, 'reconnected', 1, 1, 1, 1, 1, '', '', 0, 1"},
+			{"tunnel_reports (endpoint, event, attempt_id, version, status, reported_at, record)", "ENDPOINT, EVENT, id, 2, 200, 1, JSON"},
+			{"tunnel_commands (id, endpoint, session, hash, request, created_at, expires_at)", "id, ENDPOINT, 1, JSON, JSON, 1, LATER"},
+			{"shares (endpoint, event, event_id, hash, created_at, expires_at)", "ENDPOINT, EVENT, 'x', HASH, 1, LATER"},
+			{"flows (id, account_id, workspace_id, name, state, definition, progress, cursor, version, claim, leased_until, idempotency_key, fingerprint, started_at, deadline_at, finished_at)",
+				"id, ACCOUNT, WORKSPACE, 'a', 'passed', JSON, JSON, 1, 1, 1, 0, id, JSON, 1, 1, 1"},
+			{"tags (workspace_id, name, created_at)", "WORKSPACE, id, 1"},
+			{"action_secrets (id, workspace_id, name, description, sealed, created_at, updated_at)", "id, WORKSPACE, id, '', JSON, 1, 1"},
+			{"activities (account_id, endpoint, type, occurred_at, data)", "ACCOUNT, ENDPOINT, '" + string(hookglass.ActivityForwardingFailed) + "', LATER, '{}'"},
+		} {
+			json, hash, of := "cast('{}' AS blob)", "cast(id AS blob)", fmt.Sprint(event.Seq)
+			if db.Postgres() {
+				json, hash = "convert_to('{}', 'UTF8')", "convert_to(id, 'UTF8')"
+			}
+			if strings.HasPrefix(fill.columns, "forwards ") {
+				of = "CASE WHEN n = 500 THEN " + of + " ELSE 1000000 + n END" // each event once
+			}
+			values := strings.NewReplacer("ENDPOINT", fmt.Sprint(e.Num), "EVENT", of, "ACCOUNT", fmt.Sprint(e.AccountID), "WORKSPACE", fmt.Sprint(e.WorkspaceID),
+				"JSON", json, "HASH", hash, "LATER", fmt.Sprint(later)).Replace(fill.values)
+			table, _, _ := strings.Cut(fill.columns, " ")
+			if err := tx.Exec("INSERT INTO " + fill.columns + " SELECT " + values + rows); err != nil {
+				return fmt.Errorf("%s: %w", table, err)
+			}
+			if !db.Postgres() {
+				continue // nothing ever gives an embedded database statistics
+			}
+			if err := tx.Exec("ANALYZE " + table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
