@@ -258,7 +258,7 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	}, `SELECT num, account_id FROM (
 			SELECT c.num, w.account_id, c.due_at, row_number() OVER (PARTITION BY w.account_id ORDER BY c.due_at, c.num) AS place`+channelTables+`
 			WHERE `+channelFree("cast($1 AS bigint)")+`
-				AND (EXISTS (SELECT 1 FROM notifications n WHERE n.channel = c.num) OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
+				AND ((SELECT n.channel FROM notifications n WHERE n.channel = c.num LIMIT 1) IS NOT NULL OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
 		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), newest, limit)
 }
 

@@ -221,8 +221,8 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 		rows string
 		most int64
 	}{ // tables that may hold as many rows as there were events, or more
-		{"script_positions WHERE (endpoint, identity) IN (SELECT endpoint, identity FROM script_positions WHERE endpoint = $1 LIMIT $2)", positionRows},
-		{"replay_batch_items WHERE " + tx.dialect.picked("num", "SELECT i.num FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num WHERE b.endpoint = $1 LIMIT $2"), purgeItems},
+		{"script_positions WHERE endpoint = $1 AND " + tx.dialect.picked("identity", "SELECT identity FROM script_positions WHERE endpoint = $1 LIMIT $2"), positionRows},
+		{"replay_batch_items WHERE " + tx.dialect.picked("num", "SELECT x.num FROM replay_batches b"+tx.dialect.each("replay_batch_items", "x.batch = b.num")+" AND b.endpoint = $1 LIMIT $2"), purgeItems},
 		{"replay_case_runs WHERE " + tx.dialect.picked("num", "SELECT num FROM replay_case_runs WHERE endpoint = $1 LIMIT $2"), purgeRuns},
 		{"activities WHERE " + tx.dialect.picked("id", "SELECT id FROM activities WHERE endpoint = $1 LIMIT $2"), activityRows},
 	} {

@@ -22,6 +22,6 @@ func (v *View) LoadFailed(events []*hookglass.Event) error {
 		return err
 	}, "SELECT event, count(*) FILTER (WHERE state = 'failed') FROM forwards WHERE "+these+" AND due_at IS NULL AND state <> 'delivered' GROUP BY event"+
 		" UNION ALL SELECT event, count(*) FROM action_runs WHERE "+these+" AND status IN ('failed', 'stopped') GROUP BY event"+
-		" UNION ALL SELECT event, 1 FROM tunnel_reports WHERE num IN (SELECT max(num) FROM tunnel_reports WHERE "+these+" GROUP BY event) AND status NOT BETWEEN 200 AND 299",
+		" UNION ALL SELECT event, 1 FROM tunnel_reports WHERE "+v.dialect.picked("num", "SELECT max(num) FROM tunnel_reports WHERE "+these+" GROUP BY event")+" AND status NOT BETWEEN 200 AND 299",
 		v.dialect.list(seqs))
 }

@@ -20,6 +20,9 @@ const sameAtOnce = 50
 // webhook, received within the window that its target has now, arrived or may still arrive. A delivery that failed, was
 // skipped or was deleted is none that counts. Nor is one of an event whose signature is wrong: whoever guesses an id
 // could otherwise take the place of the webhook that has it.
+//
+// Single rows are looked up in subqueries: a join that PostgreSQL plans while there are few deliveries reads all of
+// them, also once there are many.
 func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, error) {
 	found := make(map[int64]hookglass.Duplicate)
 	err := v.queryEach(func(scan func(...any) error) error {
@@ -31,17 +34,18 @@ func (v *View) Duplicates(forwards []int64) (map[int64]hookglass.Duplicate, erro
 	}, `WITH asked AS (
 			SELECT c.forward, (
 				SELECT n.forward FROM (
-					SELECT k.forward, k.received_at, f.state FROM forward_keys k JOIN forwards f ON f.num = k.forward JOIN endpoint_stats s ON s.endpoint = f.endpoint
-						JOIN events o ON o.seq = k.event
-					WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event < c.event AND k.event > s.floor_seq
+					SELECT k.forward, k.received_at, (SELECT f.state FROM forwards f WHERE f.num = k.forward) AS state FROM forward_keys k
+					WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event < c.event
 						AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
-						AND f.state IN ('pending', 'sending', 'delivered') AND o.signature_status <> 'failed'
+						AND k.event > (SELECT s.floor_seq FROM endpoint_stats s WHERE s.endpoint = t.endpoint)
+						AND (SELECT f.state FROM forwards f WHERE f.num = k.forward) IN ('pending', 'sending', 'delivered')
+						AND (SELECT o.signature_status FROM events o WHERE o.endpoint = t.endpoint AND o.seq = k.event) <> 'failed'
 					ORDER BY k.received_at LIMIT $2
 				) AS n ORDER BY CASE n.state WHEN 'delivered' THEN 0 ELSE 1 END, n.received_at LIMIT 1
 			) AS first
 			FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE `+v.dialect.among("c.forward", "$1")+`
 		)
-		SELECT a.forward, e.id, f.num, f.state FROM asked a JOIN forwards f ON f.num = a.first JOIN events e ON e.seq = f.event`, v.dialect.list(forwards), sameAtOnce)
+		SELECT a.forward, (SELECT e.id FROM events e WHERE e.endpoint = x.endpoint AND e.seq = x.event), x.num, x.state FROM asked a`+v.dialect.each("forwards", "x.num = a.first"), v.dialect.list(forwards), sameAtOnce)
 	return found, err
 }
 

@@ -217,7 +217,7 @@ func (w ledgerWindow) actionTasks(p ledgerPiece) (waiting int64, begun []tally, 
 	if err := w.v.queryRow("task", "SELECT coalesce("+count+", 0)"+from, a.all(), &waiting); err != nil || waiting == 0 {
 		return 0, nil, err
 	}
-	begun, err = queryAll(w.v, scanTally, "SELECT r.action, '', '', "+count+", 0"+from+" JOIN action_runs r ON r.event = w.seq WHERE r.rerun = 0 GROUP BY r.action", a.all()...)
+	begun, err = queryAll(w.v, scanTally, "SELECT x.action, '', '', "+count+", 0"+from+w.v.dialect.each("action_runs", "x.event = w.seq")+" AND x.rerun = 0 GROUP BY x.action", a.all()...)
 	return waiting, begun, err
 }
 
@@ -244,8 +244,8 @@ func (w ledgerWindow) runs(p ledgerPiece, kept int64) ([]tally, error) {
 	if err != nil {
 		return nil, err
 	}
-	return queryAll(w.v, scanTally, "SELECT r.action, r.action_id, r.status, count(*), sum(CASE WHEN r.status IN ('queued', 'running') AND r.due_at IS NULL AND r.event NOT IN ("+w.tasked(a, TaskActions)+") THEN 1 ELSE 0 END)"+
-		from+" AND r.rerun = 0 GROUP BY r.action, r.action_id, r.status", a.all()...)
+	return queryAll(w.v, scanTally, "SELECT x.action, x.action_id, x.status, count(*), sum(CASE WHEN x.status IN ('queued', 'running') AND x.due_at IS NULL AND x.event NOT IN ("+w.tasked(a, TaskActions)+") THEN 1 ELSE 0 END)"+
+		from+" AND x.rerun = 0 GROUP BY x.action, x.action_id, x.status", a.all()...)
 }
 
 func (w ledgerWindow) verdicts(l *hookglass.Ledger) error {
@@ -286,7 +286,7 @@ func (w ledgerWindow) replays(l *hookglass.Ledger, kept []int64) error {
 			if err != nil {
 				return err
 			}
-			err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN r.passed = 1 THEN 0 ELSE 1 END), 0)"+
+			err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN x.passed = 1 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN x.passed = 1 THEN 0 ELSE 1 END), 0)"+
 				from, a.all(), &delivered, &failed)
 			if err != nil {
 				return err

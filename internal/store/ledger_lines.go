@@ -82,7 +82,7 @@ func (v *View) hashBodies(events []*hookglass.Event, at map[int64]*hookglass.Led
 
 func (v *View) lineForwards(_ ledgerWindow, at map[int64]*hookglass.LedgerLine, seqs any) error {
 	found, err := queryAll(v, forwardOf(hookglass.ForwardingTarget{}), "SELECT "+forwardColumns+" FROM forwards f JOIN events e ON e.seq = f.event WHERE "+
-		v.dialect.among("f.event", "$1")+" ORDER BY f.event, f.target", seqs)
+		v.dialect.among("f.event", "$1")+" AND "+v.dialect.among("e.seq", "$1")+" ORDER BY f.event, f.target", seqs)
 	for _, f := range found {
 		line := at[f.EventSeq]
 		line.Forwards = append(line.Forwards, f)
@@ -91,8 +91,8 @@ func (v *View) lineForwards(_ ledgerWindow, at map[int64]*hookglass.LedgerLine, 
 }
 
 func (v *View) lineRuns(_ ledgerWindow, at map[int64]*hookglass.LedgerLine, seqs any) error {
-	found, err := queryAll(v, scanActionRun, `SELECT r.num, r.id, r.endpoint, e.id, r.action, r.action_id, r.event, r.event_id, r.parent_id, r.rerun, r.status, NULL,
-		r.created_at, r.started_at, r.finished_at`+actionRunTables+" WHERE "+v.dialect.among("r.event", "$1")+" ORDER BY r.event, r.num", seqs)
+	found, err := queryAll(v, scanActionRun, `SELECT r.num, r.id, r.endpoint, (SELECT e.id FROM endpoints e WHERE e.num = r.endpoint), r.action, r.action_id, r.event, r.event_id, r.parent_id, r.rerun, r.status, NULL,
+		r.created_at, r.started_at, r.finished_at FROM action_runs r WHERE `+v.dialect.among("r.event", "$1")+" ORDER BY r.event, r.num", seqs)
 	for _, r := range found {
 		line := at[r.EventSeq]
 		line.Runs = append(line.Runs, r)

@@ -95,8 +95,8 @@ func (w ledgerWindow) forwards(p ledgerPiece, kept int64) ([]tally, error) {
 		return w.forwardsBetween(first, last)
 	}
 	a := &args{}
-	return queryAll(w.v, scanTally, "SELECT f.target, '', f.state, count(*), sum(CASE WHEN f.state IN ('pending', 'sending') AND f.due_at IS NULL THEN 1 ELSE 0 END) FROM "+w.table(a, p)+
-		" JOIN forwards f ON f.event = w.seq GROUP BY f.target, f.state", a.all()...)
+	return queryAll(w.v, scanTally, "SELECT x.target, '', x.state, count(*), sum(CASE WHEN x.state IN ('pending', 'sending') AND x.due_at IS NULL THEN 1 ELSE 0 END) FROM "+w.table(a, p)+
+		w.v.dialect.each("forwards", "x.event = w.seq")+" GROUP BY x.target, x.state", a.all()...)
 }
 
 // forwardsBetween counts the deliveries of events from one seq to another. It reads only indexes, and the rows of what

@@ -36,8 +36,8 @@ func (w ledgerWindow) tunnel(l *hookglass.Ledger, kept []int64, expired int64) e
 			return err
 		}
 		var delivered, failed int64
-		err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN r.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
-			"coalesce(sum(CASE WHEN r.delivered_at IS NULL THEN 1 ELSE 0 END), 0)"+from, a.all(), &delivered, &failed)
+		err = w.v.queryRow("endpoint", "SELECT coalesce(sum(CASE WHEN x.delivered_at IS NOT NULL THEN 1 ELSE 0 END), 0), "+
+			"coalesce(sum(CASE WHEN x.delivered_at IS NULL THEN 1 ELSE 0 END), 0)"+from, a.all(), &delivered, &failed)
 		if err != nil {
 			return err
 		}

@@ -196,7 +196,7 @@ func (w ledgerWindow) dense(p ledgerPiece, kept int64) (first, last int64, dense
 	return first, last, err == nil && last-first < sparse*kept, err
 }
 
-// having returns the FROM and the start of the WHERE for the rows r of a table that belong to the events of a piece, of
+// having returns the FROM and the start of the WHERE for the rows x of a table that belong to the events of a piece, of
 // which there are kept. If these lie close together, rows are selected by the range of seqs. "endpoint + 0" keeps the
 // index on the endpoint out, which may have any number of rows.
 func (w ledgerWindow) having(a *args, table string, p ledgerPiece, kept int64) (string, error) {
@@ -205,7 +205,7 @@ func (w ledgerWindow) having(a *args, table string, p ledgerPiece, kept int64) (
 		return "", err
 	}
 	if dense {
-		return " FROM " + table + " r WHERE r.event >= " + a.add(first) + " AND r.event <= " + a.add(last) + " AND r.endpoint + 0 = " + a.add(w.log.endpoint.Num), nil
+		return " FROM " + table + " x WHERE x.event >= " + a.add(first) + " AND x.event <= " + a.add(last) + " AND x.endpoint + 0 = " + a.add(w.log.endpoint.Num), nil
 	}
-	return " FROM " + w.table(a, p) + " JOIN " + table + " r ON r.event = w.seq WHERE true", nil
+	return " FROM " + w.table(a, p) + w.v.dialect.each(table, "x.event = w.seq"), nil
 }

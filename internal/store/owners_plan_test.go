@@ -98,6 +98,78 @@ func TestAPageOfAListReadsNoRowsOfOthers(t *testing.T) {
 	})
 }
 
+// What is planned while there are a few rows looks up, once there are many, those that are wanted.
+func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	e := endpointIn(t, db, newTenant(t, db, "ada@example.com").first)
+	event := newEvent(e, "{}")
+	capture(t, db, event)
+	several(t, db, e, 40)
+	fillLists(t, db, e, event, 40)
+	if err := db.Analyze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ref := string(e.ID)
+	for _, c := range []struct {
+		name, tables string
+		do           func(tx *store.Tx) error
+	}{
+		{"failed deliveries of a page", "tunnel_reports|action_runs|forwards", func(tx *store.Tx) error { return tx.LoadFailed([]*hookglass.Event{event}) }},
+		{"channels that are due", "notifications", func(tx *store.Tx) error { return found(tx.ChannelsDue(tx.Now, 20)) }},
+		{"lines of the ledger", "action_runs|forwards", func(tx *store.Tx) error {
+			_, _, err := tx.LedgerLines(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute), 0, 20)
+			return err
+		}},
+		{"the ledger", "action_runs|forwards|replays", func(tx *store.Tx) error {
+			_, err := tx.Ledger(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute))
+			return err
+		}},
+		{"duplicates", "forwards|forward_keys|events", func(tx *store.Tx) error { _, err := tx.Duplicates([]int64{1}); return err }},
+		{"undelivered events", "tunnel_events", func(tx *store.Tx) error {
+			_, _, err := tx.UndeliveredEvents(e.Num, store.Undelivered{Since: tx.Now.Add(-time.Hour), Limit: 20})
+			return err
+		}},
+		{"how many are undelivered", "tunnel_events", func(tx *store.Tx) error { _, _, err := tx.CountUndelivered(e.Num, tx.Now.Add(-time.Hour)); return err }},
+		{"runs without a job", "replay_case_runs", func(tx *store.Tx) error { return tx.RequeueReplayRuns(tx.Now, 20) }},
+		{"batches without a job", "replay_batches", func(tx *store.Tx) error { return tx.RequeueReplayBatches(tx.Now, 20) }},
+		{"a deleted endpoint", "script_positions|replay_batch_items", func(tx *store.Tx) error {
+			if err := tx.DeleteEndpoint(&e); err != nil {
+				return err
+			}
+			_, err := tx.EraseEvents(e.Num)
+			return err
+		}},
+	} {
+		var seen []statement
+		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+			tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+			return errors.Join(errRollback, c.do(tx))
+		})
+		if !errors.Is(err, errRollback) || strings.Contains(err.Error(), "\n") {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		looked, scan := 0, regexp.MustCompile(`Scan.* on (`+c.tables+`)\b`)
+		for _, s := range seen {
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			if err != nil {
+				continue // of what is neither read nor changed
+			}
+			for i, line := range plan {
+				if !scan.MatchString(line) {
+					continue
+				}
+				looked++
+				if strings.Contains(line, "Seq Scan") || i+1 == len(plan) || !strings.Contains(plan[i+1], "Cond: ") {
+					t.Errorf("%s: %s\n%s", c.name, s.text, strings.Join(plan, "\n"))
+				}
+			}
+		}
+		if looked == 0 {
+			t.Errorf("%s: nothing was looked at", c.name)
+		}
+	}
+}
+
 // found is an error for a list that is empty.
 func found[T any](list []T, err error) error {
 	if err == nil && len(list) == 0 {
@@ -143,6 +215,12 @@ func fillLists(t *testing.T, db *store.DB, e hookglass.Endpoint, event *hookglas
 			{"tunnel_reports (endpoint, event, attempt_id, version, status, reported_at, record)", "ENDPOINT, EVENT, id, 2, 200, 1, JSON"},
 			{"tunnel_commands (id, endpoint, session, hash, request, created_at, expires_at)", "id, ENDPOINT, 1, JSON, JSON, 1, LATER"},
 			{"shares (endpoint, event, event_id, hash, created_at, expires_at)", "ENDPOINT, EVENT, 'x', HASH, 1, LATER"},
+			{"script_positions (endpoint, identity, script, position, at)", "ENDPOINT, HASH, 'a', 1, LATER"},
+			{"tunnel_events (event, endpoint, reported_at, reports)", "EVENT, ENDPOINT, 1, 1"},
+			{"forward_keys (forward, target, event, received_at, key)", "n, 1, EVENT, 1, HASH"},
+			{"notification_channels (id, workspace_id, name, kind, enabled, sealed, shown, events, follows, cursor, due_at, leased_until, claim, tries, failures, created_at, updated_at)",
+				"id, WORKSPACE, id, 'webhook', 1, JSON, '{}', '[]', 0, 0, 0, 0, 0, 0, 0, 1, 1"},
+			{"notifications (id, channel, message, created_at)", "id, n, JSON, 1"},
 			{"flows (id, account_id, workspace_id, name, state, definition, progress, cursor, version, claim, leased_until, idempotency_key, fingerprint, started_at, deadline_at, finished_at)",
 				"id, ACCOUNT, WORKSPACE, 'a', 'passed', JSON, JSON, 1, 1, 1, 0, id, JSON, 1, 1, 1"},
 			{"tags (workspace_id, name, created_at)", "WORKSPACE, id, 1"},
@@ -153,8 +231,8 @@ func fillLists(t *testing.T, db *store.DB, e hookglass.Endpoint, event *hookglas
 			if db.Postgres() {
 				json, hash = "convert_to('{}', 'UTF8')", "convert_to(id, 'UTF8')"
 			}
-			if strings.HasPrefix(fill.columns, "forwards ") {
-				of = "CASE WHEN n = 500 THEN " + of + " ELSE 1000000 + n END" // each event once
+			if table, _, _ := strings.Cut(fill.columns, " "); table == "forwards" || table == "tunnel_events" {
+				of = "CASE WHEN n = 5 THEN " + of + " ELSE 1000000 + n END" // each event once
 			}
 			values := strings.NewReplacer("ENDPOINT", fmt.Sprint(e.Num), "EVENT", of, "ACCOUNT", fmt.Sprint(e.AccountID), "WORKSPACE", fmt.Sprint(e.WorkspaceID),
 				"JSON", json, "HASH", hash, "LATER", fmt.Sprint(later)).Replace(fill.values)

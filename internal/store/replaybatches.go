@@ -248,9 +248,9 @@ func (tx *Tx) PostponeReplayBatch(num int64) error {
 
 // RequeueReplayBatches enqueues a new job for running bulk replays that have none and have not moved since a time.
 func (tx *Tx) RequeueReplayBatches(before time.Time, limit int) error {
-	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_batches SET updated_at = $1 WHERE num IN
-		(SELECT num FROM replay_batches WHERE state = 'running' AND finished_at IS NULL AND updated_at < $2 AND NOT `+tx.dialect.hasJob(hookglass.ReplayBatchJob{}, "BatchID", "id")+
-		` ORDER BY num LIMIT $3) AND state = 'running' RETURNING id`,
+	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_batches SET updated_at = $1 WHERE `+tx.dialect.picked("num",
+		"SELECT num FROM replay_batches WHERE state = 'running' AND finished_at IS NULL AND updated_at < $2 AND NOT "+tx.dialect.hasJob(hookglass.ReplayBatchJob{}, "BatchID", "id")+
+			" ORDER BY num LIMIT $3")+" AND state = 'running' RETURNING id",
 		tx.Now.UnixMicro(), before.UnixMicro(), limit)
 	for _, id := range ids {
 		tx.Enqueue(hookglass.ReplayBatchJob{BatchID: id})

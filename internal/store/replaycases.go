@@ -257,9 +257,9 @@ func (v *View) OrphanedReplayRuns(begunBefore time.Time, limit int) ([]hookglass
 // RequeueReplayRuns enqueues a new job for runs that have been queued since before a time and have none: a node may
 // have died with it.
 func (tx *Tx) RequeueReplayRuns(before time.Time, limit int) error {
-	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_case_runs SET enqueued_at = $1 WHERE num IN
-		(SELECT num FROM replay_case_runs WHERE state = 'queued' AND finished_at IS NULL AND enqueued_at < $2 AND NOT `+tx.dialect.hasJob(hookglass.ReplayRunJob{}, "RunID", "id")+
-		` ORDER BY num LIMIT $3) AND state = 'queued' RETURNING id`,
+	ids, err := queryAll(&tx.View, scanText, `UPDATE replay_case_runs SET enqueued_at = $1 WHERE `+tx.dialect.picked("num",
+		"SELECT num FROM replay_case_runs WHERE state = 'queued' AND finished_at IS NULL AND enqueued_at < $2 AND NOT "+tx.dialect.hasJob(hookglass.ReplayRunJob{}, "RunID", "id")+
+			" ORDER BY num LIMIT $3")+" AND state = 'queued' RETURNING id",
 		tx.Now.UnixMicro(), before.UnixMicro(), limit)
 	for _, id := range ids {
 		tx.Enqueue(hookglass.ReplayRunJob{RunID: id})

@@ -257,7 +257,9 @@ func (v *View) undelivered(a *args, log eventLog, u Undelivered, columns string)
 	if u.Gap != nil {
 		missing = "(" + missing + " OR t.reported_at <= " + a.add(u.Gap.DetectedAt.UnixMicro()) + ")"
 	}
-	query += " AND NOT EXISTS (SELECT 1 FROM tunnel_events t WHERE t.event = events.seq AND " + missing + ")"
+	// A subquery that looks up the report of each event: for NOT EXISTS PostgreSQL may read all reports, even once per
+	// event.
+	query += " AND (SELECT 1 FROM tunnel_events t WHERE t.event = events.seq AND " + missing + " LIMIT 1) IS NULL"
 	if !u.Since.IsZero() {
 		query += " AND received_at >= " + a.add(u.Since.UnixMicro())
 	}
