@@ -47,7 +47,7 @@ func (v *View) Channels(workspaceID, after int64, limit int) ([]hookglass.Channe
 	if workspaceID != 0 {
 		query += " AND c.workspace_id = " + a.add(workspaceID)
 	}
-	query += a.oldestPage("c.num", after, limit)
+	query += a.oldestPage("c.num + 0", after, limit) // as for tags
 	return queryAll(v, scanChannel, query, a.all()...)
 }
 

@@ -58,6 +58,8 @@ func TestAPageOfAListReadsNoRowsOfOthers(t *testing.T) {
 			{"flows", home.everywhere, func(v *store.View) error { return found(v.Flows(hookglass.FlowPassed, 0, 25)) }},
 			{"tags", home.everywhere, func(v *store.View) error { return found(v.Tags(0, 100, 25)) }},
 			{"tags", home.everywhere, func(v *store.View) error { return found(v.Tags(home.first.ID, 100, 25)) }},
+			{"notification_channels", home.everywhere, func(v *store.View) error { return found(v.Channels(0, 100, 25)) }},
+			{"notification_channels", home.everywhere, func(v *store.View) error { return found(v.Channels(home.first.ID, 100, 25)) }},
 			{"action_secrets", home.everywhere, func(v *store.View) error { return found(v.ActionSecrets(home.first.ID, 100, 25)) }},
 			{"action_secrets", home.everywhere, func(v *store.View) error { return found(v.WorkspaceActionSecrets(home.first.ID)) }},
 			{"activities", home.everywhere, func(v *store.View) error {
