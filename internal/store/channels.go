@@ -290,6 +290,8 @@ type Pending struct {
 
 // Waiting returns the next messages of a channel, limit at most, and the Seq up to which it has read captures.
 func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64, err error) {
+	a := &args{}
+	query := "SELECT num, message FROM notifications WHERE " + v.dialect.oldestOf(a, "channel", h.Num, "num", 0, limit)
 	waiting, err = queryAll(v, func(scan func(...any) error) (p Pending, err error) {
 		var body []byte
 		if err := scan(&p.Num, &body); err != nil {
@@ -299,7 +301,7 @@ func (v *View) Waiting(h HeldChannel, limit int) (waiting []Pending, upTo int64,
 			return p, fmt.Errorf("message %d: %w", p.Num, err)
 		}
 		return p, nil
-	}, "SELECT num, message FROM notifications WHERE channel = $1 ORDER BY num LIMIT $2", h.Num, limit)
+	}, query, a.all()...)
 	if err != nil || !h.FollowsCaptures() {
 		return waiting, h.Cursor, err
 	}

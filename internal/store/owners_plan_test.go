@@ -60,6 +60,10 @@ func TestAPageOfAListReadsNoRowsOfOthers(t *testing.T) {
 			{"tags", home.everywhere, func(v *store.View) error { return found(v.Tags(home.first.ID, 100, 25)) }},
 			{"notification_channels", home.everywhere, func(v *store.View) error { return found(v.Channels(0, 100, 25)) }},
 			{"notification_channels", home.everywhere, func(v *store.View) error { return found(v.Channels(home.first.ID, 100, 25)) }},
+			{"notifications", hookglass.System, func(v *store.View) error {
+				waiting, _, err := v.Waiting(store.HeldChannel{Channel: hookglass.Channel{Num: 1}}, 25)
+				return found(waiting, err)
+			}},
 			{"action_secrets", home.everywhere, func(v *store.View) error { return found(v.ActionSecrets(home.first.ID, 100, 25)) }},
 			{"action_secrets", home.everywhere, func(v *store.View) error { return found(v.WorkspaceActionSecrets(home.first.ID)) }},
 			{"activities", home.everywhere, func(v *store.View) error {
@@ -222,7 +226,7 @@ func fillLists(t *testing.T, db *store.DB, e hookglass.Endpoint, event *hookglas
 			{"forward_keys (forward, target, event, received_at, key)", "n, 1, EVENT, 1, HASH"},
 			{"notification_channels (id, workspace_id, name, kind, enabled, sealed, shown, events, follows, cursor, due_at, leased_until, claim, tries, failures, created_at, updated_at)",
 				"id, WORKSPACE, id, 'webhook', 1, JSON, '{}', '[]', 0, 0, 0, 0, 0, 0, 0, 1, 1"},
-			{"notifications (id, channel, message, created_at)", "id, n, JSON, 1"},
+			{"notifications (id, channel, message, created_at)", "id, 1, JSON, 1"},
 			{"flows (id, account_id, workspace_id, name, state, definition, progress, cursor, version, claim, leased_until, idempotency_key, fingerprint, started_at, deadline_at, finished_at)",
 				"id, ACCOUNT, WORKSPACE, 'a', 'passed', JSON, JSON, 1, 1, 1, 0, id, JSON, 1, 1, 1"},
 			{"tags (workspace_id, name, created_at)", "WORKSPACE, id, 1"},
