@@ -271,6 +271,7 @@ func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.
 			faults = append(faults, invalid.Details...)
 		}
 	}
+	// Secrets of other providers are all taken; a diagnosis says when one cannot be a key.
 	if d.Secret != nil && len(faults) == 0 && c.Provider == provider.GenericHMAC && !provider.UsableSecret(c.Options, *d.Secret) {
 		faults = append(faults, signatureFault("secret", "is not "+c.Options.SecretEncoding))
 	}

@@ -28,7 +28,7 @@ func eachAdyenItem(in *input, fn func(item value, signature string) bool) int {
 }
 
 func (s *scheme) verifyAdyen(in *input, secret string) reason {
-	keys := deriveKeys(keyHex, secret)
+	keys := deriveKeys(s.Key, secret)
 	if len(keys) == 0 {
 		return unusableSecret
 	}
@@ -64,7 +64,7 @@ func adyenDigest(item value, key []byte) []byte {
 
 // signAdyen replaces the signature of each item. An item without one has no place for it.
 func (s *scheme) signAdyen(o *Outgoing, secret string) error {
-	keys := deriveKeys(keyHex, secret)
+	keys := deriveKeys(s.Key, secret)
 	if len(keys) == 0 {
 		return unsignable("the configured secret cannot be used as a key")
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,8 +61,8 @@ func Diagnose(r *Request, d Detection, configs []Config) Finding {
 	if v.Reason != signatureMismatch.code() {
 		return Finding{Code: v.Reason, Message: v.Message}
 	}
-	return Finding{Code: "no_variant_matches", Message: "None of the usual mistakes explains this. Most likely the sender signs with another secret: copy it again from the " +
-		"settings of the webhook at " + judges[0].Name + ". If the two are the same, look for a proxy on the way that changes the body."}
+	return Finding{Code: "no_variant_matches", Message: "None of the usual mistakes explains this." + judges[0].unlike() +
+		" Most likely the sender signs with another secret: copy it again from the settings of the webhook at " + judges[0].Name + ". If the two are the same, look for a proxy on the way that changes the body."}
 }
 
 // unjudged explains why nothing was checked.
@@ -138,6 +139,18 @@ func keyAdvice(j *judge) string {
 		}
 	}
 	return "Is it empty?"
+}
+
+// unlike returns a sentence if the newest secret is in another form than the sender's secrets.
+func (j *judge) unlike() string {
+	form, secrets := j.SecretForm, j.config.Secrets
+	if len(secrets) == 0 {
+		return ""
+	}
+	if fits, err := regexp.MatchString(form[0], strings.TrimSpace(secrets[0])); err != nil || fits {
+		return ""
+	}
+	return " The configured secret does not look like a signing secret of " + j.Name + ", which " + form[1] + "."
 }
 
 // attempt checks a changed request with every secret of the judges, ignoring the time.

@@ -114,6 +114,8 @@ func TestDiagnose(t *testing.T) {
 		{name: "missing, with another's", r: &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-GitHub-Event: push\nStripe-Signature: x")}, code: "missing_signature", says: "Stripe-Signature"},
 		{name: "missing", r: &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-GitHub-Event: push")}, code: "missing_signature"},
 		{name: "wrong secret", r: github(min, min, "quite another"), code: "no_variant_matches", says: "copy it again from the settings of the webhook at GitHub"},
+		{name: "api key of stripe", r: stripe(min, 0, secret), secrets: []string{"sk_live_1"}, code: "no_variant_matches", says: "does not look like a signing secret of Stripe, which begins with whsec_."},
+		{name: "client secret of slack", r: slack("1771243200", "1771243200"), secrets: []string{strings.Repeat("0", 31)}, code: "no_variant_matches", says: "of Slack, which is 32 hex digits."},
 		{name: "nonsense", r: &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-GitHub-Event: push\nX-Hub-Signature-256: nonsense")}, code: "malformed_signature"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,27 +15,44 @@ func publicKeyKind(kind string) bool { return kind == "ed25519" || kind == "ecds
 // verifyPublic checks a signature made with the private key of the sender. key is a public key in the form of its kind:
 // 32 bytes for Ed25519, PKIX for the others.
 func verifyPublic(kind, hashName string, key, message, signature []byte) bool {
-	if kind == "ed25519" {
-		if len(key) != ed25519.PublicKeySize {
-			pub, _ := parsePKIX(key).(ed25519.PublicKey)
-			key = pub
-		}
-		return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, message, signature)
+	pub := publicKey(kind, key)
+	if key, ok := pub.(ed25519.PublicKey); ok {
+		return ed25519.Verify(key, message, signature)
 	}
 	h := newHash(hashName)()
 	h.Write(message)
 	sum := h.Sum(nil)
-	switch pub := parsePKIX(key).(type) {
+	switch pub := pub.(type) {
 	case *ecdsa.PublicKey:
-		return kind == "ecdsa" && ecdsa.VerifyASN1(pub, sum, signature)
+		return ecdsa.VerifyASN1(pub, sum, signature)
 	case *rsa.PublicKey:
 		id := crypto.SHA256
 		if hashName == "sha1" {
 			id = crypto.SHA1
 		}
-		return kind == "rsa" && rsa.VerifyPKCS1v15(pub, id, sum, signature) == nil
+		return rsa.VerifyPKCS1v15(pub, id, sum, signature) == nil
 	}
 	return false
+}
+
+// publicKey returns the key of a kind, or nil.
+func publicKey(kind string, key []byte) crypto.PublicKey {
+	if kind == "ed25519" && len(key) == ed25519.PublicKeySize {
+		return ed25519.PublicKey(key)
+	}
+	pub, of := parsePKIX(key), ""
+	switch pub.(type) {
+	case ed25519.PublicKey:
+		of = "ed25519"
+	case *ecdsa.PublicKey:
+		of = "ecdsa"
+	case *rsa.PublicKey:
+		of = "rsa"
+	}
+	if of != kind {
+		return nil
+	}
+	return pub
 }
 
 func parsePKIX(der []byte) crypto.PublicKey {

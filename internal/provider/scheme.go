@@ -184,6 +184,16 @@ type claim struct {
 	names   string // of additional signed headers
 }
 
+// of returns the scheme of a secret: that of Standard Webhooks has another for public keys.
+func (s *scheme) of(secret string) *scheme {
+	if s.IDHeader != "" && strings.HasPrefix(secret, asymmetricPrefix) && (s.Key == keyStandard || s.Key == keyStandardOrUTF8) {
+		public := *s
+		public.Kind, public.Prefix, public.Key = "ed25519", "v1a,", keyPublic
+		return &public
+	}
+	return s
+}
+
 // verify checks the signature of a request with one secret. tolerance is in seconds; negative: the time is not checked.
 func (s *scheme) verify(in *input, secret string, tolerance, at int64) reason {
 	switch s.Kind {
@@ -196,11 +206,7 @@ func (s *scheme) verify(in *input, secret string, tolerance, at int64) reason {
 	case "sns":
 		return s.verifySNS(in, secret)
 	}
-	if s.IDHeader != "" && strings.HasPrefix(secret, asymmetricPrefix) && (s.Key == keyStandard || s.Key == keyStandardOrUTF8) {
-		public := *s
-		public.Kind, public.Prefix, public.Key = "ed25519", "v1a,", keyPublic
-		s = &public
-	}
+	s = s.of(secret)
 	worst, seen := missingSignature, 0
 	var claims []claim // each of another payload, so that no payload is hashed once for each header that claims it
 	for i := range in.Headers {
@@ -264,9 +270,6 @@ func (s *scheme) verifyClaim(in *input, c claim, secret string, tolerance, at in
 		}
 	}
 	keys := deriveKeys(s.Key, secret)
-	if len(keys) == 0 {
-		return unusableSecret
-	}
 	for _, key := range keys {
 		if s.matches(in, c, key, secret) {
 			if c.time != "" && tolerance > 0 && outside(stamp, at, tolerance, s.PastOnly, s.Fine || s.TimeUnit == "ms" || s.TimeUnit == "rfc3339") {
@@ -275,7 +278,15 @@ func (s *scheme) verifyClaim(in *input, c claim, secret string, tolerance, at in
 			return verified
 		}
 	}
+	if !s.usable(keys) {
+		return unusableSecret
+	}
 	return signatureMismatch
+}
+
+// usable reports whether any signature could verify with one of the keys.
+func (s *scheme) usable(keys [][]byte) bool {
+	return slices.ContainsFunc(keys, func(key []byte) bool { return !publicKeyKind(s.Kind) || publicKey(s.Kind, key) != nil })
 }
 
 // parse reads what the sender presents.

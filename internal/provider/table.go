@@ -37,6 +37,7 @@ type row struct {
 	Envelope   *envelope    `json:"envelope"`        // where deliveries of other senders are embedded
 	Signatures []*scheme    `json:"signatures"`      // the first whose header is present counts, to prevent downgrades
 	Any        bool         `json:"any"`             // ... any of them may count
+	SecretForm [2]string    `json:"secret_form"`     // a pattern that all secrets of the sender match, and what it says of one
 	Unsigned   bool         `json:"unsigned"`        // deliveries can be verified but not signed here
 	Strip      []string     `json:"strip"`           // signature headers; a final * stands for anything
 	Regenerate regeneration `json:"regenerate"`

@@ -388,6 +388,25 @@ func TestVerifyChoosesConfigs(t *testing.T) {
 	}
 }
 
+func TestASecretThatIsNoPublicKeyIsNamed(t *testing.T) {
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	der, err := x509.MarshalPKIXPublicKey(&ec.PublicKey)
+	must(t, err)
+	r := &provider.Request{Method: "POST", ReceivedAt: received, Headers: fields("X-Signature-Timestamp: " + fmt.Sprint(stamp) + "\nX-Signature-Ed25519: " + strings.Repeat("00", 64))}
+	for secret, want := range map[string]string{
+		"client secret":         "unusable_secret",
+		strings.Repeat("0", 62): "unusable_secret", // a byte too short
+		string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})): "unusable_secret", // of another kind
+		strings.Repeat("0", 64): "signature_mismatch",
+	} {
+		got := provider.Verify(r, provider.Detection{Provider: "discord"}, []provider.Config{{Provider: "discord", Secrets: []string{secret}}})
+		if got.Status != hookglass.SignatureFailed || got.Reason != want {
+			t.Errorf("%q: %+v, want %s", secret, got, want)
+		}
+	}
+}
+
 // With an empty key, or one that can be guessed from the secret's form, anybody could sign.
 func TestASecretThatIsNoKeyVerifiesNothing(t *testing.T) {
 	for secret, key := range map[string]string{"whsec_": "", "whsec_=": "", "whsec_%%": "whsec_%%", "whsec_%": "%"} {

@@ -151,6 +151,16 @@ func TestWhatASignatureConfigMayNotBe(t *testing.T) {
 	})
 }
 
+// What does not look like a key may be that of a receiver's test: a diagnosis says it, where a signature fails.
+func TestAnyTextIsASecretOfAProvider(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		e := s.newEndpoint("")
+		for _, provider := range []string{"discord", "sendgrid", "adyen", "svix", "stripe"} {
+			s.want(http.StatusCreated, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"`+provider+`","secret":"%"}}`, nil)
+		}
+	})
+}
+
 func TestOnTheFreePlanTheConfigMustBeOfTheEndpointsProvider(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		free := hookglass.PlanFree
