@@ -115,9 +115,8 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 		if v := tag.Get("default"); v != "" {
 			s.set("default", v)
 		}
-	case reflect.Bool:
+	case reflect.Bool: // a const is left to the description: Gemini refuses all tools for one with a const
 		kind("boolean")
-		s.bound(tag, "const")
 	case reflect.Int, reflect.Int64:
 		kind("integer")
 		s.bound(tag, "minimum", "maximum", "default")

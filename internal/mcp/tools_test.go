@@ -154,6 +154,37 @@ func TestTheToolsAreThoseOfTheSpecification(t *testing.T) {
 	})
 }
 
+// Gemini takes no const, and words alone in an enum. It refuses all tools for one that has another.
+func TestInputsAreDescribedByWhatEveryModelTakes(t *testing.T) {
+	storetest1(t, func(s *site) {
+		var look func(where string, schema any)
+		look = func(where string, schema any) {
+			switch v := schema.(type) {
+			case map[string]any:
+				if v["const"] != nil {
+					t.Errorf("%s has a const", where)
+				}
+				words, _ := v["enum"].([]any)
+				for _, word := range words {
+					if _, ok := word.(string); !ok {
+						t.Errorf("%s has %v in an enum", where, word)
+					}
+				}
+				for name, member := range v {
+					look(where+"/"+name, member)
+				}
+			case []any:
+				for _, item := range v {
+					look(where, item)
+				}
+			}
+		}
+		for name, d := range s.list() {
+			look(name, d.InputSchema)
+		}
+	})
+}
+
 // Who has nothing but the descriptions writes the steps of an action without trying what they may hold.
 func TestTheConfigsOfStepsAreDescribed(t *testing.T) {
 	storetest1(t, func(s *site) {
