@@ -196,23 +196,26 @@ func (c *Client) tlsConfig(h host) *tls.Config {
 // cutOff says why there is no whole answer. Under TLS 1.3 a target judges the client's certificate after the client has
 // ended its handshake, so that its refusal comes where the answer would.
 func cutOff(err error) *Failure {
-	if wantsCertificate(err) {
+	if alerted(err, alertCertificateRequired, alertBadCertificate) {
 		return failed(CodeTLSError, "The target demands a certificate of its client, and none is sent.")
 	}
 	return failed(CodeReset, "The target closed the connection before its answer was complete.")
 }
 
 // The alerts with which a target refuses a client that has no certificate: certificate_required of TLS 1.3 (RFC 8446,
-// section 6.2), and bad_certificate, which some send instead of it.
+// section 6.2), and bad_certificate, which some send instead of it. And the one of a target that does not speak
+// HTTP/1.1 (RFC 7301, section 3.2).
 const (
-	alertBadCertificate      tls.AlertError = 42
-	alertCertificateRequired tls.AlertError = 116
+	alertBadCertificate        tls.AlertError = 42
+	alertCertificateRequired   tls.AlertError = 116
+	alertNoApplicationProtocol tls.AlertError = 120
 )
 
-func wantsCertificate(err error) bool {
+// alerted reports whether the target sent one of the alerts.
+func alerted(err error, alerts ...tls.AlertError) bool {
 	var alert *net.OpError // crypto/tls has no exported type for an alert that it received, but its text
 	return errors.As(err, &alert) && alert.Op == "remote error" &&
-		(alert.Err.Error() == alertCertificateRequired.Error() || alert.Err.Error() == alertBadCertificate.Error())
+		slices.ContainsFunc(alerts, func(a tls.AlertError) bool { return alert.Err.Error() == a.Error() })
 }
 
 // tlsReason says why a handshake failed, without quoting the certificate.
@@ -229,6 +232,8 @@ func tlsReason(err error) string {
 		return "The certificate of the target is not valid."
 	case errors.As(err, new(tls.RecordHeaderError)):
 		return "The target does not speak TLS."
+	case alerted(err, alertNoApplicationProtocol):
+		return "The target does not speak HTTP/1.1."
 	default:
 		return "The TLS handshake with the target failed."
 	}

@@ -66,6 +66,13 @@ func TestTLS(t *testing.T) {
 	expired.StartTLS()
 	defer expired.Close()
 	roots.AddCert(expired.Certificate())
+	http2 := httptest.NewUnstartedServer(h)
+	http2.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{Certificates: http2.TLS.Certificates, NextProtos: []string{"h2-alone"}}, nil // with "h2", crypto/tls lets HTTP/1.1 pass
+	}}
+	http2.Config.ErrorLog = silent()
+	http2.StartTLS()
+	defer http2.Close()
 	var messages []string
 	for _, c := range []struct {
 		name   string
@@ -79,6 +86,7 @@ func TestTLS(t *testing.T) {
 		{"garbage", trusting, "https://" + serve(t, func(c net.Conn) { io.WriteString(c, "garbage garbage garbage") }).addr},
 		{"closed", trusting, "https://" + serve(t, func(c net.Conn) {}).addr},
 		{"TLS 1.1", trusting, old.URL},
+		{"HTTP/2 alone", trusting, http2.URL},
 	} {
 		_, err := c.client.Do(t.Context(), outbound.Request{Method: "GET", URL: c.url})
 		if f := failure(t, err); f.Code != outbound.CodeTLSError || f.Sent != outbound.NotSent {
@@ -89,6 +97,7 @@ func TestTLS(t *testing.T) {
 	want := []string{
 		"tls_error: The certificate of the target has expired or is not yet valid.", "tls_error: The certificate of the target is not signed by an authority that is trusted.", "tls_error: The certificate of the target is for another name.",
 		"tls_error: The target does not speak TLS.", "tls_error: The target does not speak TLS.", "tls_error: The TLS handshake with the target failed.", "tls_error: The TLS handshake with the target failed.",
+		"tls_error: The target does not speak HTTP/1.1.",
 	}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Error(diff)
