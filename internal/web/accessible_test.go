@@ -62,6 +62,21 @@ func TestEveryFaultOfAFieldDescribesTheField(t *testing.T) {
 	})
 }
 
+// A label is the name of its field: a hint in it, to which the field refers, would be read twice.
+func TestAHintOfAFieldIsReadOnce(t *testing.T) {
+	hint, found := regexp.MustCompile(`<\w+[^>]* id="?[^">]*-hint"[^>]*>`), 0
+	templates(t, func(path, text string) {
+		for _, tag := range hint.FindAllString(text, -1) {
+			if found++; !strings.Contains(tag, ` aria-hidden="true"`) {
+				t.Errorf("%s: %s is part of the name, too", path, tag)
+			}
+		}
+	})
+	if found != 3 {
+		t.Errorf("%d hints, want those of headers, bodies and passwords", found)
+	}
+}
+
 func TestAScreenReaderSaysOfAFieldItsNameAndThenItsFault(t *testing.T) {
 	w := newWorkshop(t)
 	c := w.chrome(1280, 900)

@@ -723,7 +723,7 @@ func answerFields(a Answer, part string, whole bool, fault func(field string) st
 			return templ_7745c5c3_Err
 		}
 		if whole {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<span class=\"small\" id=\"headers-hint\">To let browser pages of any origin send requests and read the response, add <code>Access-Control-Allow-Origin: *</code>, <code>Access-Control-Allow-Methods: *</code> and <code>Access-Control-Allow-Headers: *</code>.</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<span class=\"small\" id=\"headers-hint\" aria-hidden=\"true\">To let browser pages of any origin send requests and read the response, add <code>Access-Control-Allow-Origin: *</code>, <code>Access-Control-Allow-Methods: *</code> and <code>Access-Control-Allow-Headers: *</code>.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -758,7 +758,7 @@ func answerFields(a Answer, part string, whole bool, fault func(field string) st
 			return templ_7745c5c3_Err
 		}
 		if whole {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<span class=\"small\" id=\"body-hint\">You can use these in the body and in header values: <code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<span class=\"small\" id=\"body-hint\" aria-hidden=\"true\">You can use these in the body and in header values: <code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
