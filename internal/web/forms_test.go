@@ -96,18 +96,20 @@ func TestSettingsThatThePlanRefusesKeepWhatWasTyped(t *testing.T) {
 	b.want(303, "POST", s.page("/targets"), url.Values{"name": {"App"}, "url": {"https://app.example.com/hook"}})
 	target := b.want(200, "GET", s.page("/settings"), nil).found(t, `action="([^"]+/targets/\d+)/delete"`)
 	b.want(303, "POST", target, url.Values{"enabled": {"false"}})
+	b.want(200, "GET", s.page("/settings"), nil).lacks(t, "Forwarding needs", "On the free plan")
 	free, none := hookglass.PlanFree, hookglass.SubscriptionNone
 	if _, err := s.accounts.SetAccount(t.Context(), s.who.Account, account.Change{Plan: &free, Subscription: &none}); err != nil {
 		t.Fatal(err)
 	}
 
-	const unpaid = "Forwarding needs an active paid subscription."
+	const unpaid, onlyOwn = "Forwarding needs an active paid subscription.", "On the free plan the provider of a signature config must be the endpoint&#39;s provider."
+	b.want(200, "GET", s.page("/settings"), nil).holds(t, unpaid, onlyOwn) // before anything is typed
 	b.want(403, "POST", s.page("/targets"), url.Values{"name": {"CRM"}, "url": {"https://crm.example.com/"}, "when": {"event:a"}}).
 		holds(t, `id="forwarding-fault"`, unpaid, `value="CRM"`, `value="https://crm.example.com/"`, `value="event:a"`)
 	refused := b.want(403, "POST", target, url.Values{"enabled": {"true"}}) // a button has nothing typed
 	refused.holds(t, `id="target-`+regexp.MustCompile(`\d+$`).FindString(target)+`-fault"`, unpaid, `value="https://app.example.com/hook"`)
 	b.want(403, "POST", s.page("/signatures"), url.Values{"provider": {"generic_hmac"}, "secret": {"swordfish"}, "header": {"X-Mine"}}).
-		holds(t, "On the free plan the provider of a signature config must be the endpoint&#39;s provider.", `value="X-Mine"`)
+		holds(t, onlyOwn, `value="X-Mine"`)
 
 	plan := b.want(200, "GET", "/account", nil)
 	plan.holds(t, "no: "+unpaid)

@@ -63,6 +63,12 @@ func (a *app) renderSettings(w http.ResponseWriter, r *http.Request, status int,
 		}
 	}
 	err = a.DB.View(r.Context(), v.who, func(view *store.View) error {
+		account, err := view.Account(v.who.Account)
+		if err != nil {
+			return err
+		}
+		may := account.Entitlements()
+		m.OnlyOwn, m.Unpaid = messageOf(may.MayConfigureSignature("", e.Provider)), messageOf(may.MayForward())
 		if e.Kind == hookglass.KindWebhook {
 			newest, err := view.Events(string(e.ID), store.EventList{Limit: pageSize})
 			if err != nil {

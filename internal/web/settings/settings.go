@@ -41,6 +41,9 @@ type Model struct {
 	Unsaved  string // the part that shows what was typed and is stored nowhere; empty: none
 	Stale    string // the part or target that changed after its form was shown; empty: none
 	Now      time.Time
+
+	OnlyOwn string // why secrets of other senders are refused; empty: they are not
+	Unpaid  string // why forwarding is refused; empty: it is not
 }
 
 // General is the first form, as stored or as typed.
