@@ -89,6 +89,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitFailed
 	}
 	command, err := parser.Parse(arrange(parser.Model.Node, args))
+	if lost := (unprinted{}); errors.As(err, &lost) {
+		fmt.Fprintln(stderr, "hookglass:", lost)
+		return exitFailed
+	}
 	if err != nil {
 		text := err.Error()
 		for _, w := range wording {
@@ -148,6 +152,12 @@ func newParser(ctx context.Context, terminal *server.Terminal, commands any) (*k
 		kong.Description("Catch webhooks and mail, look at them, replay them."),
 		kong.Writers(terminal.Out, terminal.Err),
 		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Help(func(o kong.HelpOptions, ctx *kong.Context) error {
+			if err := kong.DefaultHelpPrinter(o, ctx); err != nil {
+				return unprinted{err}
+			}
+			return nil
+		}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{{Key: "server", Title: "Run and administer a server:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
@@ -230,6 +240,9 @@ func readQuery(ctx *kong.DecodeContext, target reflect.Value) error {
 
 // exit is the panic that ends Main from within the parser, which prints help and then exits.
 type exit int
+
+// unprinted says why help could not be written.
+type unprinted struct{ error }
 
 // usage returns how the command is used, as far as it was parsed, and points at its help.
 func usage(err error) string {

@@ -238,6 +238,15 @@ func TestHelpIsPrintedOnStdoutWithEveryCommand(t *testing.T) {
 	}
 }
 
+func TestHelpThatCannotBePrintedIsAFailureAndNoWrongUsage(t *testing.T) {
+	for _, args := range [][]string{nil, {"--help"}, {"listen", "--help"}} {
+		var told strings.Builder
+		if code := cli.Main(t.Context(), args, strings.NewReader(""), full{}, &told); code != 1 || told.String() != "hookglass: no space left on device\n" {
+			t.Errorf("%v: exit code %d, %q", args, code, told.String())
+		}
+	}
+}
+
 func TestHelpTellsWhatAFlagIsWhereNobodySaysSo(t *testing.T) {
 	for command, defaults := range map[string][]string{
 		"serve": {
