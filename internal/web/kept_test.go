@@ -33,6 +33,28 @@ func TestAPageThatComesBackAfterItsSessionShowsNothingAnyMore(t *testing.T) {
 	c.until(`location.pathname === "/sign-in"`)
 }
 
+func TestAPageIsLeftWithoutWhatItShowsOnce(t *testing.T) {
+	s := newWatched(t)
+	request := s.page("/requests/" + string(s.hook(json(`{}`))))
+	c := s.chrome(1280, 900)
+	c.open(s.link())
+	for secret, at := range map[string]struct{ page, fill string }{
+		"#made-token": {s.url + "/account/tokens", `document.querySelector("form[action='/account/tokens']")`},
+		"#share-link": {request + "/share", `document.querySelector("form[action$='/share']")`},
+		"#secret": {s.url + "/channels", `((form) => {
+			[form.name.value, form.kind.value, form.url.value] = ["Mine", "webhook", "https://app.example.com/"];
+			return form;
+		})(document.querySelector("form[action='/channels']"))`},
+	} {
+		c.open(at.page)
+		eval[any](c, `((form) => { form.noValidate = true; form.requestSubmit(form.querySelector("[type=submit]:not([name])")); })(`+at.fill+`)`)
+		c.until(`document.querySelector("` + secret + `")?.textContent && document.readyState === "complete"`)
+		eval[any](c, `dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }))`)
+		c.comeBack()
+		c.until(`!document.querySelector("` + secret + `")`)
+	}
+}
+
 func TestAListThatComesBackHasAsManySelectedAsItSays(t *testing.T) {
 	s := newSite(t)
 	s.hook(json(`{"number":1}`))

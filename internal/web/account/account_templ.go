@@ -364,7 +364,7 @@ func TokensPage(m TokensModel) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if m.Made != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<section class=\"once\" role=\"status\" aria-labelledby=\"made-title\"><h2 id=\"made-title\">Token created. Copy it now, it is not shown again.</h2><div class=\"snippet\"><pre tabindex=\"0\"><code id=\"made-token\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<section class=\"once\" role=\"status\" aria-labelledby=\"made-title\" data-once><h2 id=\"made-title\">Token created. Copy it now, it is not shown again.</h2><div class=\"snippet\"><pre tabindex=\"0\"><code id=\"made-token\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -65,7 +65,7 @@ func Page(m Model) templ.Component {
 				}
 			}
 			if m.Secret != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<section class=\"card channel-secret\" aria-labelledby=\"secret-title\"><h2 id=\"secret-title\">The signing secret of ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<section class=\"card channel-secret\" aria-labelledby=\"secret-title\" data-once><h2 id=\"secret-title\">The signing secret of ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

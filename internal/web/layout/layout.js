@@ -436,6 +436,9 @@ addEventListener("pageshow", async (event) => {
   if (answer?.status === 401) location.reload();
 });
 
+// For the same reason a page is left without the secrets on it that are shown once.
+addEventListener("pagehide", () => document.querySelectorAll("[data-once]").forEach((e) => e.remove()));
+
 document.addEventListener("hookglass:announce", (event) => announce(event.detail));
 
 // A confirmation takes the focus when it opens, on its harmless button.

@@ -84,7 +84,7 @@ func Page(m Model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if m.Link != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"once\" role=\"status\" aria-labelledby=\"link-title\"><h2 id=\"link-title\">Anyone with this link can read the request. It is not shown again.</h2><div class=\"snippet\"><pre tabindex=\"0\"><code id=\"share-link\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"once\" role=\"status\" aria-labelledby=\"link-title\" data-once><h2 id=\"link-title\">Anyone with this link can read the request. It is not shown again.</h2><div class=\"snippet\"><pre tabindex=\"0\"><code id=\"share-link\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
