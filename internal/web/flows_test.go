@@ -59,7 +59,11 @@ func TestFlowsAreListedAndBeginAgain(t *testing.T) {
 	b := s.signedIn()
 	step := url.Values{"name": {"<b>"}, "order": {"any"}, "timeout_seconds": {"60"}, "steps.0.endpoint_id": {string(s.endpoint.ID)}, "steps.0.how": {"never"}, "steps.0.where": {"/a contains =\n\nheader.x = y contains z"}}
 	at := b.want(303, "POST", "/flows/new", step).Header.Get("Location")
-	b.want(200, "GET", at, nil).holds(t, "&lt;b&gt;", "Steps, in any order", "<dd>none", "contains =", "y contains z", "pending", `data-every="1000"`)
+	shown := b.want(200, "GET", at, nil)
+	shown.holds(t, "&lt;b&gt;", "Steps, in any order", "<dd>none", "contains =", "y contains z", "pending", `data-every="1000"`)
+	if asks, deletes, _ := strings.Cut(shown.body, "<p>Delete &lt;b&gt; and its extracted values?"); strings.Contains(asks, `/delete"`) || !strings.Contains(deletes, `/delete"`) {
+		t.Error("a button deletes the flow without a question")
+	}
 	b.want(200, "GET", at+"/state", nil).holds(t, `id="flow"`)
 	b.want(200, "GET", "/flows?state=pending", nil).holds(t, "&lt;b&gt;", "0 of 1")
 	b.want(200, "GET", "/flows?state=failed", nil).holds(t, "No flows are failed.")
