@@ -174,7 +174,7 @@ func (a *app) saveAction(w http.ResponseWriter, r *http.Request) error {
 		if m.Tried, err = a.try(r.Context(), v, e, r.PathValue("action"), m.Form); err != nil {
 			return err
 		}
-		m.Form.Faults = m.Tried.Faults
+		m.Tried.Asked, m.Form.Faults = true, m.Tried.Faults
 		return a.renderAction(w, r, http.StatusOK, v, e, m)
 	case do == "backtest" && m.Action != nil:
 		return a.backtestAction(w, r, v, e, m)

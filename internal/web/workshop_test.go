@@ -406,7 +406,7 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 	press(200, "up-step 1").holds(t, `name="steps[0].config.url"`, `name="steps[1].config.tag"`)
 	press(200, "remove-step 1").lacks(t, `name="steps[1].step_type"`)
 	f.Del("steps[1].step_type")
-	press(200, "check", "steps[0].config.tag", "vip", "event", string(event)).holds(t, "would not run", "not matched", "&#34;tag&#34;: &#34;vip&#34;")
+	press(200, "check", "steps[0].config.tag", "vip", "event", string(event)).holds(t, `<p class="run-state" autofocus tabindex="-1">`, "would not run", "not matched", "&#34;tag&#34;: &#34;vip&#34;")
 	press(200, "remove-condition 7") // a button of another page
 	made := press(303, "save").Header.Get("Location")
 	one, _, _ := strings.Cut(made, "?")
@@ -414,7 +414,7 @@ func TestAnActionIsBuiltWithoutScripts(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 
-	b.want(200, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {""}, "limit": {"25"}}).holds(t, "2 requests: the saved action matches 1, with your changes 2.", "1 difference", "(none)")
+	b.want(200, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {""}, "limit": {"25"}}).holds(t, `role="status" tabindex="-1" autofocus>2 requests: the saved action matches 1, with your changes 2.`, "1 difference", "(none)")
 	b.want(422, "POST", one, url.Values{"name": {"Mark pushes"}, "failure_policy": {"stop"}, "do": {"backtest"}, "q": {`"`}}).holds(t, "The query cannot be read")
 	ran := b.want(303, "POST", one+"/rerun", url.Values{"event": {string(event)}}).Header.Get("Location")
 	b.want(200, "GET", ran, nil).holds(t, "queued", `data-every="700"`)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"hookglass"
 	"hookglass/internal/action"
 	"hookglass/internal/web/layout"
@@ -71,9 +73,19 @@ type Model struct {
 
 // Tried is the result of trying the form: its errors, or what it would do with an event.
 type Tried struct {
+	Asked   bool // by a button: the page comes back here
 	Faults  []Fault
 	Problem string
 	Result  *action.PreviewResult // nil: no event was chosen
+}
+
+// landing makes the first line of the result the place where the page comes back. Of the whole result, which is taller
+// than the screen, browsers would show the middle.
+func (t Tried) landing() templ.Attributes {
+	if !t.Asked {
+		return nil
+	}
+	return templ.Attributes{"tabindex": "-1", "autofocus": true}
 }
 
 func (m ListModel) path(below string) string {
