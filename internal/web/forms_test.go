@@ -439,3 +439,24 @@ func TestTokensAndSessionsEndAfterAQuestion(t *testing.T) {
 		c.silent()
 	}
 }
+
+// Without scripts, a page of its own says what is wrong with a form of the inspector.
+func TestARefusedFormOfTheInspectorShowsWhatWasTypedAndTheWayBack(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/a", body: `{}`})
+	b := s.signedIn()
+	for _, form := range []struct {
+		path, back string
+		status     int
+		fields     url.Values
+		typed      string
+	}{
+		{"/requests/" + string(event) + "/note", "/requests/" + string(event), 409, url.Values{"seen": {"older"}, "note": {"\nlong <b>\r\ntext"}}, "\n\nlong &lt;b&gt;\r\ntext</textarea>"},
+		{"/requests/" + string(event) + "/replay", "/requests/" + string(event), 422, url.Values{"target_url": {"ftp://typed"}}, "ftp://typed</textarea>"},
+		{"/bulk?q=path%3A%2Fa", "?q=path%3A%2Fa", 422, url.Values{"do": {"replay"}, "id": {string(event)}, "target_url": {"ftp://typed"}}, "ftp://typed</textarea>"},
+		{"/bulk", "", 422, url.Values{"do": {"tag"}, "id": {string(event)}, "tag": {" "}}, "Tag"},
+	} {
+		back := `href="/endpoints/` + string(s.endpoint.ID) + form.back + `">Back to`
+		b.want(form.status, "POST", s.page(form.path), form.fields).holds(t, back, form.typed)
+	}
+}

@@ -126,7 +126,9 @@ func (a *app) page(pattern string, handle func(http.ResponseWriter, *http.Reques
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		r, done := a.reads(a.zips(r))
 		defer done()
-		if err := handle(w, answering(r, a.again(r))); err != nil {
+		handled := answering(r, a.again(r))
+		if err := handle(w, handled); err != nil {
+			r.PostForm = handled.PostForm
 			a.fail(w, r, err) // an error page says itself what reloading it does
 		}
 	})
@@ -334,8 +336,15 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 			m.Gone = hookglass.Is(err, hookglass.CodeNotFound)
 		}
 	}
-	if f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the URL of a form's target was opened again
+	refused := m.Sent && (f.Status == http.StatusUnprocessableEntity || f.Status == http.StatusConflict)
+	if refused || f.Status == http.StatusMethodNotAllowed && r.Method == http.MethodGet { // the URL of a form's target was opened again
 		m.Back, m.List = a.above(r), "page above it"
+	}
+	if refused {
+		m.Typed = problem.TypedIn(r.PostForm)
+		if q := r.URL.Query().Get("q"); q != "" { // the search of the list
+			m.Back += "?q=" + escape(q)
+		}
 	}
 	if err := render(w, r, f.Status, problem.Page(m)); err != nil {
 		http.Error(w, http.StatusText(f.Status), f.Status)
