@@ -31,6 +31,9 @@ func (a *app) bulk(w http.ResponseWriter, r *http.Request) error {
 	if len(ids) == 0 || len(ids) > maxPicked {
 		return hookglass.Errorf(hookglass.CodeValidationFailed, "Select 1 to 1,000 requests first.")
 	}
+	if do == "tag" && r.PostFormValue("tag") == "" && r.PostFormValue("target_url") != "" {
+		do = "replay" // Enter beside the target presses the first button of the form, where no script presses the right one
+	}
 	if do != "delete" && do != "export" && !v.signedIn() {
 		return hookglass.Errorf(hookglass.CodeForbidden, "Sign in and keep this endpoint first.")
 	}

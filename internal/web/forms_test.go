@@ -460,3 +460,16 @@ func TestARefusedFormOfTheInspectorShowsWhatWasTypedAndTheWayBack(t *testing.T) 
 		b.want(form.status, "POST", s.page(form.path), form.fields).holds(t, back, form.typed)
 	}
 }
+
+func TestEnterInAFieldOfTheSelectionDoesWhatTheFieldIsFor(t *testing.T) {
+	s := newSite(t)
+	event := s.hook(sent{target: "/a", body: `{}`})
+	b := s.signedIn()
+	ask := url.Values{"do": {"tag"}, "id": {string(event)}, "tag": {""}, "target_url": {"https://app.example.com/"}} // the first button
+	if to := b.want(303, "POST", s.page("/bulk"), ask).Header.Get("Location"); !strings.HasSuffix(to, "?tab=replays") {
+		t.Errorf("it leads to %s", to)
+	}
+	ask.Set("tag", "seen")
+	b.want(303, "POST", s.page("/bulk"), ask)
+	b.want(200, "GET", s.page("/requests/"+string(event)), nil).holds(t, ">seen<")
+}
