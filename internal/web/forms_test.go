@@ -473,3 +473,12 @@ func TestEnterInAFieldOfTheSelectionDoesWhatTheFieldIsFor(t *testing.T) {
 	b.want(303, "POST", s.page("/bulk"), ask)
 	b.want(200, "GET", s.page("/requests/"+string(event)), nil).holds(t, ">seen<")
 }
+
+func TestTheSelectionIsDeletedByADialogAlone(t *testing.T) {
+	s := newSite(t)
+	s.hook(sent{target: "/a", body: `{}`})
+	page := s.signedIn().want(200, "GET", s.page(""), nil).body
+	if bar, dialog, _ := strings.Cut(page, `<div popover id="bulk-delete"`); strings.Contains(bar, `value="delete"`) || !strings.Contains(dialog, `value="delete"`) {
+		t.Error("a button deletes the selected requests without a question")
+	}
+}

@@ -973,10 +973,6 @@ bulk.addEventListener("submit", (event) => {
     empty.focus();
     return;
   }
-  if (event.submitter?.dataset.confirm && !confirm(event.submitter.dataset.confirm)) {
-    event.preventDefault();
-    event.stopPropagation();
-  }
   if (event.submitter?.value === "compare") history.replaceState({ ...history.state, picked: picked().map((box) => box.value) }, "");
 });
 // What is refused, such as the target of replays, stays as it is, and says why.
