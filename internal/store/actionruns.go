@@ -86,7 +86,8 @@ func (d dialect) newestRuns(a *args, owner string, of int64, before string, limi
 	if before == "" {
 		before = "z" // above all ids
 	}
-	return d.rowsOf(owner, "r.id", a.add(of), "''", a.add(before)) + " ORDER BY " + owner + " DESC, r.id DESC" + a.limit(limit)
+	id := d.byBytes("r.id")
+	return d.rowsOf(owner, id, a.add(of), "''", a.add(before)) + " ORDER BY " + owner + " DESC, " + id + " DESC" + a.limit(limit)
 }
 
 // ActionRun returns one run of an endpoint; its action may be deleted. It answers not_found.

@@ -466,3 +466,37 @@ func TestARerunThatHasAJobIsNotGivenAnother(t *testing.T) {
 		})
 	})
 }
+
+// Ids are in the order of creation by their bytes: in Czech, "ch" comes behind "h".
+func TestRunsAreListedInTheOrderOfTheirCreationInAnyLocale(t *testing.T) {
+	db := asItIs(t, store.Config{URL: storetest.PostgresWith(t, "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'cs'")})
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := newEndpoint(t, db)
+	event := several(t, db, e, 1)[0]
+	created := []string{"run_0ch0", "run_0cz0", "run_0h00"}
+	for _, id := range created {
+		writing(t, db, func(tx *store.Tx) error {
+			_, err := tx.InsertActionRun(&store.HeldRun{ActionRun: hookglass.ActionRun{
+				ID: id, EndpointNum: e.Num, ActionNum: 1, ActionID: "act_1", EventSeq: event.Seq, EventID: event.ID, Rerun: true, Status: hookglass.ActionRunQueued,
+			}}, -time.Minute)
+			return err
+		})
+	}
+	var listed []string
+	for before := ""; len(listed) < len(created); {
+		reading(t, db, func(v *store.View) error {
+			page, err := v.EndpointActionRuns(string(e.ID), before, 1)
+			if len(page) != 1 {
+				t.Fatalf("behind %q are %d runs: %v", before, len(page), err)
+			}
+			before = page[0].ID
+			listed = append([]string{before}, listed...)
+			return err
+		})
+	}
+	if !slices.Equal(listed, created) {
+		t.Errorf("%q, want %q", listed, created)
+	}
+}

@@ -14,8 +14,8 @@ BEGIN
 		BEGIN
 			DROP INDEX action_runs_action;
 			DROP INDEX action_runs_endpoint;
-			CREATE INDEX action_runs_action ON action_runs (action, id);
-			CREATE INDEX action_runs_endpoint ON action_runs (endpoint, id);
+			CREATE INDEX action_runs_action ON action_runs (action, id COLLATE "C");
+			CREATE INDEX action_runs_endpoint ON action_runs (endpoint, id COLLATE "C");
 			EXIT;
 		EXCEPTION WHEN lock_not_available THEN
 			tries := tries + 1;
