@@ -55,18 +55,18 @@ type StepConditionDraft struct {
 // definition is the result of reading a draft: its faults, and what its steps refer to.
 type definition struct {
 	faults    []hookglass.FieldError
-	forbidden bool // among the faults is a target that may not be reached
+	forbidden int // how many of the faults are of targets that may not be reached
 	secrets   []mention
 	tags      []mention
 	channels  []mention
 }
 
-// fails answers validation_failed for the faults, or target_not_allowed when that is the only one.
+// fails answers target_not_allowed if that is all that is wrong, and otherwise validation_failed.
 func (d *definition) fails() error {
 	switch {
 	case len(d.faults) == 0:
 		return nil
-	case d.forbidden && len(d.faults) == 1:
+	case d.forbidden == len(d.faults):
 		return &hookglass.Error{Code: hookglass.CodeTargetNotAllowed, Message: "Outbound protection does not allow this target.", Details: d.faults}
 	}
 	return hookglass.InvalidFields(d.faults)
@@ -265,7 +265,9 @@ func (s *Service) config(def *definition, at string, kind hookglass.StepType, se
 		sent = []byte("{}")
 	}
 	stored, faults, forbidden := s.checkConfig(kind, sent)
-	def.forbidden = def.forbidden || forbidden
+	if forbidden {
+		def.forbidden++
+	}
 	for _, f := range faults {
 		field := at
 		if f.Field != "" {

@@ -79,6 +79,8 @@ func TestDefinitionsAreChecked(t *testing.T) {
 			"forward: ftp":                 {one("forward", `{"url":"ftp://a.example.com"}`), "steps.0.config.url"},
 			"forward: inside":              {one("forward", `{"url":"http://10.0.0.1/"}`), "steps.0.config.url"},
 			"forward: inside, then a tag":  {[]action.StepDraft{step("forward", "A", `{"url":"http://10.0.0.1/"}`), tag}, "steps.0.config.url"},
+			"forward: inside, twice":       {[]action.StepDraft{step("forward", "A", `{"url":"http://10.0.0.1/"}`), step("http_request", "B", `{"url":"http://10.0.0.2/"}`)}, "steps.0.config.url steps.1.config.url"},
+			"forward: in vain and wrongly": {[]action.StepDraft{step("forward", "A", `{"url":"http://10.0.0.1/"}`), step("tag", "B", `{}`)}, "steps.0.config.url steps.1.config.tag"},
 			"forward: append is a word":    {one("forward", `{"url":"https://a.example.com","append_path":"yes"}`), "steps.0.config.append_path"},
 			"forward: unknown key":         {one("forward", `{"url":"https://a.example.com","headers":{}}`), "steps.0.config.headers"},
 			"notify: unknown channel":      {one("notify", `{"channel":"Ops"}`), "steps.0.config.channel"},
