@@ -138,6 +138,8 @@ func TestTheCustomAnswerIsFilledIn(t *testing.T) {
 		{"escaped inside a JSON string", "application/json", `{"v":"{{request.header.x-name}}","n":{{request.body/n}}}`, `{"v":"say \"hi\"","n":12345678901234567890}`},
 		{"what is filled in is no template", "text/plain", "{{request.header.x-template}}", "{{request.method}}"},
 		{"an open brace is text", "text/plain", "{{request.method", "{{request.method"},
+		{"a third brace is text", "text/plain", "{{{request.method}}}", "{PUT}"},
+		{"braces before a template are text", "text/plain", "a {{ b {{request.method}}", "a {{ b PUT"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.set(func(e *hookglass.Endpoint) {

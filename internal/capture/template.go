@@ -167,6 +167,8 @@ func (f *filler) fill(text string, room int, escape escaper) (filled string, who
 			b.WriteString(text)
 			break
 		}
+		inner := strings.LastIndex(text[open:open+end], "{{") // braces before it are text
+		open, end = open+inner, end-inner
 		quoted = jsondoc.EndsInString(text[:open], quoted)
 		b.WriteString(text[:open])
 		var value filling
