@@ -84,9 +84,9 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 		if err != nil {
 			return err
 		}
-		a, err = tx.ChangeAlert(e.Num, id, func(a *hookglass.Alert) (channels []int64, rearm bool, reason string, err error) {
+		a, err = tx.ChangeAlert(e.Num, id, func(a *hookglass.Alert) (channels []int64, reason string, err error) {
 			if d.Kind != nil && *d.Kind != a.Kind {
-				return nil, false, "", hookglass.Invalid("alert.kind", "cannot change")
+				return nil, "", hookglass.Invalid("alert.kind", "cannot change")
 			}
 			enabled, config := a.Enabled, a.Config
 			channels, err = d.apply(tx, e, a)
@@ -96,7 +96,7 @@ func (s *Service) Update(ctx context.Context, who hookglass.Principal, ref, id s
 			case a.Enabled != enabled || a.Config != config:
 				reason = "The alert was changed."
 			}
-			return channels, reason != "", reason, err
+			return channels, reason, err
 		})
 		return err
 	})

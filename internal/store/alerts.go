@@ -112,13 +112,13 @@ func (tx *Tx) CreateAlert(a *hookglass.Alert, channels []int64) error {
 	return tx.setAlertChannels(a.Num, channels)
 }
 
-// ChangeAlert loads an alert, applies change and stores the result; nil channels stay as they are. If rearm is true,
-// the alert watches from now on and an open incident is resolved with the reason. It answers not_found.
-func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.Alert) (channels []int64, rearm bool, reason string, err error)) (a hookglass.Alert, err error) {
+// ChangeAlert loads an alert, applies change and stores the result; nil channels stay as they are. If there is a
+// reason, the alert watches from now on and an open incident is resolved with it. It answers not_found.
+func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.Alert) (channels []int64, reason string, err error)) (a hookglass.Alert, err error) {
 	if a, err = tx.alert(endpointNum, id, tx.dialect.forUpdateOf("a")); err != nil {
 		return a, err
 	}
-	channels, rearm, reason, err := change(&a)
+	channels, reason, err := change(&a)
 	if err != nil {
 		return a, err
 	}
@@ -128,7 +128,7 @@ func (tx *Tx) ChangeAlert(endpointNum int64, id string, change func(*hookglass.A
 	}
 	a.UpdatedAt = tx.Now
 	query := "UPDATE alerts SET name = $2, enabled = $3, config = $4, updated_at = $5, version = version + 1"
-	if rearm {
+	if reason != "" {
 		if a.State == hookglass.AlertTriggered {
 			a.State, a.ChangedAt = hookglass.AlertOK, tx.Now
 			if err := tx.resolveIncident(a.Num, reason); err != nil {

@@ -95,9 +95,9 @@ func TestWhatBecomesOfAnAlertLeavesTheOthers(t *testing.T) {
 
 		was := read(mine).Alert
 		writing(t, db, func(tx *store.Tx) error {
-			_, err := tx.ChangeAlert(mine.e.Num, mine.alert.ID, func(a *hookglass.Alert) ([]int64, bool, string, error) {
+			_, err := tx.ChangeAlert(mine.e.Num, mine.alert.ID, func(a *hookglass.Alert) ([]int64, string, error) {
 				a.Name, a.Config.WindowMinutes = "changed", 7
-				return []int64{}, true, "It was changed.", nil
+				return []int64{}, "It was changed.", nil
 			})
 			return err
 		})
@@ -140,9 +140,9 @@ func TestWhatBecomesOfAnAlertLeavesTheOthers(t *testing.T) {
 		})
 
 		writing(t, db, func(tx *store.Tx) error {
-			_, err := tx.ChangeAlert(mine.e.Num, mine.alert.ID, func(a *hookglass.Alert) ([]int64, bool, string, error) {
+			_, err := tx.ChangeAlert(mine.e.Num, mine.alert.ID, func(a *hookglass.Alert) ([]int64, string, error) {
 				a.Enabled = false
-				return nil, false, "", nil
+				return nil, "", nil
 			})
 			return err
 		})

@@ -201,7 +201,7 @@ func TestAnAlertIsChangedBesideTheDeletionOfItsChannel(t *testing.T) {
 			return err
 		}, func(tx *store.Tx) error {
 			calls++
-			_, err := tx.ChangeAlert(e.Num, a.ID, func(*hookglass.Alert) ([]int64, bool, string, error) { return []int64{c.Num}, false, "", nil })
+			_, err := tx.ChangeAlert(e.Num, a.ID, func(*hookglass.Alert) ([]int64, string, error) { return []int64{c.Num}, "", nil })
 			return err
 		}, func(tx *store.Tx) error {
 			_, err := tx.DeleteChannel(c.ID)
