@@ -56,11 +56,10 @@ type TunnelTicket struct {
 
 // TunnelSession is an open socket.
 type TunnelSession struct {
-	Num         int64 // the row; never shown
-	ID          string
-	Node        string // the process that holds it
-	Client      TunnelClient
-	ConnectedAt time.Time
+	Num    int64 // the row; never shown
+	ID     string
+	Node   string // the process that holds it
+	Client TunnelClient
 }
 
 // TunnelSubscription is a session's request for the events of one endpoint.
@@ -79,7 +78,7 @@ type TunnelSubscription struct {
 
 // TunnelConnection is a subscription and its session, as shown to people.
 type TunnelConnection struct {
-	Session   TunnelSession // its ID, Client and ConnectedAt
+	Session   TunnelSession // its ID and Client
 	Since     time.Time
 	TargetURL string
 	Hostname  string

@@ -18,15 +18,14 @@ func (v *View) TunnelConnections(ref string) ([]hookglass.TunnelConnection, erro
 	}
 	return queryAll(v, func(scan func(...any) error) (c hookglass.TunnelConnection, err error) {
 		var client []byte
-		var connected, subscribed, reports, replays int64
-		if err = scan(&c.Session.ID, &client, &connected, &subscribed, &c.TargetURL, &c.Hostname, &reports, &replays); err != nil {
+		var subscribed, reports, replays int64
+		if err = scan(&c.Session.ID, &client, &subscribed, &c.TargetURL, &c.Hostname, &reports, &replays); err != nil {
 			return c, err
 		}
-		c.Session.ConnectedAt, c.Since = time.UnixMicro(connected).UTC(), time.UnixMicro(subscribed).UTC()
-		c.Reports, c.Replays = reports != 0, replays != 0
+		c.Since, c.Reports, c.Replays = time.UnixMicro(subscribed).UTC(), reports != 0, replays != 0
 		err = json.Unmarshal(client, &c.Session.Client)
 		return c, err
-	}, `SELECT s.id, s.client, s.connected_at, t.subscribed_at, t.target_url, t.hostname, t.reports, t.replays
+	}, `SELECT s.id, s.client, t.subscribed_at, t.target_url, t.hostname, t.reports, t.replays
 		FROM tunnel_subscriptions t JOIN tunnel_sessions s ON s.num = t.session WHERE t.endpoint = $1 ORDER BY t.num LIMIT $2`, e.Num, maxConnections)
 }
 

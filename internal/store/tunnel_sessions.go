@@ -85,7 +85,6 @@ func (tx *Tx) CreateTunnelSession(s *hookglass.TunnelSession) error {
 	if err != nil {
 		return err
 	}
-	s.ConnectedAt = tx.Now
 	return tx.queryRow("session", "INSERT INTO tunnel_sessions (id, node, client_id, client, connected_at) VALUES ($1, $2, $3, $4, $5) RETURNING num",
 		[]any{s.ID, s.Node, s.Client.ID, client, tx.Now.UnixMicro()}, &s.Num)
 }
