@@ -24,8 +24,8 @@ type Model struct {
 // Text is a field of a form as typed.
 type Text struct{ Label, Value string }
 
-// TypedIn returns the texts of the forms that have no page of their own to show them again. Fields
-// for secrets are not among them.
+// TypedIn returns the texts of the forms that have no page of their own to show them again. Fields for secrets are not
+// among them.
 func TypedIn(form url.Values) (typed []Text) {
 	for _, t := range []Text{
 		{"Target URL", "target_url"}, {"Method", "method"}, {"Query", "query"}, {"Headers", "headers"}, {"Body", "body"},
