@@ -363,7 +363,7 @@ type AssertionResult struct {
 	Kind     string          `json:"kind" enum:"status,json_subset" example:"json_subset"`
 	Path     string          `json:"path" doc:"A JSON Pointer into the answer." example:"/order/state"`
 	Expected json.RawMessage `json:"expected" example:"\"paid\""`
-	Actual   json.RawMessage `json:"actual" doc:"Null where there is no such value; a long one is told by its kind and size." example:"\"open\""`
+	Actual   json.RawMessage `json:"actual" doc:"Null where there is no such value; a long one is told by its kind and size, and an answer that was cut by its length." example:"\"open\""`
 	Passed   bool            `json:"passed" example:"false"`
 }
 

@@ -238,6 +238,15 @@ func TestEveryAssertionMustHold(t *testing.T) {
 	}
 }
 
+// Of an answer from the other end of the tunnel there are 64 KiB at most.
+func TestAnAssertionOnAnAnswerThatWasCutSaysSo(t *testing.T) {
+	a := hookglass.Assertions{JSONSubset: []byte(`{"a":1}`)}
+	results, passed := replay.Judge(a, &hookglass.TargetResponse{Status: 200, Body: []byte(`{"a":1,"b":"cu`), Truncated: true})
+	if passed || len(results) != 1 || string(results[0].Actual) != `"cut after 14 bytes"` {
+		t.Errorf("%t, %+v", passed, results)
+	}
+}
+
 func TestTheStatesOfARun(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		e := b.capture("POST", "", `{"id":"a"}`)

@@ -271,6 +271,9 @@ func Judge(a hookglass.Assertions, res *hookglass.TargetResponse) (results []hoo
 		return results, false // not expected: it was validated when it was saved
 	}
 	passed = passed && matched
+	if res.Truncated && len(parts) == 1 { // what was cut is no JSON; nobody should take it for an answer without the value
+		parts[0].Actual = fmt.Appendf(nil, `"cut after %d bytes"`, len(res.Body))
+	}
 	for _, p := range parts {
 		add(hookglass.AssertionResult{Kind: "json_subset", Path: p.Path, Expected: p.Expected, Actual: p.Actual, Passed: p.Matched})
 	}
