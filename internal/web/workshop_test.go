@@ -212,6 +212,19 @@ func TestAReplayCaseIsMadeRunChangedAndDeleted(t *testing.T) {
 	b.want(404, "GET", one, nil).holds(t, "Back to replay cases", `href="`+base+`"`)
 }
 
+// Of a long response only the beginning is kept, in which what the run found may be missing.
+func TestAResponseThatWasCutIsNotCheckedForItsJSON(t *testing.T) {
+	w := newWorkshop(t)
+	event := w.hook(sent{body: `{}`})
+	b := w.signedIn()
+	one, _, _ := strings.Cut(b.want(303, "POST", w.below("/cases"), caseForm(event)).Header.Get("Location"), "?")
+	w.target.answer(200, `{"more":"`+strings.Repeat("x", 300<<10)+`","status":"ok"}`)
+	ran := b.want(303, "POST", one+"/run", url.Values{"key": {"long"}}).Header.Get("Location")
+	w.execute(ran)
+	b.want(200, "GET", ran, nil).holds(t, "✓ passed", "not checked", "Only the beginning of the last response is kept")
+	b.want(200, "POST", one+"/check", caseForm(event, "json_subset", "")).holds(t, "would pass")
+}
+
 // A page of older cases stays one while it is kept fresh.
 func TestOlderCasesStayInSight(t *testing.T) {
 	w := newWorkshop(t)
