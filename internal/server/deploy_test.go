@@ -166,7 +166,7 @@ func TestManifestsFitEachOther(t *testing.T) {
 			t.Errorf("the port %s is %d, and %s is %s", name, ports[name], variable, env[variable])
 		}
 	}
-	for probe, path := range map[string]string{"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"} {
+	for probe, path := range map[string]string{"readinessProbe": "/readyz", "livenessProbe": "/healthz"} {
 		if got := node.at(t, "spec", "template", "spec", "containers", 0, probe, "httpGet", "path"); got != path {
 			t.Errorf("%s asks %v", probe, got)
 		}
@@ -204,6 +204,17 @@ func TestManifestsFitEachOther(t *testing.T) {
 	secret := all["Secret/hookglass"].at(t, "stringData").(map[string]any)
 	if secret["HOOKGLASS_DATABASE_URL"] == nil || secret["keys.json"] == nil {
 		t.Errorf("the secret holds %v", secret)
+	}
+}
+
+// A probe that fails ends the process, except for readiness: none may ask /readyz, which waits for the database and for
+// the schema.
+func TestAPodIsNotEndedWhileItWaitsForItsDatabase(t *testing.T) {
+	container := manifests(t)["Deployment/hookglass"].at(t, "spec", "template", "spec", "containers", 0).(map[string]any)
+	for _, probe := range []string{"startupProbe", "livenessProbe"} {
+		if asks, there := container[probe]; there && strings.Contains(jsonOf(asks), "/readyz") {
+			t.Errorf("%s asks /readyz", probe)
+		}
 	}
 }
 
