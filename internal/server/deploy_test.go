@@ -194,12 +194,25 @@ func TestManifestsFitEachOther(t *testing.T) {
 			t.Errorf("%s selects other pods", name)
 		}
 	}
-	backend := all["Ingress/hookglass"].at(t, "spec", "rules", 0, "http", "paths", 0, "backend", "service").(map[string]any)
-	if all["Service/"+backend["name"].(string)] == nil {
-		t.Errorf("the ingress leads to %v", backend)
-	}
-	if annotations := all["Ingress/hookglass"].at(t, "metadata", "annotations").(map[string]any); annotations["nginx.ingress.kubernetes.io/ssl-redirect"] != "false" {
-		t.Error("the ingress redirects webhooks")
+	for name, redirected := range map[string]map[string]string{
+		"Ingress/hookglass":           {"/": "true"},                         // a password in the clear goes no further
+		"Ingress/hookglass-reception": {"/hooks": "false", "/mail": "false"}, // a webhook that is redirected is lost
+	} {
+		ingress := all[name]
+		paths := ingress.at(t, "spec", "rules", 0, "http", "paths").([]any)
+		if len(paths) != len(redirected) {
+			t.Errorf("%s has %d paths", name, len(paths))
+		}
+		for _, p := range paths {
+			path := object(p.(map[string]any))
+			if service := path.at(t, "backend", "service", "name").(string); all["Service/"+service] == nil {
+				t.Errorf("%s leads to %s", name, service)
+			}
+			got := ingress.at(t, "metadata", "annotations").(map[string]any)["nginx.ingress.kubernetes.io/ssl-redirect"]
+			if got != redirected[path.at(t, "path").(string)] {
+				t.Errorf("%s redirects %s to https: %v", name, path["path"], got)
+			}
+		}
 	}
 	secret := all["Secret/hookglass"].at(t, "stringData").(map[string]any)
 	if secret["HOOKGLASS_DATABASE_URL"] == nil || secret["keys.json"] == nil {
