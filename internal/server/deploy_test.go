@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"hookglass"
 	"hookglass/internal/server"
 )
 
@@ -432,5 +433,20 @@ func TestFiguresThatAreWatchedAreThere(t *testing.T) {
 		if r.Alert == "" || r.Expr == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("the rule %q does not say all that it should", r.Alert)
 		}
+	}
+}
+
+// A delivery that fails takes up to six attempts, of which only the last says so: as a share of all attempts, targets of
+// which none answers could stay below any limit.
+func TestTheAlertOnForwardsLooksAtDeliveriesThatEnded(t *testing.T) {
+	alerts, err := os.ReadFile(deploy + "/prometheus/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule, _ := strings.Cut(string(alerts), "alert: HookglassForwardsFail")
+	_, share, found := strings.Cut(rule, " / ")
+	ended := `state=~"` + string(hookglass.ForwardDelivered) + "|" + string(hookglass.ForwardFailed) + `"`
+	if line, _, _ := strings.Cut(share, "\n"); !found || !strings.Contains(line, ended) {
+		t.Errorf("the share that fails is one of %s", line)
 	}
 }
