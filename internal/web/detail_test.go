@@ -421,6 +421,35 @@ func TestWhilePausedAFloodWaitsInBounds(t *testing.T) {
 	c.silent()
 }
 
+// A person pauses the list to read it: no flood, and nothing that changes meanwhile, takes what is there away.
+func TestAPausedListKeepsItsRequestsInAFlood(t *testing.T) {
+	s := newSite(t)
+	first, second, deleted := s.hook(json(`{}`)), s.hook(json(`{}`)), s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("/requests/" + string(second)))
+	c.until(isLive)
+	c.press("l")
+	c.until(`document.querySelector("#live").textContent === "Paused"`)
+	for range 1100 { // more than the list reads
+		s.hook(json(`{}`))
+	}
+	c.untilIn(patience, `document.querySelector("#new").textContent === "1,100 new"`)
+	eval[any](c, `performance.clearResourceTimings() ?? true`)
+	if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(deleted)); err != nil {
+		t.Fatal(err)
+	}
+	// The marks of the open request are read after the list.
+	c.untilIn(patience, `performance.getEntriesByType("resource").some((r) => r.name.endsWith("/marks"))`)
+	if !eval[bool](c, lists(first)+` !== null && `+lists(second)+` !== null && document.querySelectorAll("a.row").length <= 3`) {
+		t.Errorf("the paused list has %d requests and not the ones that it had", eval[int](c, `document.querySelectorAll("a.row").length`))
+	}
+	// What was deleted is gone when it goes on.
+	c.click("#live")
+	c.untilIn(patience, `document.querySelectorAll("a.row").length >= 1000 && `+lists(deleted)+` === null`)
+	c.silent()
+}
+
 // A list under load that is read further down does not grow for ever, and what is read stays where it is.
 func TestAFloodWaitsWhereTheListIsReadBelow(t *testing.T) {
 	s := newSite(t)

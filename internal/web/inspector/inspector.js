@@ -505,6 +505,7 @@ function meets(now, far) {
 function merge(now, more, before) {
   const listed = [...rows.querySelectorAll(":scope > li[id]")];
   const shared = listed.findLastIndex((item) => now.has(item.id));
+  if (shared < 0 && more && held !== null) return; // so many wait that no listed row was read, and none may have gone
   const whole = !more || shared < 0; // no listed row comes after the rows that were read
   for (const item of listed.slice(0, whole ? listed.length : shared + 1)) if (before.has(item.id) && !now.has(item.id)) gone(item);
   let next; // the row before which a new row is inserted; undefined: after the list, where the link loads it
