@@ -145,6 +145,14 @@ func TestAPieceThatIsOpenedInABrowserIsThePageAroundIt(t *testing.T) {
 	}
 }
 
+// A subject in Hebrew or Arabic is read from the right, in the list and above the open mail.
+func TestASubjectReadsAlikeInTheListAndAboveTheOpenMail(t *testing.T) {
+	s := newSite(t)
+	e, id := s.mailed("From: a@example.com\r\nSubject: =?utf-8?B?16nXnNeV150gaW52b2ljZSA1?=\r\n\r\nx")
+	answer := s.signedIn().want(200, "GET", "/endpoints/"+string(e.ID)+"/requests/"+string(id), nil)
+	answer.holds(t, `<span class="row-path subject" dir="auto">שלום invoice 5</span>`, `<span class="detail-path subject" dir="auto">שלום invoice 5</span>`)
+}
+
 // What went wrong is said on a page like any other: the endpoints stand beside it, and of an endpoint its pages above.
 func TestThePageThatSaysWhatWentWrongKeepsTheWayToTheOthers(t *testing.T) {
 	s := newSite(t)
