@@ -77,6 +77,25 @@ func TestAHintOfAFieldIsReadOnce(t *testing.T) {
 	}
 }
 
+// Forced colours give a colour to each border, so an arrow made of transparent borders is a box there.
+func TestNoArrowIsMadeOfTransparentBorders(t *testing.T) {
+	pages := os.DirFS(".")
+	paths, err := fs.Glob(pages, "*/*.css")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d styles, %v", len(paths), err)
+	}
+	made := regexp.MustCompile(`.*[^-]border: ?\d+px solid transparent.*`)
+	for _, path := range paths {
+		style, err := fs.ReadFile(pages, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range made.FindAll(style, -1) {
+			t.Errorf("%s: %s", path, rule)
+		}
+	}
+}
+
 func TestAScreenReaderSaysOfAFieldItsNameAndThenItsFault(t *testing.T) {
 	w := newWorkshop(t)
 	c := w.chrome(1280, 900)
