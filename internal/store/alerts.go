@@ -249,7 +249,7 @@ const oldIncidents = 20
 // ones.
 func (tx *Tx) PurgeIncidents(at time.Time, retention time.Duration) (more bool, err error) {
 	n, err := tx.exec("DELETE FROM alert_incidents WHERE "+tx.dialect.picked("num", "SELECT x.num FROM alerts a JOIN endpoints e ON e.num = a.endpoint LEFT JOIN accounts c ON c.id = e.account_id"+
-		tx.dialect.each("alert_incidents", "x.num IN (SELECT o.num FROM alert_incidents o WHERE o.alert = a.num AND o.resolved_at <= cast($1 AS bigint) ORDER BY o.num LIMIT $3)"+
+		tx.dialect.each("alert_incidents", tx.dialect.picked("x.num", "SELECT o.num FROM alert_incidents o WHERE o.alert = a.num AND o.resolved_at <= cast($1 AS bigint) ORDER BY o.num LIMIT $3")+
 			" AND x.resolved_at < cast($1 AS bigint) - "+retained)),
 		at.UnixMicro(), retention.Microseconds(), oldIncidents)
 	return n > 0, err

@@ -138,6 +138,10 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 		{"how many are undelivered", "tunnel_events", func(tx *store.Tx) error { _, _, err := tx.CountUndelivered(e.Num, tx.Now.Add(-time.Hour)); return err }},
 		{"runs without a job", "replay_case_runs", func(tx *store.Tx) error { return tx.RequeueReplayRuns(tx.Now, 20) }},
 		{"batches without a job", "replay_batches", func(tx *store.Tx) error { return tx.RequeueReplayBatches(tx.Now, 20) }},
+		{"figures past their time", "rollups|action_totals", func(tx *store.Tx) error { _, err := tx.PurgeFigures(); return err }},
+		{"old incidents", "alert_incidents", func(tx *store.Tx) error { _, err := tx.PurgeIncidents(tx.Now, time.Hour); return err }},
+		{"old attempts", "script_positions", func(tx *store.Tx) error { _, err := tx.PurgeAttempts(tx.Now.Add(3*time.Hour), time.Hour); return err }},
+		{"old replays", "replay_case_runs|replay_cases|replay_batches|replay_batch_items", func(tx *store.Tx) error { _, err := tx.PurgeReplays(time.Hour); return err }},
 		{"a deleted endpoint", "script_positions|replay_batch_items", func(tx *store.Tx) error {
 			if err := tx.DeleteEndpoint(&e); err != nil {
 				return err
@@ -230,6 +234,8 @@ func fillLists(t *testing.T, db *store.DB, e hookglass.Endpoint, event *hookglas
 			{"flows (id, account_id, workspace_id, name, state, definition, progress, cursor, version, claim, leased_until, idempotency_key, fingerprint, started_at, deadline_at, finished_at)",
 				"id, ACCOUNT, WORKSPACE, 'a', 'passed', JSON, JSON, 1, 1, 1, 0, id, JSON, 1, 1, 1"},
 			{"tags (workspace_id, name, created_at)", "WORKSPACE, id, 1"},
+			{"rollups (endpoint, span, start, figures)", "ENDPOINT, 1, n, '{}'"},
+			{"action_totals (endpoint, hour, name, n)", "ENDPOINT, n, 'x', 1"},
 			{"action_secrets (id, workspace_id, name, description, sealed, created_at, updated_at)", "id, WORKSPACE, id, '', JSON, 1, 1"},
 			{"activities (account_id, endpoint, type, occurred_at, data)", "ACCOUNT, ENDPOINT, '" + string(hookglass.ActivityForwardingFailed) + "', LATER, '{}'"},
 		} {
