@@ -100,6 +100,9 @@ const (
 	EventsLock  = eventsLock
 )
 
+// CaptureForwards stores the deliveries of a group of captures on PostgreSQL.
+var CaptureForwards = captureForwards.text
+
 // KeptStatements is how many statements a connection to SQLite keeps.
 const KeptStatements = keptStatements
 

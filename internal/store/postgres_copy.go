@@ -98,14 +98,21 @@ func forwardsWhere(condition string, keys bool) string {
 			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
 			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
 				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
-			FROM w JOIN forwarding_targets t ON t.endpoint = w.endpoint AND t.enabled = 1` + join + `
+			FROM w` + lookUp("forwarding_targets", "endpoint = w.endpoint AND enabled = 1", "t") + join + `
 				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL` + unkeyed + ` AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l` + condition + `
 			ORDER BY w.event, t.id
 			RETURNING num, target, event, claim, created_at
 		)` + stored + `
-		SELECT ` + handedForward + ` FROM stored s JOIN forwarding_targets t ON t.id = s.target
-			JOIN endpoints e ON e.num = t.endpoint LEFT JOIN accounts a ON a.id = e.account_id
+		SELECT ` + handedForward + ` FROM stored s` + lookUp("forwarding_targets", "id = s.target", "t") +
+		lookUp("endpoints", "num = t.endpoint", "e") + " LEFT" + lookUp("accounts", "id = e.account_id", "a") + `
 		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL` + keyed + ` ORDER BY s.num`
+}
+
+// lookUp returns a join that looks up the rows of a table for each row so far. By a plain join that PostgreSQL plans
+// while there are a few targets it reads all of them for each group of captures, under the lock, also once there are
+// many.
+func lookUp(table, condition, as string) string {
+	return " JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) AS " + as + " ON true"
 }
 
 // Errors of the server, by their SQLSTATE.
