@@ -86,7 +86,8 @@ func (v *View) loadChannelIDs(alerts []hookglass.Alert) error {
 			alerts[index[num]].ChannelIDs = append(alerts[index[num]].ChannelIDs, id)
 		}
 		return err
-	}, "SELECT l.alert, c.id FROM alert_channels l JOIN notification_channels c ON c.num = l.channel WHERE "+v.dialect.among("l.alert", "$1")+" ORDER BY l.alert, c.num",
+		// "channel + 0" keeps the index on the channel out: in its order lie the channels of all other alerts.
+	}, "SELECT l.alert, c.id FROM alert_channels l JOIN notification_channels c ON c.num = l.channel + 0 WHERE "+v.dialect.among("l.alert", "$1")+" ORDER BY l.alert, c.num",
 		v.dialect.list(nums))
 }
 
@@ -203,7 +204,7 @@ func (tx *Tx) TurnAlert(a hookglass.Alert, incident hookglass.Incident) (turned 
 	if err != nil {
 		return false, nil, err
 	}
-	channels, err = queryAll(&tx.View, scanChannel, "SELECT "+channelColumns+channelTables+" JOIN alert_channels l ON l.channel = c.num WHERE l.alert = $1 ORDER BY c.num", a.Num)
+	channels, err = queryAll(&tx.View, scanChannel, "SELECT "+channelColumns+channelTables+" JOIN alert_channels l ON l.channel + 0 = c.num WHERE l.alert = $1 ORDER BY c.num", a.Num)
 	return true, channels, err
 }
 

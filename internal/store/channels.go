@@ -210,8 +210,9 @@ func (tx *Tx) notifyFollowers(e hookglass.Endpoint, line hookglass.Activity) err
 	if e.WorkspaceID == 0 {
 		return nil
 	}
+	// "num + 0" keeps the index on the number out: in its order lie the channels of all other workspaces.
 	channels, err := queryAll(&tx.View, scanNum, `SELECT num FROM notification_channels WHERE workspace_id = $1 AND kind = 'webhook' AND enabled = 1 AND disabled_at IS NULL
-		AND events LIKE $2 ORDER BY num`, e.WorkspaceID, `%"`+string(line.Type)+`"%`)
+		AND events LIKE $2 ORDER BY num + 0`, e.WorkspaceID, `%"`+string(line.Type)+`"%`)
 	if err != nil {
 		return err
 	}

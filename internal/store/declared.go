@@ -7,8 +7,9 @@ import (
 // Declared lists what files have declared in a workspace, in the order of declaration.
 func (v *View) Declared(workspaceID int64) ([]hookglass.Declared, error) {
 	a := &args{}
-	query := `SELECT d.num, d.file_set, d.kind, d.endpoint, e.id, d.ref, d.name, d.made FROM declared d JOIN endpoints e ON e.num = d.endpoint AND e.deleted_at IS NULL
-		WHERE d.workspace_id = ` + a.add(workspaceID) + ` AND` + v.endpointScope(a) + ` ORDER BY d.num`
+	// "+ 0" keeps indexes out in whose order lies what was declared in all other workspaces.
+	query := `SELECT d.num, d.file_set, d.kind, d.endpoint, e.id, d.ref, d.name, d.made FROM declared d JOIN endpoints e ON e.num = d.endpoint + 0 AND e.deleted_at IS NULL
+		WHERE d.workspace_id = ` + a.add(workspaceID) + ` AND` + v.endpointScope(a) + ` ORDER BY d.num + 0`
 	return queryAll(v, func(scan func(...any) error) (d hookglass.Declared, err error) {
 		err = scan(&d.Num, &d.Set, &d.Kind, &d.EndpointNum, &d.EndpointID, &d.Ref, &d.Name, &d.Made)
 		return d, err

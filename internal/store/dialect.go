@@ -149,11 +149,21 @@ func (d dialect) picked(column, query string) string {
 	return column + " IN (" + query + ")"
 }
 
+// pickedRows is picked for the rows x of a table whose key has several columns; from is the query behind its SELECT. By
+// the key, both databases look for the first column alone, which any number of rows may have, or read the whole table.
+func (d dialect) pickedRows(from string) string {
+	row := "rowid"
+	if d == postgres {
+		row = "ctid"
+	}
+	return d.picked(row, "SELECT x."+row+" "+from)
+}
+
 // each joins the rows so far to the rows of a table x that meet a condition on both, with one index look-up per row. By
 // themselves both databases would scan all of x, which keeps growing.
 func (d dialect) each(table, condition string) string {
 	if d == postgres {
-		return " CROSS JOIN LATERAL (SELECT x.* FROM " + table + " x WHERE " + condition + " OFFSET 0) AS x WHERE true"
+		return " CROSS JOIN LATERAL (SELECT x.ctid, x.* FROM " + table + " x WHERE " + condition + " OFFSET 0) AS x WHERE true"
 	}
 	return " CROSS JOIN " + table + " x WHERE " + condition
 }

@@ -113,7 +113,7 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 		most = v.sparing.most - v.sparing.bytes
 	}
 	// One statement, whose plan the server caches. A second one for the payload, with its seq as a literal, would be
-	// planned anew each time.
+	// planned anew each time. "+ 0" keeps the index on the endpoint out, which may have any number of events.
 	found, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
 		var p payloadRow
 		e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error { return scan(append(dest, p.dest()...)...) })
@@ -122,7 +122,7 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 		}
 		return e, p.fill(e)
 	}, "SELECT "+listColumns+", "+payloadColumns+` FROM events JOIN payloads USING (seq)
-		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2) AND size <= $3`,
+		WHERE id = $1 AND endpoint + 0 = $2 AND seq + 0 > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2) AND size <= $3`,
 		string(eventID), endpoint.Num, most)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (v *View) ListedEvent(ref, id string) (*hookglass.Event, error) {
 
 func (v *View) listedEventOf(endpoint hookglass.Endpoint, id hookglass.EventID) (*hookglass.Event, error) {
 	return one(v, "request", eventLog{endpoint: endpoint}.scan, "SELECT "+listColumns+` FROM events
-		WHERE id = $1 AND endpoint = $2 AND seq > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(id), endpoint.Num}})
+		WHERE id = $1 AND endpoint + 0 = $2 AND seq + 0 > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2)`, &args{[]any{string(id), endpoint.Num}})
 }
 
 // EventSize returns the size of an event in bytes, for a caller that is about to load it, or 0 if it does not exist. It
@@ -196,7 +196,7 @@ func (v *View) event(log eventLog, id, lock string) (*hookglass.Event, error) {
 		return nil, err
 	}
 	return log.scan(func(dest ...any) error {
-		return v.queryRow("request", "SELECT "+listColumns+" FROM events WHERE id = $1 AND endpoint = $2 AND seq > $3"+lock,
+		return v.queryRow("request", "SELECT "+listColumns+" FROM events WHERE id = $1 AND endpoint + 0 = $2 AND seq + 0 > $3"+lock,
 			[]any{string(eventID), log.endpoint.Num, log.floor}, dest...)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"hookglass"
@@ -139,6 +140,41 @@ func (db *DB) Plan(ctx context.Context, query string, args ...any) ([]string, er
 		lines = append(lines, line)
 	}
 	return lines, rows.Err()
+}
+
+// PlanForAll returns how PostgreSQL means to run a statement with any arguments, which is what it keeps.
+func (db *DB) PlanForAll(ctx context.Context, query string, args ...any) (lines []string, err error) {
+	conn, err := db.read.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	for _, statement := range []string{"SET plan_cache_mode = force_generic_plan", "PREPARE asked AS " + query} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	none := ""
+	if len(args) > 0 {
+		none = "(NULL" + strings.Repeat(", NULL", len(args)-1) + ")"
+	}
+	rows, err := conn.QueryContext(ctx, "EXPLAIN EXECUTE asked"+none)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	_, err = conn.ExecContext(ctx, "DEALLOCATE asked")
+	return lines, err
 }
 
 // Analyze gives the planner of PostgreSQL its statistics now.

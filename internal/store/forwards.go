@@ -354,8 +354,9 @@ func (v *View) Forward(ref string, targetID int64, event hookglass.EventID) (f h
 }
 
 func (v *View) forward(log eventLog, t hookglass.ForwardingTarget, event hookglass.EventID, lock string) (hookglass.Forward, error) {
+	// "+ 0" as in EventOf.
 	return one(v, "delivery", forwardOf(t), "SELECT "+forwardColumns+` FROM events e JOIN forwards f ON f.event = e.seq
-		WHERE e.endpoint = $1 AND e.id = $2 AND f.target = $3 AND e.seq > $4`+lock, &args{[]any{log.endpoint.Num, string(event), t.ID, log.floor}})
+		WHERE e.endpoint + 0 = $1 AND e.id = $2 AND f.target = $3 AND e.seq + 0 > $4`+lock, &args{[]any{log.endpoint.Num, string(event), t.ID, log.floor}})
 }
 
 // completeEvidence fills in the request bodies that are stored only with the event.

@@ -82,15 +82,15 @@ func (v *View) Underway(forwards []int64) ([]int64, error) {
 func (tx *Tx) WakeDuplicates(ended []int64, at time.Time) (int64, error) {
 	next := `SELECT (
 			SELECT n.forward FROM (
-				SELECT k.forward, k.event FROM forward_keys k JOIN forwards w ON w.num = k.forward
+				SELECT k.forward, k.event FROM forward_keys k
 				WHERE k.target = c.target AND k.key = c.key AND k.key IS NOT NULL AND k.event > c.event AND k.same_as IS NOT NULL
 					AND k.received_at > c.received_at - t.dedupe_seconds * 1000000 AND k.received_at < c.received_at + t.dedupe_seconds * 1000000
-					AND w.state = 'pending' AND w.attempts IS NULL
+					AND (SELECT w.num FROM forwards w WHERE w.num = k.forward AND w.state = 'pending' AND w.attempts IS NULL) IS NOT NULL
 				ORDER BY k.received_at LIMIT $3
 			) AS n ORDER BY n.event LIMIT 1
 		) FROM forward_keys c JOIN forwarding_targets t ON t.id = c.target WHERE ` + tx.dialect.among("c.forward", "$1")
 	return tx.exec(`WITH picked AS MATERIALIZED (
-			SELECT f.num FROM forwards f WHERE `+tx.dialect.picked("f.num", next)+` AND f.state = 'pending' AND f.attempts IS NULL AND f.due_at > $2
+			SELECT f.num FROM forwards f WHERE `+tx.dialect.picked("f.num", next)+` AND f.state = 'pending' AND f.attempts IS NULL AND coalesce(f.due_at, 0) > $2
 			ORDER BY f.num`+tx.dialect.forUpdateOf("f")+tx.dialect.skipLocked()+`
 		) UPDATE forwards SET due_at = $2 WHERE `+tx.dialect.picked("num", "SELECT num FROM picked"), tx.dialect.list(ended), at.UnixMicro(), sameAtOnce)
 }

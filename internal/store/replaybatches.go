@@ -137,7 +137,7 @@ func (tx *Tx) MoveReplayBatch(b *hookglass.ReplayBatch, from, to hookglass.Batch
 	return true, nil
 }
 
-const itemColumns = "i.num, i.event, i.event_id, i.state, i.replay_id, i.status, i.error_code, i.error_text, i.finished_at"
+const itemColumns = "x.num, x.event, x.event_id, x.state, x.replay_id, x.status, x.error_code, x.error_text, x.finished_at"
 
 func scanItem(scan func(...any) error) (i hookglass.BatchItem, err error) {
 	var replay, code, text sql.NullString
@@ -157,7 +157,7 @@ func (v *View) BatchItems(ref, id string, after int64, limit int) ([]hookglass.B
 		return nil, err
 	}
 	a := &args{}
-	query := "SELECT " + itemColumns + " FROM replay_batch_items i WHERE " + v.dialect.oldestOf(a, "i.batch", b.Num, "i.num", after, limit)
+	query := "SELECT " + itemColumns + " FROM replay_batch_items x WHERE " + v.dialect.oldestOf(a, "x.batch", b.Num, "x.num", after, limit)
 	return queryAll(v, scanItem, query, a.all()...)
 }
 
@@ -169,8 +169,8 @@ func (tx *Tx) BeginBatchItem(b *hookglass.ReplayBatch) (i hookglass.BatchItem, w
 	if err := tx.queryRow("bulk replay", "SELECT num FROM replay_batches WHERE num = $1 AND state = 'running'"+tx.dialect.forUpdate(), []any{b.Num}, &b.Num); err != nil {
 		return i, 0, err
 	}
-	next, err := one(&tx.View, "event", scanItem, "SELECT "+itemColumns+` FROM replay_batch_items i
-		WHERE i.batch = $1 AND i.state = 'pending' AND i.finished_at IS NULL ORDER BY i.event LIMIT 1`, &args{[]any{b.Num}})
+	next, err := one(&tx.View, "event", scanItem, "SELECT "+itemColumns+` FROM replay_batch_items x
+		WHERE x.batch = $1 AND x.state = 'pending' AND x.finished_at IS NULL ORDER BY x.event LIMIT 1`, &args{[]any{b.Num}})
 	if err != nil {
 		return i, 0, err
 	}
@@ -236,8 +236,8 @@ func (v *View) OrphanedBatchItems(begunBefore time.Time, limit int) ([]OrphanedI
 			return err
 		})
 		return o, err
-	}, "SELECT "+batchColumns+", "+itemColumns+` FROM replay_batches b JOIN replay_batch_items i ON i.batch = b.num
-		WHERE (b.finished_at IS NULL OR b.state = 'canceled') AND i.state = 'sending' AND i.finished_at IS NULL AND i.started_at < $1 ORDER BY i.num LIMIT $2`, begunBefore.UnixMicro(), limit)
+	}, "SELECT "+batchColumns+", "+itemColumns+" FROM replay_batches b"+v.dialect.each("replay_batch_items", "x.batch = b.num AND x.state = 'sending' AND x.finished_at IS NULL AND x.started_at < $1")+
+		" AND (b.finished_at IS NULL OR b.state = 'canceled') ORDER BY x.num LIMIT $2", begunBefore.UnixMicro(), limit)
 }
 
 // PostponeReplayBatch records that a bulk replay has a waiting job.
@@ -296,7 +296,7 @@ func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
 			tx.dialect.each(table, "x.endpoint = e.num AND x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - "+of)
 	}
 	runs, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.picked("num", ended("replay_case_runs", keepRuns)+`
-		AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR NOT EXISTS (SELECT 1 FROM replay_cases n WHERE n.num = x.case_num))
+		AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR (SELECT n.num FROM replay_cases n WHERE n.num = x.case_num) IS NULL)
 		LIMIT $3`), tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns)
 	if err != nil {
 		return false, err

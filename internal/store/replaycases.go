@@ -70,8 +70,8 @@ func (v *View) lastRuns(cases []hookglass.ReplayCase) error {
 	for i, c := range cases {
 		nums[i] = c.Num
 	}
-	runs, err := queryAll(v, scanRun, "SELECT "+runColumns+" FROM replay_case_runs r WHERE r.num IN (SELECT max(num) FROM replay_case_runs WHERE "+
-		v.dialect.among("case_num", "$1")+" GROUP BY case_num)", v.dialect.list(nums))
+	runs, err := queryAll(v, scanRun, "SELECT "+runColumns+" FROM replay_case_runs r WHERE "+
+		v.dialect.picked("r.num", "SELECT max(num) FROM replay_case_runs WHERE "+v.dialect.among("case_num", "$1")+" GROUP BY case_num"), v.dialect.list(nums))
 	if err != nil {
 		return err
 	}

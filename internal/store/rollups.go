@@ -242,15 +242,15 @@ func (tx *Tx) PurgeFigures() (more bool, err error) {
 		span int64
 		keep time.Duration
 	}{{spanMinute, keepMinutes}, {spanHour, keepHours}} {
-		n, err := tx.exec("DELETE FROM rollups WHERE (endpoint, span, start) IN (SELECT endpoint, span, start FROM rollups WHERE span = $1 AND start < $2 LIMIT $3)",
+		n, err := tx.exec("DELETE FROM rollups WHERE "+tx.dialect.pickedRows("FROM rollups x WHERE x.span = $1 AND x.start < $2 LIMIT $3"),
 			old.span, tx.Now.Add(-old.keep).Unix()/60, rollPurge)
 		if err != nil {
 			return false, err
 		}
 		more = more || n == rollPurge
 	}
-	n, err := tx.exec("DELETE FROM action_totals WHERE (endpoint, hour, name) IN (SELECT x.endpoint, x.hour, x.name FROM endpoints e"+
-		tx.dialect.each("action_totals", "x.endpoint = e.num AND x.hour < cast($1 AS bigint)")+" LIMIT $2)", tx.Now.Add(-keepHours).Unix()/3600, rollPurge)
+	n, err := tx.exec("DELETE FROM action_totals WHERE "+tx.dialect.pickedRows("FROM endpoints e"+
+		tx.dialect.each("action_totals", "x.endpoint = e.num AND x.hour < cast($1 AS bigint)")+" LIMIT $2"), tx.Now.Add(-keepHours).Unix()/3600, rollPurge)
 	if err != nil {
 		return false, err
 	}

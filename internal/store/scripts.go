@@ -61,8 +61,8 @@ const positionRows = 500
 // PurgeAttempts deletes some of the attempt counters that are older than the retention of their account, or the given
 // one of the installation if the account has none. It reports whether there may be more.
 func (tx *Tx) PurgeAttempts(at time.Time, retention time.Duration) (more bool, err error) {
-	n, err := tx.exec("DELETE FROM script_positions WHERE (endpoint, identity) IN (SELECT x.endpoint, x.identity FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id"+
+	n, err := tx.exec("DELETE FROM script_positions WHERE "+tx.dialect.pickedRows("FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id"+
 		tx.dialect.each("script_positions", "x.endpoint = e.num AND x.at < cast($1 AS bigint) - "+retained)+
-		" LIMIT $3)", at.UnixMicro(), retention.Microseconds(), positionRows)
+		" LIMIT $3"), at.UnixMicro(), retention.Microseconds(), positionRows)
 	return n == positionRows, err
 }

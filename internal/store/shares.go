@@ -48,7 +48,7 @@ func (v *View) Shares(ref string, wanted ShareList, now time.Time) ([]hookglass.
 // ShareByHash returns the link whose secret has this SHA-256, unless it has expired at the given time.
 func (v *View) ShareByHash(hash []byte, now time.Time) (hookglass.Share, error) {
 	a := args{[]any{hash, micros(now)}}
-	return one(v, "shared request", scanShare, "SELECT "+shareColumns+" FROM shares WHERE hash = $1 AND expires_at > $2", &a)
+	return one(v, "shared request", scanShare, "SELECT "+shareColumns+" FROM shares WHERE hash = $1 AND expires_at + 0 > $2", &a)
 }
 
 // CreateShare stores a link to an event by the SHA-256 of its secret and sets its ID.

@@ -26,7 +26,7 @@ func (v *View) TunnelConnections(ref string) ([]hookglass.TunnelConnection, erro
 		err = json.Unmarshal(client, &c.Session.Client)
 		return c, err
 	}, `SELECT s.id, s.client, t.subscribed_at, t.target_url, t.hostname, t.reports, t.replays
-		FROM tunnel_subscriptions t JOIN tunnel_sessions s ON s.num = t.session WHERE t.endpoint = $1 ORDER BY t.num LIMIT $2`, e.Num, maxConnections)
+		FROM tunnel_subscriptions t JOIN tunnel_sessions s ON s.num = t.session + 0 WHERE t.endpoint = $1 ORDER BY t.num + 0 LIMIT $2`, e.Num, maxConnections)
 }
 
 // GapHistory lists the outages of an endpoint in all states, newest first. It answers not_found.

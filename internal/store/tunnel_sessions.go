@@ -315,8 +315,8 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	if len(received) == 0 {
 		return nil
 	}
-	// In the order in which subscriptions are ended.
-	err := tx.lockRows(tx.dialect.forUpdate(), "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY endpoint, num",
+	// In the order in which subscriptions are ended. "+ 0" keeps the index out that has all in this order.
+	err := tx.lockRows(tx.dialect.forUpdate(), "SELECT num FROM tunnel_subscriptions WHERE "+tx.dialect.among("num", "$1")+" ORDER BY endpoint + 0, num",
 		tx.dialect.list(slices.Collect(maps.Keys(received))))
 	if err != nil {
 		return err
