@@ -142,9 +142,13 @@ func (d dialect) ofQueue() []creation {
 	return all
 }
 
-var creates = regexp.MustCompile(`(?m)^\s*CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)`)
+var (
+	creates = regexp.MustCompile(`(?m)^\s*CREATE (?:UNIQUE )?(TABLE|INDEX) (?:CONCURRENTLY )?(\w+)`)
+	renames = regexp.MustCompile(`(?m)^ALTER INDEX (\w+) RENAME TO`)
+)
 
-// created returns what the migrations create, which drop none of it.
+// created returns what the migrations create, which drop none of it. An index that is renamed takes the place of
+// another one.
 func (d dialect) created() (all []creation) {
 	files, err := fs.Glob(migrations, "migrations/"+d.String()+"/*.sql")
 	if err != nil {
@@ -158,6 +162,9 @@ func (d dialect) created() (all []creation) {
 		up, _, _ := strings.Cut(string(text), "-- +goose Down")
 		for _, found := range creates.FindAllStringSubmatch(up, -1) {
 			all = append(all, creation{found[1], found[2]})
+		}
+		for _, found := range renames.FindAllStringSubmatch(up, -1) {
+			all = slices.DeleteFunc(all, func(one creation) bool { return one.name == found[1] })
 		}
 	}
 	return all

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bufio"
+	"context"
 	"database/sql"
 	"errors"
 	"io"
@@ -244,7 +245,7 @@ func TestAMigrationMayTakeItsTime(t *testing.T) {
 		"CREATE TABLE public.seen (command text, lim text)",
 		`CREATE FUNCTION public.note() RETURNS event_trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO public.seen VALUES (tg_tag, current_setting(''statement_timeout'')); END'`,
-		"CREATE EVENT TRIGGER note ON ddl_command_start EXECUTE FUNCTION public.note()",
+		"CREATE EVENT TRIGGER note ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION public.note()",
 	} {
 		if _, err := look.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -254,7 +255,7 @@ func TestAMigrationMayTakeItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all, limited int
-	if err := look.QueryRowContext(t.Context(), "SELECT count(*), count(CASE WHEN lim <> '0' THEN 1 END) FROM public.seen WHERE command = 'CREATE INDEX'").Scan(&all, &limited); err != nil {
+	if err := look.QueryRowContext(t.Context(), "SELECT count(*), count(CASE WHEN lim <> '0' THEN 1 END) FROM public.seen").Scan(&all, &limited); err != nil {
 		t.Fatal(err)
 	}
 	if all == 0 || limited > 0 {
@@ -278,4 +279,140 @@ func raw(t *testing.T, cfg store.Config) *sql.DB {
 	}
 	t.Cleanup(func() { db.Close() })
 	return db
+}
+
+// Nodes of the earlier version serve while the schema changes, and a backup may read meanwhile. Whoever comes behind a
+// change that waits for the backup would wait as long.
+func TestACaptureDoesNotWaitForAMigrationThatWaitsForABackup(t *testing.T) {
+	for from, table := range map[int64]string{22: "endpoints", 23: "forwards", 26: "events"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			db, look := migratedTo(t, from)
+			backup, err := look.BeginTx(t.Context(), nil)
+			if err == nil {
+				_, err = backup.ExecContext(t.Context(), "LOCK TABLE "+table+" IN ACCESS SHARE MODE")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer backup.Rollback()
+			migrated := make(chan error, 1)
+			go func() { migrated <- db.Migrate(t.Context()) }()
+			seen(t, look, migrated, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = to_regclass($1)", table)
+			if err := captureInto(t, look, table); err != nil {
+				t.Error("a capture:", err)
+			}
+			if err := errors.Join(backup.Rollback(), <-migrated); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The index of a large table takes a while to build.
+func TestCapturesAndRunsGoOnWhileAMigrationBuildsAnIndex(t *testing.T) {
+	for from, table := range map[int64]string{20: "events", 23: "forwards", 28: "events", 32: "action_runs"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			db, look := migratedTo(t, from)
+			// An index is not done before those who began to read earlier have ended.
+			earlier, err := look.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+			if err == nil {
+				_, err = earlier.ExecContext(t.Context(), "SELECT count(*) FROM users")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer earlier.Rollback()
+			migrated := make(chan error, 1)
+			go func() { migrated <- db.Migrate(t.Context()) }()
+			seen(t, look, migrated, "SELECT count(*) FROM pg_stat_progress_create_index WHERE relid = to_regclass($1) AND lockers_total > 0", table)
+			if err := captureInto(t, look, table); err != nil {
+				t.Error("a capture:", err)
+			}
+			if err := errors.Join(earlier.Rollback(), <-migrated); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A process may die, or be ended, between any two statements of a migration.
+func TestAMigrationThatWasCutOffIsDoneAgain(t *testing.T) {
+	for _, from := range []int64{20, 23, 28, 32} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			db, look := migratedTo(t, from)
+			earlier, err := look.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+			if err == nil {
+				_, err = earlier.ExecContext(t.Context(), "SELECT count(*) FROM users")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer earlier.Rollback()
+			ctx, cutOff := context.WithCancel(t.Context())
+			migrated := make(chan error, 1)
+			go func() { migrated <- db.Migrate(ctx) }()
+			seen(t, look, migrated, "SELECT count(*) FROM pg_index WHERE NOT indisvalid AND $1 <> ''", "any")
+			if cutOff(); <-migrated == nil {
+				t.Fatal("it had ended before")
+			}
+			if err := errors.Join(earlier.Rollback(), db.Migrate(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			var unfinished int
+			if err := look.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_index WHERE NOT indisvalid").Scan(&unfinished); err != nil || unfinished > 0 {
+				t.Error(unfinished, "indexes are unfinished", err)
+			}
+			if lacking, err := db.Missing(t.Context()); err != nil || len(lacking) > 0 {
+				t.Error("it lacks", lacking, err)
+			}
+		})
+	}
+}
+
+// migratedTo is a new PostgreSQL database with an earlier schema.
+func migratedTo(t *testing.T, version int64) (db *store.DB, look *sql.DB) {
+	t.Helper()
+	cfg := store.Config{URL: storetest.Postgres(t)}
+	db, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := db.MigrateTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return db, raw(t, cfg)
+}
+
+// seen waits until a query about a table counts something, while the migration goes on.
+func seen(t *testing.T, look *sql.DB, migrated <-chan error, query, table string) {
+	t.Helper()
+	for n := 0; n == 0; {
+		select {
+		case err := <-migrated:
+			t.Fatal("the migration waited for nobody:", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if err := look.QueryRowContext(t.Context(), query, table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// captureInto takes what a capture takes of a table before it writes to it, and does not wait long.
+func captureInto(t *testing.T, look *sql.DB, table string) error {
+	t.Helper()
+	tx, err := look.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), "SET LOCAL lock_timeout = '5s'"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tx.ExecContext(t.Context(), "LOCK TABLE "+table+" IN ROW EXCLUSIVE MODE")
+	return err
 }

@@ -316,27 +316,53 @@ func (e *postgresEngine) makeRoom(error) bool { return false }
 func (e *postgresEngine) onReserve() bool { return false }
 
 // lockSchema returns a separate database handle for migrations, without a statement timeout: building an index on a
-// large table takes longer than any other statement may.
+// large table takes longer than any other statement may. A statement waits for others that use its table only for a
+// moment at a time (see letBy), because captures of nodes that still run wait behind it.
 func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error) {
 	cfg := e.pool.Config().ConnConfig.Copy()
-	cfg.AfterConnect = setUp(cfg.ConnectTimeout, 0, queryTimeout, idleTimeout)
+	cfg.AfterConnect = setUp(cfg.ConnectTimeout, 0, lockWait, idleTimeout)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, nil, unavailable("connect", err)
 	}
-	if _, err := conn.Exec(ctx, "SET lock_timeout = 0"); err != nil {
-		conn.Close(ctx)
-		return nil, nil, err
-	}
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(schemaLock)); err != nil {
-		conn.Close(ctx)
-		return nil, nil, fmt.Errorf("store: wait for the schema: %w", err)
+	// A statement that waits for the lock would be a transaction for which the building of an index waits, and so the
+	// holder of the lock.
+	for {
+		var locked bool
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(schemaLock)).Scan(&locked); err != nil {
+			conn.Close(context.WithoutCancel(ctx))
+			return nil, nil, fmt.Errorf("store: wait for the schema: %w", err)
+		}
+		if locked {
+			break
+		}
+		select {
+		case <-time.After(schemaPause):
+		case <-ctx.Done():
+		}
 	}
 	by := stdlib.OpenDB(*cfg)
 	return by, func() {
 		by.Close()
 		conn.Close(context.WithoutCancel(ctx))
 	}, nil
+}
+
+// schemaPause is how often a process asks whether another one has migrated the schema.
+const schemaPause = 100 * time.Millisecond
+
+// letBy waits a moment after a migration waited for others that use its table for lockWait, and reports whether to
+// retry. Meanwhile those that waited behind it go on.
+func letBy(ctx context.Context, err error) bool {
+	if failed, ok := errors.AsType[*pgconn.PgError](err); !ok || failed.Code != lockTimeout {
+		return false
+	}
+	select {
+	case <-time.After(lockPause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (e *postgresEngine) close(ctx context.Context) error {

@@ -26,11 +26,12 @@ const (
 	// ready above the newest event.
 	rangesKept  = 8
 	rangesAhead = 2
-	// rangeTries is how often a change of the ranges is tried. Each try waits for readers at most rangeWait, because
-	// captures wait behind it.
+	// rangeTries is how often a change of the ranges is tried.
 	rangeTries = 5
-	rangeWait  = 200 * time.Millisecond
-	rangePause = time.Second
+	// lockWait is how long a change of a table waits for readers at most, because captures wait behind it, and
+	// lockPause how long it lets them go on before it is tried again.
+	lockWait  = 200 * time.Millisecond
+	lockPause = time.Second
 	// rangeLeast is the minimum number of payloads per range: fewer are quick to delete.
 	rangeLeast = 1_000_000
 )
@@ -96,7 +97,7 @@ func (db *DB) TendPayloads(ctx context.Context, retention time.Duration) error {
 		return classify(err)
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rangePause)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPause)
 		defer cancel()
 		if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", rangesLock); err != nil {
 			conn.Conn().Close(ctx) // which releases the lock
@@ -278,11 +279,11 @@ func (t *tending) drop(ctx context.Context) error {
 
 // change runs statements in one transaction that waits only briefly for locks. It reports whether they were run.
 func (t *tending) change(ctx context.Context, statements ...string) (done bool, err error) {
-	text := fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s; COMMIT", rangeWait.Milliseconds(), strings.Join(statements, "; "))
+	text := fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s; COMMIT", lockWait.Milliseconds(), strings.Join(statements, "; "))
 	for try := range rangeTries {
 		if try > 0 {
 			select {
-			case <-time.After(rangePause):
+			case <-time.After(lockPause):
 			case <-ctx.Done():
 				return false, ctx.Err()
 			}

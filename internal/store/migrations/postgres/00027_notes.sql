@@ -1,29 +1,6 @@
 -- +goose Up
 -- What people write on an event; NULL: nothing.
---
--- The change itself takes no time at any size, but it waits for whoever reads events, such as a backup, and captures of nodes that still run
--- wait behind it. So it waits a moment at a time.
-SET LOCAL statement_timeout = 0;
--- +goose StatementBegin
-DO $$
-DECLARE
-	tries int := 0;
-BEGIN
-	PERFORM set_config('lock_timeout', '200ms', true);
-	LOOP
-		BEGIN
-			ALTER TABLE events ADD COLUMN note text;
-			EXIT;
-		EXCEPTION WHEN lock_not_available THEN
-			tries := tries + 1;
-			IF tries > 3600 THEN
-				RAISE;
-			END IF;
-		END;
-		PERFORM pg_sleep(1);
-	END LOOP;
-END $$;
--- +goose StatementEnd
+ALTER TABLE events ADD COLUMN note text;
 
 -- +goose Down
 ALTER TABLE events DROP COLUMN note;

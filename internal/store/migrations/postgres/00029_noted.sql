@@ -1,30 +1,13 @@
+-- +goose NO TRANSACTION
 -- +goose Up
--- Events that people wrote a note on, which are few among very many: a search for notes reads them alone. Making it reads
--- the events once, a fraction of a second for a million.
+-- Events that people wrote a note on, which are few among very many: a search for notes reads them alone.
 --
--- It waits for whoever reads or writes events, and captures of nodes that still run wait behind it. So it waits a moment at
--- a time.
-SET LOCAL statement_timeout = 0;
--- +goose StatementBegin
-DO $$
-DECLARE
-	tries int := 0;
-BEGIN
-	PERFORM set_config('lock_timeout', '200ms', true);
-	LOOP
-		BEGIN
-			CREATE INDEX events_noted ON events (endpoint, seq) WHERE note IS NOT NULL;
-			EXIT;
-		EXCEPTION WHEN lock_not_available THEN
-			tries := tries + 1;
-			IF tries > 3600 THEN
-				RAISE;
-			END IF;
-		END;
-		PERFORM pg_sleep(1);
-	END LOOP;
-END $$;
--- +goose StatementEnd
+-- Captures go on while it is made, which waits for every transaction that was begun before. What an earlier try left
+-- unfinished goes first.
+SET lock_timeout = 0;
+DROP INDEX CONCURRENTLY IF EXISTS events_noted;
+CREATE INDEX CONCURRENTLY events_noted ON events (endpoint, seq) WHERE note IS NOT NULL;
+SET lock_timeout = '200ms';
 
 -- +goose Down
 DROP INDEX events_noted;
