@@ -224,10 +224,11 @@ func inOrder(tables []Table, refers map[string][]string) ([]Table, error) {
 	return ordered, nil
 }
 
-// hasTable returns the question whether our database or schema has a table.
+// hasTable returns the question whether our database or schema has a table. Of the schemas in the search_path the first
+// is ours; the others may hold another program's table of that name.
 func (d dialect) hasTable(name string) string {
 	if d == postgres {
-		return "SELECT to_regclass('" + name + "') IS NOT NULL"
+		return "SELECT to_regclass(quote_ident(current_schema()) || '." + name + "') IS NOT NULL"
 	}
 	return "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '" + name + "')"
 }

@@ -365,9 +365,11 @@ func (db *DB) Virgin(ctx context.Context) error {
 
 // Used reports whether the database has users or events.
 func (db *DB) Used(ctx context.Context) (used bool, err error) {
-	var made bool
-	if err := db.read.QueryRowContext(ctx, "SELECT to_regclass('users') IS NOT NULL AND to_regclass('events') IS NOT NULL").Scan(&made); err != nil || !made {
-		return false, classify(err)
+	for _, table := range []string{"users", "events"} {
+		var made bool
+		if err := db.read.QueryRowContext(ctx, db.dialect.hasTable(table)).Scan(&made); err != nil || !made {
+			return false, classify(err)
+		}
 	}
 	err = db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM users) OR EXISTS (SELECT FROM events)").Scan(&used)
 	return used, classify(err)

@@ -57,3 +57,22 @@ func TestWhatAnExtensionBringsIsNoOtherProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A role with a schema of its own finds those of others behind it in its search_path.
+func TestADatabaseIsNotUsedBecauseAnotherSchemaIs(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	exec(t, dsn, "CREATE SCHEMA hookglass; CREATE TABLE public.users (id int); CREATE TABLE public.events (id int); INSERT INTO public.users VALUES (1)")
+	db, err := store.Open(t.Context(), store.Config{URL: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, when := range []string{"without a schema", "just migrated"} {
+		if used, err := db.Used(t.Context()); used || err != nil {
+			t.Errorf("%s: used %v, %v", when, used, err)
+		}
+		if err := db.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
