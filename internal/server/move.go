@@ -65,7 +65,7 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if words, known := move.Explain(err); known {
 		return errors.New(words)
 	}
-	for _, lasting := range []any{new(*store.SchemaError), new(*store.MissingRight), new(*store.NotWritable), new(*store.EncodingError)} {
+	for _, lasting := range []any{new(*store.SchemaError), new(*store.MissingRight), new(*store.NotWritable), new(*store.EncodingError), new(*store.TooOldError)} {
 		if errors.As(err, lasting) {
 			return remedied(err)
 		}

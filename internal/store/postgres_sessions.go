@@ -112,6 +112,9 @@ func setUp(connect, statement, lock, idle time.Duration) pgconn.AfterConnectFunc
 	// version of the server has both settings.
 	text.WriteString("SELECT set_config(name, '0', false) FROM (VALUES ('idle_session_timeout'), ('transaction_timeout')) AS limits (name) WHERE current_setting(name, true) IS NOT NULL")
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		if e := (&TooOldError{conn.ParameterStatus("server_version")}); e.is() {
+			return e
+		}
 		ctx, cancel := context.WithTimeout(ctx, connect)
 		defer cancel()
 		err := conn.Exec(ctx, text.String()).Close()
@@ -129,12 +132,12 @@ const (
 	idleTimeout    = 10 * time.Second // within a transaction
 )
 
-// notLetIn reports whether the server has no such database, does not admit the role, or refuses the settings. At the
-// start this is a fault of the URL, which waiting does not mend; later the server is at fault, because it admitted us
-// before.
+// notLetIn reports whether the server has no such database, does not admit the role, refuses the settings, or is too
+// old. At the start this is a fault of the URL, which waiting does not mend; later the server is at fault, because it
+// admitted us before.
 func notLetIn(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
-	return errors.As(err, new(*EncodingError)) ||
+	return errors.As(err, new(*EncodingError)) || errors.As(err, new(*TooOldError)) ||
 		ok && slices.ContainsFunc([]string{"22", "28", "3D", "42"}, func(class string) bool { return strings.HasPrefix(said.Code, class) })
 }
 

@@ -37,6 +37,23 @@ func (db *DB) Encodes(ctx context.Context) error {
 	return nil
 }
 
+// oldestMajor is the first version that lets a transaction add to an enumeration, as a migration of the job queue does.
+const oldestMajor = 12
+
+// TooOldError says that a PostgreSQL server does not know some of our statements.
+type TooOldError struct{ Version string }
+
+func (e *TooOldError) Error() string {
+	return fmt.Sprintf("PostgreSQL %s is too old: the oldest that will do is %d", e.Version, oldestMajor)
+}
+
+// is reports whether the version is one that is known to be too old.
+func (e *TooOldError) is() bool {
+	var major int
+	_, err := fmt.Sscanf(e.Version, "%d", &major)
+	return err == nil && major < oldestMajor
+}
+
 // NotWritable says that PostgreSQL accepts no writes from this role, possibly on purpose.
 type NotWritable struct {
 	Role, Database string

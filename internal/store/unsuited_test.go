@@ -3,11 +3,14 @@ package store_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"hookglass"
 	"hookglass/internal/store"
@@ -75,6 +78,25 @@ func TestAnEncodingThatNoSessionCanHaveIsNamed(t *testing.T) {
 	var wrong *store.EncodingError
 	if !errors.As(err, &wrong) || wrong.Encoding != "MULE_INTERNAL" || hookglass.Is(err, hookglass.CodeUnavailable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// An older server would be refused by the first statement that it does not know, and in its words.
+func TestAServerThatIsTooOldSaysSo(t *testing.T) {
+	for _, version := range []string{"9.6.24", "11.22 (Debian 11.22-1)"} {
+		dsn := pooler(t, storetest.Postgres(t), func(_ *pgproto3.StartupMessage, client net.Conn) {
+			backend := pgproto3.NewBackend(client, client)
+			backend.Send(&pgproto3.AuthenticationOk{})
+			backend.Send(&pgproto3.ParameterStatus{Name: "server_version", Value: version})
+			backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+			_ = backend.Flush() // the client may be gone
+			_, _ = io.Copy(io.Discard, client)
+		})
+		_, err := store.Open(t.Context(), store.Config{URL: dsn})
+		var old *store.TooOldError
+		if !errors.As(err, &old) || old.Version != version || hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("%s: %v", version, err)
+		}
 	}
 }
 
