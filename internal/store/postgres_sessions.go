@@ -138,7 +138,7 @@ const (
 func notLetIn(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.As(err, new(*EncodingError)) || errors.As(err, new(*TooOldError)) ||
-		ok && slices.ContainsFunc([]string{"22", "28", "3D", "42"}, func(class string) bool { return strings.HasPrefix(said.Code, class) })
+		ok && slices.ContainsFunc([]string{"22", "28", "3D", "42", "55P02"}, func(class string) bool { return strings.HasPrefix(said.Code, class) })
 }
 
 // checkSessions refuses a pooler in transaction or statement mode, which changes the server connection after each:

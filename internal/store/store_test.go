@@ -326,6 +326,19 @@ func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 	}
 }
 
+// These are names of libpq for how it connects, and the driver takes them for settings of the session.
+func TestASettingThatNoSessionCanHaveIsNotWaitedFor(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	for _, setting := range []string{"gssencmode=disable", "ssl_min_protocol_version=TLSv1.2"} {
+		if db, err := store.Open(t.Context(), store.Config{URL: dsn + "&" + setting}); err == nil {
+			_ = db.Close()
+			t.Error("opened with", setting)
+		} else if hookglass.Is(err, hookglass.CodeUnavailable) {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+}
+
 // Sessions stay as they were opened, so those of a database that was read-only for a while have to be left.
 // A damaged page, and a right that somebody took away, are no fault of who sends: it is told to come again.
 func TestWhatPostgreSQLDoesNotLetBeStoredIsUnavailable(t *testing.T) {
