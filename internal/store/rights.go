@@ -2,13 +2,16 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 )
 
-// MissingRight says that a PostgreSQL role may not create tables in its schema.
+// MissingRight says that a PostgreSQL role may not create tables in its schema, or not add any to those that are there.
 type MissingRight struct {
 	Role, Database string
 	Schema         string // the first existing one of its search path; empty: none exists
+	Owner          string // of the tables, if the role has not the rights of the one that has made them
 	Grant          string // the statement that grants the right
 }
 
@@ -16,11 +19,15 @@ func (m *MissingRight) Error() string {
 	if m.Schema == "" {
 		return fmt.Sprintf("none of the schemas in the search_path of the role %q is there in the database %q", m.Role, m.Database)
 	}
+	if m.Owner != "" {
+		return fmt.Sprintf("the tables in the schema %q of the database %q belong to the role %q, and only with its rights can the role %q add ranges of payloads and drop them", m.Schema, m.Database, m.Owner, m.Role)
+	}
 	return fmt.Sprintf("the role %q lacks the right CREATE (or USAGE) on the schema %q of the database %q", m.Role, m.Schema, m.Database)
 }
 
 // MayCreate returns a [MissingRight] or a [NotWritable] if tables cannot be created. The ranges of payloads are tables
-// too, which are created while the service runs. It changes nothing.
+// too, which are created while the service runs, and added to the one of all payloads by its owner alone. It changes
+// nothing.
 func (db *DB) MayCreate(ctx context.Context) error {
 	if db.dialect != postgres {
 		return nil
@@ -45,5 +52,13 @@ func (db *DB) MayCreate(ctx context.Context) error {
 	if !may {
 		return m
 	}
-	return nil
+	err = db.read.QueryRowContext(ctx, `SELECT pg_get_userbyid(c.relowner), 'GRANT ' || quote_ident(pg_get_userbyid(c.relowner)) || ' TO ' || quote_ident(current_user)
+		FROM pg_class c WHERE c.oid = to_regclass(quote_ident(current_schema()) || '.payloads') AND NOT pg_has_role(c.relowner, 'USAGE')`).Scan(&m.Owner, &m.Grant)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("store: owner: %w", classify(err))
+	}
+	return m
 }

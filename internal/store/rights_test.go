@@ -54,3 +54,31 @@ func TestARoleThatMayNotMakeTablesIsToldTheGrant(t *testing.T) {
 		})
 	}
 }
+
+// Another role may have made the tables, as from a dump. Their rights to read and write, which suffice for all else, do
+// not let the payloads have a new range, or lose one that has expired.
+func TestARoleWithTheTablesOfAnotherIsToldTheGrant(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Reader-1" LOGIN; EXCEPTION WHEN duplicate_object THEN END $$`)
+	exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Reader-1"; GRANT ALL ON ALL TABLES IN SCHEMA public TO "Reader-1"`)
+	exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Owner-1"; EXCEPTION WHEN duplicate_object THEN END $$`)
+	exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Owner-1"; ALTER TABLE payloads OWNER TO "Owner-1"`)
+	exec(t, dsn, `REVOKE "Owner-1" FROM "Reader-1"`)
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := at.Query()
+	q.Set("user", "Reader-1")
+	at.RawQuery = q.Encode()
+	db := asItIs(t, store.Config{URL: at.String()})
+	err = db.MayCreate(t.Context())
+	var right *store.MissingRight
+	if !errors.As(err, &right) || right.Owner != "Owner-1" || right.Role != "Reader-1" || right.Grant != `GRANT "Owner-1" TO "Reader-1"` {
+		t.Fatalf("%v, %+v", err, right)
+	}
+	exec(t, dsn, right.Grant)
+	if err := db.MayCreate(t.Context()); err != nil {
+		t.Errorf("with what was said to be granted: %v", err)
+	}
+}
