@@ -469,10 +469,9 @@ func TestARerunThatHasAJobIsNotGivenAnother(t *testing.T) {
 
 // Ids are in the order of creation by their bytes: in Czech, "ch" comes behind "h".
 func TestRunsAreListedInTheOrderOfTheirCreationInAnyLocale(t *testing.T) {
-	db := asItIs(t, store.Config{URL: storetest.PostgresWith(t, "ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'cs'")})
-	if err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	dsn := storetest.Migrated(t)
+	exec(t, dsn, `ALTER TABLE action_runs ALTER COLUMN id TYPE text COLLATE "cs-x-icu"`) // not every version has databases of such locales
+	db := asItIs(t, store.Config{URL: dsn})
 	e := newEndpoint(t, db)
 	event := several(t, db, e, 1)[0]
 	created := []string{"run_0ch0", "run_0cz0", "run_0h00"}
