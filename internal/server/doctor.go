@@ -42,7 +42,7 @@ const (
 	verifyFor    = 2 * time.Minute
 	sealedSample = 10_000
 
-	oldestPostgres = 14 // major version
+	oldestPostgres = 15 // the oldest major version that its makers correct: 14 had its last correction in November 2026
 )
 
 // finding is the result of one check.
