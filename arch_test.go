@@ -81,7 +81,7 @@ var narrow = map[string]struct {
 	imports []string
 	why     string
 }{
-	module + "/client": {[]string{module, module + "/api"},
+	module + "/client": {[]string{module, module + "/api", "neterr"},
 		"a client is used outside this repository and knows the contract alone"},
 	"listen": {[]string{module, module + "/api", module + "/client", "neterr"},
 		"the local end of the tunnel speaks to a server through client alone"},
@@ -218,6 +218,12 @@ var reservedNames = []struct {
 		[]string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Args"},
 		[]string{"server", "cli", testSupport, module + "/cmd/hookglass", module + "/bench"},
 		"configuration comes in by a constructor's arguments",
+	},
+	{
+		"syscall",
+		[]string{"ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "EADDRINUSE", "EADDRNOTAVAIL"},
+		[]string{"neterr"},
+		"no connection fails with these numbers on Windows, which neterr knows",
 	},
 }
 

@@ -11,12 +11,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"hookglass/api"
+	"hookglass/internal/neterr"
 )
 
 const (
@@ -107,7 +107,7 @@ func (s *Cable) Read(ctx context.Context) (m api.CableMessage, err error) {
 		if s.ctx.Err() != nil {
 			err = context.Cause(s.ctx)
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		if errors.Is(err, io.EOF) || neterr.Closed(err) {
 			err = errBroken
 		}
 		return m, err

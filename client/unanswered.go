@@ -4,7 +4,8 @@ import (
 	"errors"
 	"net"
 	"net/url"
-	"syscall"
+
+	"hookglass/internal/neterr"
 )
 
 // Unanswered is the error of a call that got no answer. It unwraps to the error of net/http.
@@ -35,7 +36,7 @@ func (u *Unanswered) Server() string {
 
 // Repeatable reports whether repeating the call is safe: it changes nothing, or the connection was refused.
 func (u *Unanswered) Repeatable() bool {
-	return u.cause.Op == "Get" || errors.Is(u.cause, syscall.ECONNREFUSED)
+	return u.cause.Op == "Get" || neterr.Refused(u.cause)
 }
 
 // Proxy reports whether it was a proxy that could not be reached.
