@@ -56,6 +56,18 @@ func (v *View) Ints(query string, args ...any) ([]int64, error) {
 	return queryAll(v, scanNum, query, args...)
 }
 
+// Copying answers a statement by each connection that copies the log of an embedded database into its file.
+func (db *DB) Copying(ctx context.Context, query string) (answers []int64, err error) {
+	for _, pool := range []*sql.DB{db.write, db.engine.(*sqliteEngine).copier.db} {
+		var n int64
+		if err := pool.QueryRowContext(ctx, query).Scan(&n); err != nil {
+			return nil, err
+		}
+		answers = append(answers, n)
+	}
+	return answers, nil
+}
+
 // EachInt hands each row of one column of integers to fn while the rows are being read.
 func (v *View) EachInt(query string, args []any, fn func(int64) error) error {
 	rows, err := v.q.QueryContext(v.ctx, query, args...)

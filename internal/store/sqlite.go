@@ -107,8 +107,9 @@ func openPools(ctx context.Context, path string) (p sqlitePools, err error) {
 		return sqliteName(path) + "?" + v.Encode()
 	}
 	reads := dsn(16<<20, "query_only(1)")
-	// The log is synced by seal and checkpointed by copier.
-	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
+	// The log is synced by seal and checkpointed by copier. Before the log restarts, the copy must be on the disk: on
+	// macOS fsync alone may leave it in the disk's cache. The sync by seal is a full one (package os).
+	writes := []string{"journal_mode(WAL)", "synchronous(NORMAL)", "checkpoint_fullfsync(1)", "wal_autocheckpoint(0)", "journal_size_limit(67108864)"}
 	defer func() {
 		if err != nil {
 			p.close()

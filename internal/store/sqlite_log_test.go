@@ -486,3 +486,13 @@ func TestADatabaseThatWasReplacedTakesNothing(t *testing.T) {
 		t.Errorf("a capture when it is back: %v", err)
 	}
 }
+
+// On macOS a plain sync may leave data in the disk's cache. If the log restarted over a copy that is only there, a power
+// cut would lose what was acknowledged.
+func TestTheLogRestartsOnlyAfterAFullSyncOfItsCopy(t *testing.T) {
+	db, _ := logged(t)
+	full, err := db.Copying(t.Context(), "PRAGMA checkpoint_fullfsync")
+	if err != nil || !slices.Equal(full, []int64{1, 1}) {
+		t.Errorf("full syncs by the connections that copy the log: %v, %v", full, err)
+	}
+}
