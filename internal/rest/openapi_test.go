@@ -190,6 +190,18 @@ func TestSecondTypesOfMembersAreDescribed(t *testing.T) {
 	}
 }
 
+// An id or a place that an answer has as a number is one in a path, or a client that was generated has to convert it.
+func TestNumbersOfAnswersAreNumbersInPaths(t *testing.T) {
+	numbers := []string{"index", "workspace_id", "config_id", "target_id", "tag_id", "share_id"}
+	open(t, storetest.SQLite(t)).describe().each(func(method, path string, op described) {
+		for _, p := range op.Parameters {
+			if p.In == "path" && (p.Schema["type"] == "integer") != slices.Contains(numbers, p.Name) {
+				t.Errorf("%s %s: %s is %v", method, path, p.Name, p.Schema)
+			}
+		}
+	})
+}
+
 // A list that null ends is described so, or a client that was generated from the description cannot end it.
 func TestListsThatMayBeNullAreDescribedSo(t *testing.T) {
 	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)

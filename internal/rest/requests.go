@@ -38,13 +38,13 @@ type (
 	// attachmentPath is the path of an attachment.
 	attachmentPath struct {
 		EventPath
-		Index string `path:"index" doc:"Its index in attachment_metadata, counted from 0." example:"0"`
+		Index int64 `path:"index" doc:"Its index in attachment_metadata, counted from 0." example:"0"`
 	}
 
 	// partPath is the path of a part of a multipart body.
 	partPath struct {
 		EventPath
-		Index string `path:"index" doc:"Its index in body_parts, counted from 0." example:"0"`
+		Index int64 `path:"index" doc:"Its index in body_parts, counted from 0." example:"0"`
 	}
 
 	// EventFilter are the filters of lists, exports and streams. The query package defines their meaning.
@@ -253,11 +253,7 @@ func (s *service) getAttachment(in *attachmentPath, w http.ResponseWriter, r *ht
 	if e.Type != hookglass.EventEmail {
 		return hookglass.NotFound("attachment")
 	}
-	index, err := strconv.Atoi(in.Index)
-	if err != nil {
-		return hookglass.NotFound("attachment")
-	}
-	content, file, err := email.Attachment(e.Body, index)
+	content, file, err := email.Attachment(e.Body, int(in.Index))
 	if err != nil {
 		return err
 	}
@@ -271,11 +267,7 @@ func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	index, err := strconv.Atoi(in.Index)
-	if err != nil {
-		return hookglass.NotFound("part")
-	}
-	part, err := capture.Part(e, index)
+	part, err := capture.Part(e, int(in.Index))
 	if err != nil {
 		return err
 	}
@@ -283,7 +275,7 @@ func (s *service) getPart(in *partPath, w http.ResponseWriter, r *http.Request) 
 	if _, _, err := mime.ParseMediaType(media); err != nil {
 		media = "application/octet-stream"
 	}
-	sendFile(w, media, cmp.Or(api.Text(part.Filename), "part-"+strconv.Itoa(index)), part.Content)
+	sendFile(w, media, cmp.Or(api.Text(part.Filename), "part-"+strconv.FormatInt(in.Index, 10)), part.Content)
 	return nil
 }
 
