@@ -21,14 +21,14 @@ import (
 // channel carries announcements between nodes.
 const channel = "hookglass"
 
-// Keys of advisory locks, arbitrary constants.
+// Keys of advisory locks, arbitrary constants. They do not fit an int of 32 bits.
 const (
-	schemaLock   = 0x686f6f6b01
-	captureLock  = 0x686f6f6b02
-	moveLock     = 0x686f6f6b03 // held by a move's destination, for the session
-	togetherLock = 0x686f6f6b04 // see [DB.Together]
-	rangesLock   = 0x686f6f6b05 // see [DB.TendPayloads]
-	eventsLock   = 0x686f6f6b06 // held by a group, if there are other nodes, until its events are stored
+	schemaLock   int64 = 0x686f6f6b01
+	captureLock  int64 = 0x686f6f6b02
+	moveLock     int64 = 0x686f6f6b03 // held by a move's destination, for the session
+	togetherLock int64 = 0x686f6f6b04 // see [DB.Together]
+	rangesLock   int64 = 0x686f6f6b05 // see [DB.TendPayloads]
+	eventsLock   int64 = 0x686f6f6b06 // held by a group, if there are other nodes, until its events are stored
 )
 
 // postgresEngine has a pool for views and updates, separate connections for captures, so that slow queries never delay
@@ -329,7 +329,7 @@ func (e *postgresEngine) lockSchema(ctx context.Context) (*sql.DB, func(), error
 	// holder of the lock.
 	for {
 		var locked bool
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(schemaLock)).Scan(&locked); err != nil {
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", schemaLock).Scan(&locked); err != nil {
 			conn.Close(context.WithoutCancel(ctx))
 			return nil, nil, fmt.Errorf("store: wait for the schema: %w", err)
 		}

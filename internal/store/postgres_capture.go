@@ -107,7 +107,7 @@ const turnFree = `SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1) THEN fal
 func (e *postgresEngine) letPass() (met bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := e.captures.QueryRow(ctx, turnFree, int64(captureLock), int64(eventsLock)).Scan(&met)
+	err := e.captures.QueryRow(ctx, turnFree, captureLock, eventsLock).Scan(&met)
 	if noTurn(err) {
 		e.makeWay()
 	}
@@ -197,7 +197,7 @@ func (e *postgresEngine) makeWay() {
 		WHERE l.locktype = 'advisory' AND l.granted AND l.classid = cast($1 AS bigint) AND l.objid = cast($2 AS bigint) AND l.objsubid = 1
 			AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND a.wait_event = 'ClientRead' AND a.xact_start < clock_timestamp() - cast($3 AS bigint) * interval '1 microsecond'`,
-		int64(captureLock)>>32, int64(captureLock)&0xffffffff, e.stuckAfter.Microseconds())
+		captureLock>>32, captureLock&0xffffffff, e.stuckAfter.Microseconds())
 	switch {
 	case err != nil:
 		e.db.log.Warn("a transaction of captures hangs and could not be ended; others wait for it", "error", err)

@@ -19,7 +19,7 @@ type togetherKey struct{ db *DB }
 func (db *DB) Together(ctx context.Context, fn func(ctx context.Context) error) error {
 	return db.Update(ctx, hookglass.System, func(tx *Tx) error {
 		if db.joined(ctx) == nil && db.dialect == postgres {
-			if _, err := tx.exec("SELECT pg_advisory_xact_lock($1)", int64(togetherLock)); err != nil {
+			if _, err := tx.exec("SELECT pg_advisory_xact_lock($1)", togetherLock); err != nil {
 				return err
 			}
 		}
