@@ -315,15 +315,7 @@ func TestCapturesAndRunsGoOnWhileAMigrationBuildsAnIndex(t *testing.T) {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
 			db, look := migratedTo(t, from)
-			// An index is not done before those who began to read earlier have ended.
-			earlier, err := look.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-			if err == nil {
-				_, err = earlier.ExecContext(t.Context(), "SELECT count(*) FROM users")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer earlier.Rollback()
+			earlier := earlierReader(t, look)
 			migrated := make(chan error, 1)
 			go func() { migrated <- db.Migrate(t.Context()) }()
 			seen(t, look, migrated, "SELECT count(*) FROM pg_stat_progress_create_index WHERE relid = to_regclass($1) AND lockers_total > 0", table)
@@ -343,14 +335,7 @@ func TestAMigrationThatWasCutOffIsDoneAgain(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			db, look := migratedTo(t, from)
-			earlier, err := look.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-			if err == nil {
-				_, err = earlier.ExecContext(t.Context(), "SELECT count(*) FROM users")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer earlier.Rollback()
+			earlier := earlierReader(t, look)
 			ctx, cutOff := context.WithCancel(t.Context())
 			migrated := make(chan error, 1)
 			go func() { migrated <- db.Migrate(ctx) }()
@@ -385,6 +370,20 @@ func migratedTo(t *testing.T, version int64) (db *store.DB, look *sql.DB) {
 		t.Fatal(err)
 	}
 	return db, raw(t, cfg)
+}
+
+// earlierReader is a transaction that has read: an index is not done before those that began earlier have ended.
+func earlierReader(t *testing.T, look *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := look.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() }) // where it has not ended
+	if _, err := tx.ExecContext(t.Context(), "SELECT count(*) FROM users"); err != nil {
+		t.Fatal(err)
+	}
+	return tx
 }
 
 // seen waits until a query about a table counts something, while the migration goes on.

@@ -29,14 +29,7 @@ func TestARoleThatMayNotMakeTablesIsToldTheGrant(t *testing.T) {
 			// A role is of the whole server, and what it may do is of each database.
 			do(`DO $$ BEGIN CREATE ROLE "Builder-1" LOGIN; EXCEPTION WHEN duplicate_object THEN END $$`)
 			do(c.take)
-			at, err := url.Parse(dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			q := at.Query()
-			q.Set("user", "Builder-1")
-			at.RawQuery = q.Encode()
-			db, err := store.Open(t.Context(), store.Config{URL: at.String()})
+			db, err := store.Open(t.Context(), store.Config{URL: with(t, dsn, "user", "Builder-1")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,6 +48,19 @@ func TestARoleThatMayNotMakeTablesIsToldTheGrant(t *testing.T) {
 	}
 }
 
+// with is the address of a database with a setting, such as the user.
+func with(t *testing.T, dsn, name, value string) string {
+	t.Helper()
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := at.Query()
+	q.Set(name, value)
+	at.RawQuery = q.Encode()
+	return at.String()
+}
+
 // Another role may have made the tables, as from a dump. Their rights to read and write, which suffice for all else, do
 // not let the payloads have a new range, or lose one that has expired.
 func TestARoleWithTheTablesOfAnotherIsToldTheGrant(t *testing.T) {
@@ -64,15 +70,8 @@ func TestARoleWithTheTablesOfAnotherIsToldTheGrant(t *testing.T) {
 	exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Owner-1"; EXCEPTION WHEN duplicate_object THEN END $$`)
 	exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Owner-1"; ALTER TABLE payloads OWNER TO "Owner-1"`)
 	exec(t, dsn, `REVOKE "Owner-1" FROM "Reader-1"`)
-	at, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := at.Query()
-	q.Set("user", "Reader-1")
-	at.RawQuery = q.Encode()
-	db := asItIs(t, store.Config{URL: at.String()})
-	err = db.MayCreate(t.Context())
+	db := asItIs(t, store.Config{URL: with(t, dsn, "user", "Reader-1")})
+	err := db.MayCreate(t.Context())
 	var right *store.MissingRight
 	if !errors.As(err, &right) || right.Owner != "Owner-1" || right.Role != "Reader-1" || right.Grant != `GRANT "Owner-1" TO "Reader-1"` {
 		t.Fatalf("%v, %+v", err, right)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -292,14 +291,7 @@ func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 		}
 	}
 	do("CREATE ROLE guest LOGIN SUPERUSER")
-	at, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := at.Query()
-	q.Set("user", "guest")
-	at.RawQuery = q.Encode()
-	db := storetest.Open(t, store.Config{URL: at.String()})
+	db := storetest.Open(t, store.Config{URL: with(t, dsn, "user", "guest")})
 	e := newEndpoint(t, db)
 
 	do("ALTER ROLE guest NOLOGIN")
@@ -313,7 +305,7 @@ func TestADatabaseThatLetsNobodyInIsUnavailable(t *testing.T) {
 			t.Errorf("%s while nobody is let in: %v", what, err)
 		}
 	}
-	if other, err := store.Open(t.Context(), store.Config{URL: at.String()}); err == nil {
+	if other, err := store.Open(t.Context(), store.Config{URL: with(t, dsn, "user", "guest")}); err == nil {
 		_ = other.Close()
 		t.Error("opened as a role that may not log in")
 	} else if hookglass.Is(err, hookglass.CodeUnavailable) {
