@@ -65,7 +65,7 @@ func (m *machine) turn(at time.Time) {
 				p.Until = until
 			}
 		}
-		if !m.flow.Plan.AnyTurn && !plan.Never && (p.State == hookglass.FlowStepWatching || p.State == hookglass.FlowStepWaiting) {
+		if !m.flow.Plan.AnyTurn && !plan.Never && p.State == hookglass.FlowStepWatching {
 			return
 		}
 	}
@@ -386,7 +386,7 @@ func (m *machine) value(key, name string) string {
 
 // near keeps the nearest miss of a step: the first of the events that met the largest share of conditions.
 func near(p *hookglass.FlowStepProgress, e *hookglass.Event, v verdict, reason string) {
-	if n := p.NearMiss; v.met == 0 || n != nil && n.Held*v.total >= v.met*n.Total {
+	if n := p.NearMiss; n != nil && n.Held*v.total >= v.met*n.Total {
 		return
 	}
 	p.NearMiss = &hookglass.FlowNearMiss{
