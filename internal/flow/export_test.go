@@ -85,6 +85,16 @@ func (s *Service) Round(ctx context.Context, now func() time.Time) error {
 	return err
 }
 
+// Deafen makes it hear of nothing more that is captured for the flows that it holds.
+func (s *Service) Deafen() {
+	for _, h := range s.all() {
+		h.close()
+	}
+}
+
+// Look finds what was captured unheard.
+func (s *Service) Look(ctx context.Context) error { return s.look(ctx) }
+
 // Renew keeps the leases of what it holds, and saves how far it has read.
 func (s *Service) Renew(ctx context.Context) error { return s.renew(ctx) }
 

@@ -186,7 +186,7 @@ func TestAFlowThatNamesATagWaitsForActions(t *testing.T) {
 		indifferent := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil)}})
 		at = y.db.Now()
 		waits := y.captureWith(at, y.a, "order", "{}", store.Work{Tasks: []store.TaskKind{store.TaskActions}})
-		y.capture(y.b, "receipt", "{}")
+		y.captureWith(y.db.Now(), y.b, "receipt", "{}", store.Work{Tasks: []store.TaskKind{store.TaskActions}}) // of which nothing is named
 		round("actions are to run", &indifferent, hookglass.FlowPassed)
 		var running []store.Task
 		must(t, y.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) (err error) {
@@ -422,7 +422,8 @@ func TestAFlowThatIsNotUnderstoodAnyMoreFails(t *testing.T) {
 			return err
 		}))
 		const why = "Step old failed. This version cannot read what it expects: extract has a pattern that is not valid (RE2)."
-		if f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Version != 2 || f.Progress.Message != why || f.Progress.Steps[0].State != hookglass.FlowStepSkipped {
+		if f.State != hookglass.FlowFailed || f.FinishedAt.IsZero() || f.Version != 2 || f.Progress.Message != why ||
+			f.Progress.Steps[0].State != hookglass.FlowStepSkipped || f.Progress.Steps[1].State != hookglass.FlowStepFailed {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -469,6 +470,18 @@ func TestADeletedEndpointEndsAFlow(t *testing.T) {
 		f := y.begin(flow.Draft{Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}})
 		must(t, y.db.Update(t.Context(), y.who, func(tx *store.Tx) error { return tx.DeleteEndpoint(&y.b) }))
 		if f = y.wait(f); f.State != hookglass.FlowFailed || f.Progress.Steps[1].Message != "Its endpoint was deleted." {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
+// It fails once: at the first of its endpoints that is gone.
+func TestAFlowAllOfWhoseEndpointsAreDeletedFailsAtTheFirst(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Steps: []flow.StepDraft{step(y.a, nil), step(y.b, nil)}})
+		must(t, y.db.Update(t.Context(), y.who, func(tx *store.Tx) error { return errors.Join(tx.DeleteEndpoint(&y.a), tx.DeleteEndpoint(&y.b)) }))
+		must(t, flow.New(y.db, slog.New(slog.DiscardHandler)).Round(t.Context(), y.db.Now))
+		if f = y.read(f); f.Progress.Message != "Step step1 failed. Its endpoint was deleted." || f.Progress.Steps[1].State != hookglass.FlowStepSkipped {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -667,6 +680,11 @@ func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
 		waits := step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })
 		guards := step(y.a, func(d *flow.StepDraft) { d.EventType, d.Never, d.Within = "refunded", true, 10*time.Minute })
 		f := y.begin(flow.Draft{Timeout: 10 * time.Minute, Steps: []flow.StepDraft{waits}})
+		// Of several steps it ends at the one whose time is over and that has not passed.
+		second := y.begin(flow.Draft{Timeout: 2 * time.Hour, Steps: []flow.StepDraft{step(y.a, nil), step(y.a, func(d *flow.StepDraft) { d.EventType, d.Within = "paid", 10*time.Minute })}})
+		shorter := y.begin(flow.Draft{Timeout: 2 * time.Hour, AnyTurn: true, Steps: []flow.StepDraft{waits, step(y.a, func(d *flow.StepDraft) { d.EventType, d.Within = "paid", 10*time.Minute })}})
+		once := y.begin(flow.Draft{Timeout: 2 * time.Hour, Steps: []flow.StepDraft{step(y.b, func(d *flow.StepDraft) { d.Count, d.Exactly, d.Within = 1, true, 10*time.Minute }), waits}})
+		y.captureAt(once.StartedAt, y.b, "other", "{}")
 		guarded := y.begin(flow.Draft{Timeout: 10 * time.Minute, Steps: []flow.StepDraft{guards, waits}})
 		flood := func() {
 			for range 250 { // more than are judged at once
@@ -682,6 +700,14 @@ func TestAFlowThatIsBehindEndsAtItsTime(t *testing.T) {
 		const unseen = "Not all events could be checked"
 		if f = y.wait(f); f.State != hookglass.FlowExpired || !f.FinishedAt.Equal(f.DeadlineAt) || !strings.HasPrefix(f.Progress.Message, "Step step1 expired. Nothing matched within 10m0s.") || !strings.Contains(f.Progress.Message, unseen) {
 			t.Errorf("it is %s: %s", f.State, f.Progress.Message)
+		}
+		for i, f := range []hookglass.Flow{f, second, shorter} {
+			if f = y.wait(f); f.Progress.Steps[min(i, 1)].State != hookglass.FlowStepExpired || !strings.HasPrefix(f.Progress.Message, fmt.Sprintf("Step step%d expired. Nothing matched within", min(i, 1)+1)) {
+				t.Errorf("flow %d: %s, %+v", i, f.Progress.Message, f.Progress.Steps)
+			}
+		}
+		if once = y.wait(once); once.State != hookglass.FlowExpired || once.Progress.Message != "Step step1 expired. "+unseen+": there were too many for the time that there is." {
+			t.Errorf("what came once: %s: %s", once.State, once.Progress.Message)
 		}
 		if guarded = y.wait(guarded); guarded.State != hookglass.FlowExpired || !strings.HasPrefix(guarded.Progress.Message, "Step step1 expired. "+unseen) {
 			t.Errorf("the guarded one is %s: %s", guarded.State, guarded.Progress.Message)
@@ -702,6 +728,42 @@ func TestAFlowIsNotLateForAStorageThatIsAway(t *testing.T) {
 		})
 		if err == nil || svc.Late() != 0 {
 			t.Errorf("late by %s, %v", svc.Late(), err)
+		}
+	})
+}
+
+// A step that is over while others go on is told at once, though nothing arrived.
+func TestAStepThatPassesByTimeIsTold(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Never, d.Within = true, time.Minute }), step(y.b, nil)}})
+		must(t, flow.New(y.db, slog.New(slog.DiscardHandler)).Round(t.Context(), func() time.Time { return y.db.Now().Add(2 * time.Minute) }))
+		if now := y.read(f); now.State != hookglass.FlowPending || now.Version != f.Version+1 || now.Progress.Steps[0].State != hookglass.FlowStepPassed {
+			t.Errorf("%+v", now)
+		}
+	})
+}
+
+// An announcement may be lost: what was captured is found by looking now and then, and what others were sent is not
+// taken for it.
+func TestAnEventIsFoundWhoseAnnouncementWasLost(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		svc := flow.New(y.db, slog.New(slog.DiscardHandler))
+		at, other := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, nil)}}), y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.b, nil)}})
+		round := func() { must(t, svc.Round(t.Context(), y.db.Now)) }
+		round()
+		svc.Deafen()
+		for _, missed := range []struct {
+			of hookglass.Endpoint
+			by hookglass.Flow
+		}{{y.a, at}, {y.b, other}} { // since they were taken, and since it looked
+			y.capture(missed.of, "x", "{}")
+			if round(); y.read(missed.by).State != hookglass.FlowPending {
+				t.Fatal("it was announced")
+			}
+			must(t, svc.Look(t.Context()))
+			if round(); y.read(missed.by).State != hookglass.FlowPassed {
+				t.Errorf("it is not found at %s", missed.of.ID)
+			}
 		}
 	})
 }

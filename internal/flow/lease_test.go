@@ -78,6 +78,27 @@ func TestARenewedLeaseKeepsAFlow(t *testing.T) {
 	})
 }
 
+// Who lost a flow unawares learns of it at the latest when there is something to write down.
+func TestWhoLostAFlowLetsGoOfItWhenItWrites(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: time.Hour, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.Count = 2 })}})
+		first, second := flow.New(y.db, slog.New(slog.DiscardHandler)), flow.New(y.db, slog.New(slog.DiscardHandler))
+		first.Leases(-time.Second, time.Hour)
+		must(t, first.Round(t.Context(), y.db.Now))
+		must(t, second.Round(t.Context(), y.db.Now))
+		y.capture(y.a, "x", "{}")
+		for deadline := time.Now().Add(time.Minute); first.Holds() > 0; time.Sleep(time.Millisecond) { // it hears of the event a moment later
+			must(t, first.Round(t.Context(), y.db.Now))
+			if time.Now().After(deadline) {
+				t.Fatal("it holds what it lost")
+			}
+		}
+		if steps := y.read(f).Progress.Steps; second.Holds() != 1 || steps[0].Count != 0 {
+			t.Errorf("%d are held by who took it; what the other wrote is kept: %+v", second.Holds(), steps[0])
+		}
+	})
+}
+
 // A node that runs renews by itself, while nothing is captured that says anything to its flows.
 func TestANodeRenewsItsLeases(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

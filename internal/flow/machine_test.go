@@ -86,6 +86,7 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		{"at the last moment", false, []hookglass.FlowStep{one(1, within("", 5))}, []arrival{{1, 5, a, ""}}, 7, "passed: passed", ""},
 		{"a little too late", false, []hookglass.FlowStep{one(1, within("", 5))}, []arrival{{1, 5.001, a, ""}}, 7, "expired: expired", "req_1 matched, but did not count: It came 1ms too late."},
 		{"another type", false, []hookglass.FlowStep{one(1, within(b, 5))}, []arrival{{1, 1, a, ""}}, 7, "expired: expired", `The nearest was req_1, which met 1 of 2 conditions: event_type should be "b" and was "a".`},
+		{"no type", false, []hookglass.FlowStep{one(1, within(b, 5))}, []arrival{{1, 1, "", ""}}, 7, "expired: expired", `event_type should be "b".`},
 		{"nothing to extract", false, []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) {
 			s.Extract, s.Within = []hookglass.FlowExtract{{Name: "order", Source: "/data/id"}}, 5*time.Second
 		})}, []arrival{{1, 1, a, ""}}, 7, "expired: expired", `which met 1 of 2 conditions: extract.order found nothing by "/data/id".`},
@@ -115,6 +116,7 @@ func TestStepsAndWhatBecomesOfThem(t *testing.T) {
 		{"never at the end", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}}, 7, "pending: passed watching", ""},
 		{"never at the end, and it did not", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}}, 7.1, "passed: passed passed", ""},
 		{"never at the end, and it did later", false, []hookglass.FlowStep{one(1, of(a)), one(1, never(b, 5))}, []arrival{{1, 1, a, ""}, {1, 6.5, b, ""}}, 7.1, "passed: passed passed", ""},
+		{"never for a while, and one of that while is stored when it is over", false, []hookglass.FlowStep{one(1, never(b, 5)), one(2, of(b))}, []arrival{{2, 7, a, ""}, {1, 4, b, ""}}, 8, "pending: passed watching", ""},
 		{"never any, but the one that is expected", false, []hookglass.FlowStep{one(1, never("*", 0)), one(1, of(a))}, []arrival{{1, 1, a, ""}}, 1, "passed: passed passed", ""},
 		{"only never", false, []hookglass.FlowStep{one(1, never(a, 0))}, nil, 60, "pending: watching", ""},
 		{"only never, to the end", false, []hookglass.FlowStep{one(1, never(a, 0))}, nil, 61.1, "passed: passed", ""},
@@ -174,7 +176,8 @@ func TestAStepThatRefersToAnother(t *testing.T) {
 			arrival{1, 6, "b", `{"id":"ord_0"}`}.event(0), arrival{1, 7, "a", `{"id":"ord_1"}`}.event(1), arrival{1, 8, "a", `{"id":"ord_2"}`}.event(2), arrival{1, at, "b", `{"id":"ord_1"}`}.event(3),
 		}
 		f, err := flow.Play(plan, noon, events, noon.Add(15*time.Second))
-		if err != nil || f.State != want || f.Progress.Steps[0].Values["order"] != "ord_1" {
+		late := "Step sent expired. Nothing matched within 10s. req_3 matched, but did not count: It came 1s too late."
+		if err != nil || f.State != want || f.Progress.Steps[0].Values["order"] != "ord_1" || want == hookglass.FlowExpired && f.Progress.Message != late {
 			t.Errorf("after %v s: %v, %s, want %s (%+v)", at, err, f.State, want, f.Progress)
 		}
 	}
