@@ -167,8 +167,8 @@ func (m *Mailer) client(connect func(ctx context.Context, network, address strin
 	}
 	if m.relay.User != "" {
 		kind := gomail.SMTPAuthPlain
-		if local || m.relay.Port == implicitTLS {
-			kind = gomail.SMTPAuthPlainNoEnc // the library does not know that the connection is under TLS
+		if local {
+			kind = gomail.SMTPAuthPlainNoEnc
 		}
 		options = append(options, gomail.WithSMTPAuth(kind), gomail.WithUsername(m.relay.User), gomail.WithPassword(m.relay.Password))
 	}
