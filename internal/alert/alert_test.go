@@ -488,3 +488,28 @@ func TestASpikeIsOverWhenHalfOfItIsLeft(t *testing.T) {
 		y.want("two are left", a, hookglass.AlertOK, 1)
 	})
 }
+
+// A spike is measured by what was usual before it, however long it lasts, until it has lasted as long as what it is
+// compared with: then it is what is usual.
+func TestASpikeThatLastsIsUsualInTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		a := y.watch(hookglass.AlertVolumeSpike, alert.Settings{Factor: new(2.0), WindowMinutes: new(int64(5)), MinCount: new(int64(4))})
+		windows := func(many, each int) {
+			for range many {
+				y.clock.advance(5 * time.Minute)
+				for range each {
+					y.capture("x")
+				}
+			}
+		}
+		windows(4, 2)
+		windows(1, 10)
+		y.want("ten where two are usual", a, hookglass.AlertTriggered, 1)
+		windows(12, 10)
+		windows(1, 3)
+		y.want("three are more than half of what is a spike where two are usual", a, hookglass.AlertTriggered, 1)
+		windows(11, 10)
+		windows(1, 7)
+		y.want("so many are usual by now", a, hookglass.AlertOK, 1)
+	})
+}

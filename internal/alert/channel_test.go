@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -119,13 +120,16 @@ func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
 		status <- 500
 		r := newReceiver(t, func(int) int { s := <-status; status <- s; return s })
 		c := y.webhook("Hook", r.URL, "webhook.received")
-		y.run(y.svc)
 		y.capture("1")
-		until(t, "nine failures", func() bool { y.pass(5 * time.Minute); return y.channel(c.ID).Failures >= 9 })
-		if got := y.channel(c.ID); !got.DisabledAt.IsZero() || got.LastError != "The channel answered 500." || got.FailingFrom.IsZero() {
+		for range 20 {
+			must(t, y.svc.Serve(t.Context(), c.Num))
+			y.clock.advance(6 * time.Minute)
+		}
+		if got := y.channel(c.ID); got.Failures != 20 || !got.DisabledAt.IsZero() || got.LastError != "The channel answered 500." || got.FailingFrom.IsZero() {
 			t.Errorf("it is %+v", got)
 		}
 		y.clock.advance(24 * time.Hour)
+		y.run(y.svc)
 		until(t, "its end", func() bool { y.pass(5 * time.Minute); return !y.channel(c.ID).DisabledAt.IsZero() })
 		if got := y.channel(c.ID); got.DisableReason != hookglass.DisabledFailing {
 			t.Errorf("the reason is %q", got.DisableReason)
@@ -228,11 +232,11 @@ func TestAChannelThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	})
 }
 
-// A message that is refused does not hold up those behind it for ever.
+// A message that is refused does not hold up those behind it for ever, and each of them is tried as often.
 func TestAMessageThatIsRefusedIsGivenUp(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		r := newReceiver(t, func(n int) int {
-			if n <= 5 {
+			if n <= 10 {
 				return 400
 			}
 			return 200
@@ -240,10 +244,49 @@ func TestAMessageThatIsRefusedIsGivenUp(t *testing.T) {
 		y.webhook("Hook", r.URL, "webhook.received")
 		y.run(y.svc)
 		y.capture("1")
-		second := y.capture("2")
-		until(t, "six messages", func() bool { y.pass(time.Minute); return len(r.got()) >= 6 })
-		if got := r.got()[5]; got.body["request_id"] != string(second.ID) {
-			t.Errorf("the sixth is %v", got.body)
+		second, third := y.capture("2"), y.capture("3")
+		until(t, "eleven messages", func() bool { y.pass(time.Minute); return len(r.got()) >= 11 })
+		for n, want := range map[int]*hookglass.Event{6: second, 10: second, 11: third} {
+			if got := r.got()[n-1]; got.body["request_id"] != string(want.ID) {
+				t.Errorf("message %d is %v", n, got.body)
+			}
+		}
+	})
+}
+
+// An answer that says nothing of the message itself is no refusal: it may be taken later, and those behind it wait.
+func TestAMessageThatMayBeTakenLaterIsNotGivenUp(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		for _, status := range []int{408, 425, 429, 503} {
+			r := newReceiver(t, always(status))
+			c := y.webhook(fmt.Sprint(status), r.URL, "webhook.received")
+			first := y.capture("1")
+			y.capture("2")
+			for range 7 {
+				must(t, y.svc.Serve(t.Context(), c.Num))
+				y.clock.advance(6 * time.Minute)
+			}
+			if got := r.got(); len(got) != 7 || got[6].body["request_id"] != string(first.ID) {
+				t.Errorf("%d: it was sent %d messages, want the first 7 times", status, len(got))
+			}
+		}
+	})
+}
+
+// A webhook without a secret gets one that nobody can guess.
+func TestAWebhookGetsASecretOfItsOwn(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		known := map[string]bool{}
+		for _, name := range []string{"One", "Other"} {
+			_, secret, err := y.svc.CreateChannel(t.Context(), y.who, alert.ChannelDraft{
+				Name: &name, Kind: new(hookglass.ChannelWebhook), Config: &alert.ChannelSettings{URL: new("https://example.com/"), Events: &[]string{}},
+			})
+			must(t, err)
+			key, err := alert.SigningKey(secret)
+			if err != nil || len(key) != 32 || known[secret] || bytes.Count(key, []byte{0}) > 8 {
+				t.Errorf("%q: %d bytes, %v", secret, len(key), err)
+			}
+			known[secret] = true
 		}
 	})
 }
