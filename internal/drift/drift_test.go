@@ -285,3 +285,74 @@ func (y *yard) events(n int) (events []*hookglass.Event) {
 	}
 	return events
 }
+
+// What is accepted again is what was accepted before with what has come since, without what comes no more.
+func TestABaselineIsAcceptedAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		y, s := newYard(t, db), drift.New(db)
+		arrive := func(body string) {
+			t.Helper()
+			y.arrive(body)
+			for _, task := range y.claim(time.Minute) {
+				if err := s.Work(t.Context(), task); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		want := func(when, fields string, departing int) {
+			t.Helper()
+			_, of, err := s.One(t.Context(), hookglass.System, string(y.ep.ID), "-", "", 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pointers []string
+			for _, f := range of.Current.Fields() {
+				pointers = append(pointers, f.Pointer)
+			}
+			if got := strings.Join(pointers, " "); got != fields || len(of.Departing) != departing || of.Drifts != departing || (of.DriftEvent == "") != (departing == 0) || (of.EventSchema.Summary == "") != (departing == 0) {
+				t.Errorf("%s: %s, %d departing, %d of them kept: %q", when, got, len(of.Departing), of.Drifts, of.EventSchema.Summary)
+			}
+		}
+		accept := func() {
+			t.Helper()
+			if _, err := s.Accept(t.Context(), hookglass.System, string(y.ep.ID), "-", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		arrive(`{"a":1,"old":1}`)
+		accept()
+		want("accepted", "/a /old", 0)
+		arrive(`{"a":1,"new":1}`)
+		want("one member is new, another is gone", "/a /new /old", 2)
+		accept()
+		want("accepted again", "/a /new", 0)
+		arrive(`{"a":1,"new":2}`)
+		want("as it is accepted", "/a /new", 0)
+	})
+}
+
+// Many drifts, or long names, are told of in a line.
+func TestTheSummaryOfDriftsIsShort(t *testing.T) {
+	y := newYard(t, storetest.SQLite(t))
+	s := drift.New(y.db)
+	name := `"` + strings.Repeat("a", 60) + `"`
+	deep := func(value string) string { return strings.Repeat(`{`+name+`:`, 5) + value + strings.Repeat(`}`, 5) }
+	for n, body := range []string{deep(`1`), strings.TrimSuffix(deep(`"x"`), `}`) + `,"b":1,"c":1,"d":1,"e":1}`} {
+		y.arrive(body)
+		for _, task := range y.claim(time.Minute) {
+			if err := s.Work(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n > 0 {
+			break
+		}
+		if _, err := s.Accept(t.Context(), hookglass.System, string(y.ep.ID), "-", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, of, err := s.One(t.Context(), hookglass.System, string(y.ep.ID), "-", "", 100)
+	if err != nil || of.Drifts != 5 || !strings.HasSuffix(of.EventSchema.Summary, "; and 2 more") || len(of.EventSchema.Summary) > 300 {
+		t.Errorf("%d drifts: %s, %v", of.Drifts, of.EventSchema.Summary, err)
+	}
+}
