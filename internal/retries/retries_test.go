@@ -168,3 +168,43 @@ func TestWhatChangesFromAttemptToAttempt(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+func TestWhatElseChangesFromAttemptToAttempt(t *testing.T) {
+	of := func(path, query, body string, headers ...string) *hookglass.Event {
+		return attempt(0, 500, func(e *hookglass.Event) {
+			e.Path, e.RawQuery, e.Body, e.EventRef = path, query, []byte(body), "evt_"+query
+			for i := 0; i < len(headers); i += 2 {
+				e.Headers = append(e.Headers, hookglass.Header{Name: headers[i], Value: headers[i+1]})
+			}
+		})
+	}
+	many := func(value string) (headers []string) {
+		for n := range 31 {
+			headers = append(headers, fmt.Sprint("X-", n), value)
+		}
+		return headers
+	}
+	for _, c := range []struct {
+		name         string
+		before, next *hookglass.Event
+		want         []string
+		more         bool
+	}{
+		{"nothing", of("/", "a", "x"), of("/", "a", "x"), nil, false},
+		{"where it was sent, and a body that is no JSON", of("/a", "a", "x", "X-Event", "evt_a"), of("/b", "b", "y", "X-Event", "evt_b"), []string{"header X-Event changed event_id", "path  changed ", "query  changed ", "body  changed body"}, false},
+		{"spaces alone", of("/", "a", "{}"), of("/", "a", " {}"), []string{"body  changed body"}, false},
+		{"what names the event, the delivery, or the time", of("/", "a", "x", "X-Event", "evt_a", "Webhook-Id", "1a", "X-Timestamp", "1", "X-Hmac", "1"), of("/", "a", "x", "X-Event", "evt_a", "Webhook-Id", "2a", "X-Timestamp", "2", "X-Hmac", "2"),
+			[]string{"header Webhook-Id changed delivery_id", "header X-Timestamp changed timestamp", "header X-Hmac changed signature"}, false},
+		{"a number that grows by more than one, or is no count", of("/", "a", "x", "X-N", "1", "X-At", "1700000000"), of("/", "a", "x", "X-N", "3", "X-At", "1700000001"), []string{"header X-N changed ", "header X-At changed "}, false},
+		{"more than are listed", of("/", "a", "x", many("1")...), of("/", "a", "x", many("x")...), nil, true},
+	} {
+		found, more := retries.Changes(c.before, c.next)
+		var got []string
+		for _, c := range found {
+			got = append(got, fmt.Sprintf("%s %s %s %s", c.Part, c.Name, c.Kind, c.Role))
+		}
+		if more != c.more || c.more && len(got) != 30 || !c.more && !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, more %t; want %q", c.name, got, more, c.want)
+		}
+	}
+}
