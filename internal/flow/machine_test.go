@@ -264,6 +264,36 @@ func TestValuesGoFromStepToStep(t *testing.T) {
 	}
 }
 
+// A query may ask for what only the payload tells, and a part must be what is given, or hold it where that is asked for.
+func TestAStepReadsThePayload(t *testing.T) {
+	where := func(contains bool) func(*hookglass.FlowStep) {
+		return func(s *hookglass.FlowStep) {
+			s.Where = []hookglass.FlowWhere{{Part: "/state", Contains: contains, Value: "paid"}}
+		}
+	}
+	query := func(s *hookglass.FlowStep) { s.Query = "state paid header.x-run:7 method:POST" }
+	for name, c := range map[string]struct {
+		step          func(*hookglass.FlowStep)
+		misses, meets string
+		fault         hookglass.FlowFault
+	}{
+		"a query":     {query, `{"state":"open"}`, `{"state":"paid"}`, hookglass.FlowFault{Condition: "q", Expected: "paid"}},
+		"a part":      {where(false), `{"state":"unpaid"}`, `{"state":"paid"}`, hookglass.FlowFault{Condition: "/state", Expected: "paid", Actual: "unpaid"}},
+		"what it has": {where(true), `{"state":"open"}`, `{"state":"unpaid"}`, hookglass.FlowFault{Condition: "/state", Expected: "paid", Actual: "open"}},
+	} {
+		plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, c.step)}}
+		plan.Steps[0].Key = "paid"
+		misses, meets := arrival{1, 1, "a", c.misses}.event(1), arrival{1, 2, "a", c.meets}.event(2)
+		f, err := flow.Play(plan, noon, []*hookglass.Event{misses}, noon.Add(time.Second))
+		if n := f.Progress.Steps[0].NearMiss; err != nil || f.State != hookglass.FlowPending || n == nil || len(n.Faults) != 1 || n.Faults[0] != c.fault {
+			t.Errorf("%s: %v, %s, %+v", name, err, f.State, n)
+		}
+		if f, err = flow.Play(plan, noon, []*hookglass.Event{misses, meets}, noon.Add(2*time.Second)); err != nil || f.State != hookglass.FlowPassed {
+			t.Errorf("%s: %v, %+v", name, err, f)
+		}
+	}
+}
+
 // A parameter with a semicolon, or one that is encoded wrongly, is what the record of the event shows.
 func TestAParameterIsReadAsItIsShown(t *testing.T) {
 	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) {

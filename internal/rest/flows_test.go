@@ -149,6 +149,9 @@ func TestWhatAFlowMayNotBe(t *testing.T) {
 	each(t, func(t *testing.T, s *site) {
 		e := s.newEndpoint("").ID
 		step := `{"endpoint_id":"` + e + `"`
+		refers := func(to string) string {
+			return `{"flow":{"steps":[` + step + `,"id":"a","extract":{"y":"/y"}},` + step + `,"id":"b","where":{"/a":"` + to + `"},"extract":{"y":"/y"}}]}}`
+		}
 		for _, body := range []string{
 			`{}`, `{"flow":{}}`, `{"flow":{"steps":[]}}`, `{"flow":{"steps":[{}]}}`, `{"flow":{"steps":[{"endpoint_id":"ep_00000000000000000000000000"}]}}`,
 			`{"flow":{"steps":[` + strings.Repeat(step+`},`, 20) + step + `}]}}`,
@@ -175,6 +178,7 @@ func TestWhatAFlowMayNotBe(t *testing.T) {
 			`{"flow":{"steps":[` + step + `,"where":{"/a":{"contains":""}}}]}}`,
 			`{"flow":{"steps":[` + step + `,"where":{"/a":"{{steps.x.y}}"}}]}}`,
 			`{"flow":{"steps":[` + step + `,"where":{"/a":"{{x}}"}}]}}`,
+			refers("{{steps.b.y}}"), refers("{{steps.a.z}}"), refers("{{steps.c.y}}"), refers("{{flows.a.y}}"), refers("{{steps.a.y.z}}"), refers("{{steps..y}}"), refers("{{steps.a.}}"), refers("{{steps.a.y"),
 			`{"flow":{"steps":[` + step + `,"extract":{"a b":"/a"}}]}}`,
 			`{"flow":{"steps":[` + step + `,"extract":{"a":"regex:("}}]}}`,
 			`{"flow":{"steps":[` + step + `,"extract":{"a":"regex:` + strings.Repeat("a{1000}", 10) + `"}}]}}`, // 10,000 instructions and a few more
@@ -183,6 +187,7 @@ func TestWhatAFlowMayNotBe(t *testing.T) {
 		} {
 			s.wantError(422, "validation_failed", "POST", "/flows", body)
 		}
+		s.want(201, "POST", "/flows", refers("of {{steps.a.y}}"), nil)
 		s.want(201, "POST", "/flows", `{"flow":{"timeout_seconds":86400,"steps":[`+strings.Repeat(step+`},`, 19)+step+`,"count":{"exactly":1000},"within_seconds":86400}]}}`, nil)
 		s.want(201, "POST", "/flows", `{"flow":{"timeout_seconds":0.1,"since":"1h","order":"any","steps":[`+step+`,"where":{"/a":null,"/b":1,"/c":true,"/d":{"contains":"x"}}}]}}`, nil)
 		for _, path := range []string{"?limit=101", "?state=late", "?cursor=x"} {
