@@ -43,7 +43,7 @@ func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service
 	if !a.exists() {
 		return a.missing()
 	}
-	db, err := a.open(ctx)
+	db, err := a.open(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service
 // begin runs fn on the database, which is created if it is missing: the first user may be created before the service
 // first starts.
 func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
-	db, err := a.prepare(ctx)
+	db, err := a.prepare(ctx, nil)
 	if err != nil {
 		return err
 	}

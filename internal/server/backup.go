@@ -39,7 +39,7 @@ func (c *BackupCmd) Run(ctx context.Context, t *Terminal) error {
 	if err := c.mayTake(); err != nil {
 		return err
 	}
-	db, err := c.open(ctx)
+	db, err := c.open(ctx, nil)
 	if err != nil {
 		return err
 	}

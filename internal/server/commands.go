@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,11 @@ type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Typed    bool // In is a keyboard, so prompt
+}
+
+// log says on the terminal what a command waits for, such as others that use the tables of a schema that it changes.
+func (t *Terminal) log() *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // output selects how a command that works on the data prints its result.
@@ -110,12 +116,12 @@ func (s Storage) missing() error {
 	return fmt.Errorf("there is no database in %s: name the one of the service by --data or --database-url", s.Data)
 }
 
-// open opens the database without migrating it.
-func (s Storage) open(ctx context.Context) (*store.DB, error) {
+// open opens the database without migrating it. What it says goes to log, if that is not nil.
+func (s Storage) open(ctx context.Context, log *slog.Logger) (*store.DB, error) {
 	if s.DatabaseURL != "" && !isPostgresURL(s.DatabaseURL) {
 		return nil, UsageError{errors.New("--database-url must begin with postgres://")}
 	}
-	db, err := store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL})
+	db, err := store.Open(ctx, store.Config{Path: s.databasePath(), URL: s.DatabaseURL, Log: log})
 	return db, remedied(err)
 }
 
@@ -139,7 +145,7 @@ func (s Storage) makeDirectory() error {
 
 // prepare opens the database with its schema up to date, creating what is missing. A remote database needs no local
 // directory, which might be impossible to create.
-func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
+func (s Storage) prepare(ctx context.Context, log *slog.Logger) (*store.DB, error) {
 	if s.DatabaseURL == "" {
 		if err := s.makeDirectory(); err != nil {
 			return nil, err
@@ -148,7 +154,7 @@ func (s Storage) prepare(ctx context.Context) (*store.DB, error) {
 			return nil, err
 		}
 	}
-	db, err := s.open(ctx)
+	db, err := s.open(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +180,7 @@ func (c *MigrateCmd) Run(ctx context.Context, t *Terminal) error {
 	if c.Restart {
 		return UsageError{errors.New("--restart begins a move anew: it goes with --to")}
 	}
-	db, err := c.prepare(ctx)
+	db, err := c.prepare(ctx, t.log())
 	if err != nil {
 		return err
 	}

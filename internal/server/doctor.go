@@ -112,7 +112,7 @@ func (c *DoctorCmd) examine(ctx context.Context, f *findings) {
 		c.examineKeys(nil, f)
 		return
 	}
-	db, err := c.open(ctx)
+	db, err := c.open(ctx, nil)
 	if err != nil {
 		f.wrong("database", "it cannot be opened: %v", err)
 		c.examineKeys(nil, f)

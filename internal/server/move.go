@@ -47,7 +47,7 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if used {
 		return errors.New("the destination is in use by another hookglass process; stop it first")
 	}
-	from, err := c.Storage.open(ctx)
+	from, err := c.Storage.open(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,7 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 		return err
 	}
 	if c.DatabaseURL != "" {
-		err = c.intoPostgres(ctx, a, newKeys, load)
+		err = c.intoPostgres(ctx, a, newKeys, load, t.log())
 	} else {
 		err = c.intoSQLite(ctx, a, newKeys, load)
 	}
@@ -199,8 +200,8 @@ func (c *RestoreCmd) intoSQLite(ctx context.Context, a *archive, newKeys []byte,
 	return syncDir(c.Data)
 }
 
-func (c *RestoreCmd) intoPostgres(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error) error {
-	return fill(ctx, store.Config{URL: c.DatabaseURL}, a, c.Force, func(sink store.Sink) error {
+func (c *RestoreCmd) intoPostgres(ctx context.Context, a *archive, newKeys []byte, load func(store.Sink) error, log *slog.Logger) error {
+	return fill(ctx, store.Config{URL: c.DatabaseURL, Log: log}, a, c.Force, func(sink store.Sink) error {
 		if err := load(sink); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"database/sql"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hookglass/internal/server"
 	"hookglass/internal/store"
@@ -148,6 +150,65 @@ func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
 			var out bytes.Buffer
 			if err := (&server.DoctorCmd{Config: cfg}).Run(t.Context(), &server.Terminal{Out: &out, Err: io.Discard}); err == nil || !strings.Contains(out.String(), row.says) {
 				t.Errorf("doctor: %v\n%s", err, out.String())
+			}
+		})
+	}
+}
+
+// An index of a large table waits for transactions that were begun before, of which one may have been forgotten. Whoever
+// migrates or restores by hand is told so, as the log of a server tells it.
+func TestACommandThatWaitsForOthersToChangeTheSchemaSaysSo(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "archive")
+	source := server.Storage{Data: t.TempDir()}
+	quiet := &server.Terminal{Out: io.Discard, Err: io.Discard}
+	for _, command := range []interface {
+		Run(context.Context, *server.Terminal) error
+	}{&server.MigrateCmd{Storage: source}, &server.BackupCmd{Storage: source, File: archive}} {
+		if err := command.Run(t.Context(), quiet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, command := range map[string]func(s server.Storage) func(context.Context, *server.Terminal) error{
+		"migrate": func(s server.Storage) func(context.Context, *server.Terminal) error {
+			return (&server.MigrateCmd{Storage: s}).Run
+		},
+		"restore": func(s server.Storage) func(context.Context, *server.Terminal) error {
+			return (&server.RestoreCmd{Storage: s, File: archive}).Run
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server.Storage{Data: t.TempDir(), DatabaseURL: storetest.Postgres(t)}
+			db, err := sql.Open("pgx", s.DatabaseURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			forgotten, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer forgotten.Rollback()
+			if _, err := forgotten.ExecContext(t.Context(), "SELECT count(*) FROM pg_class"); err != nil {
+				t.Fatal(err)
+			}
+			told, tell := io.Pipe()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				done <- command(s)(ctx, &server.Terminal{Out: io.Discard, Err: tell})
+				tell.Close()
+			}()
+			lines := bufio.NewScanner(told)
+			for lines.Scan() && !strings.Contains(lines.Text(), "still preparing the schema") {
+			}
+			if !strings.Contains(lines.Text(), "while others use its tables") {
+				t.Errorf("it ended with %q", lines.Text())
+			}
+			go io.Copy(io.Discard, told)
+			forgotten.Rollback()
+			if err := <-done; err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -128,7 +128,7 @@ const quietFor = 2 * time.Second
 
 func (db *DB) migrate(ctx context.Context, up func(context.Context, *goose.Provider) ([]*goose.MigrationResult, error)) error {
 	defer time.AfterFunc(quietFor, func() {
-		db.log.Info("still preparing the schema, which takes a while on a slow disk, with much data, and while others use its tables or prepare it")
+		db.log.Warn("still preparing the schema, which takes a while on a slow disk, with much data, and while others use its tables or prepare it")
 	}).Stop()
 	by, unlock, err := db.engine.lockSchema(ctx)
 	if err != nil {
