@@ -181,6 +181,9 @@ func (c *MigrateCmd) Run(ctx context.Context, t *Terminal) error {
 		return UsageError{errors.New("--restart begins a move anew: it goes with --to")}
 	}
 	db, err := c.prepare(ctx, t.log())
+	if err != nil && ctx.Err() != nil { // the last error may be what it waited for
+		return errors.New("the change of the schema did not come to its end: it was stopped; run the same command again, and it goes on where it was")
+	}
 	if err != nil {
 		return err
 	}

@@ -213,3 +213,38 @@ func TestACommandThatWaitsForOthersToChangeTheSchemaSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// Whoever stops a migration that waits for others is not told that the database stopped it.
+func TestAMigrationThatIsStoppedSaysSo(t *testing.T) {
+	s := server.Storage{Data: t.TempDir(), DatabaseURL: storetest.Postgres(t)}
+	older(t, s)
+	db, err := sql.Open("pgx", s.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	reader, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Rollback()
+	if _, err := reader.ExecContext(t.Context(), "LOCK forwarding_targets, payloads, replays IN ACCESS SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	told, tell := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- (&server.MigrateCmd{Storage: s}).Run(ctx, &server.Terminal{Out: io.Discard, Err: tell})
+		tell.Close()
+	}()
+	lines := bufio.NewScanner(told)
+	for lines.Scan() && !strings.Contains(lines.Text(), "still preparing the schema") {
+	}
+	go io.Copy(io.Discard, told)
+	stop()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "it was stopped; run the same command again") {
+		t.Errorf("%v", err)
+	}
+}
