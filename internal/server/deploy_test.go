@@ -84,7 +84,7 @@ func TestDeploymentNamesVariablesAndFlagsThatThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := []string{"--json", "--email", "--without-keys", "--force", "--path-as-is", "--profile", "--now", "--help", "--to", "--account", "--plan", "--purge", "--cacert", "--build", "--read-only", "--prepare", "--server", "--password-stdin", "--join", "--id", "--level", "--workspace", "--scopes", "--expires-in", "--subscription", "--payment-method"}
+	others := []string{"--json", "--email", "--without-keys", "--force", "--path-as-is", "--profile", "--now", "--help", "--to", "--account", "--plan", "--purge", "--cacert", "--build", "--read-only", "--prepare", "--server", "--password-stdin", "--join", "--id", "--level", "--workspace", "--scopes", "--expires-in", "--subscription", "--payment-method", "--no-owner", "--role"}
 	for _, f := range regexp.MustCompile("(?:^|[ `(])(--[a-z][a-z-]+)").FindAllStringSubmatch(string(text), -1) {
 		v := "HOOKGLASS_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(f[1], "--"), "-", "_"))
 		if !slices.Contains(known, v) && !slices.Contains(others, f[1]) {

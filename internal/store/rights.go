@@ -12,7 +12,7 @@ type MissingRight struct {
 	Role, Database string
 	Schema         string // the first existing one of its search path; empty: none exists
 	Owner          string // of the tables, if the role has not the rights of the one that has made them
-	Grant          string // the statement that grants the right
+	Grant          string // the statement that grants the right; empty: that would make the role a superuser
 }
 
 func (m *MissingRight) Error() string {
@@ -52,8 +52,9 @@ func (db *DB) MayCreate(ctx context.Context) error {
 	if !may {
 		return m
 	}
-	err = db.read.QueryRowContext(ctx, `SELECT pg_get_userbyid(c.relowner), 'GRANT ' || quote_ident(pg_get_userbyid(c.relowner)) || ' TO ' || quote_ident(current_user)
-		FROM pg_class c WHERE c.oid = to_regclass(quote_ident(current_schema()) || '.payloads') AND NOT pg_has_role(c.relowner, 'USAGE')`).Scan(&m.Owner, &m.Grant)
+	err = db.read.QueryRowContext(ctx, `SELECT o.rolname, CASE WHEN o.rolsuper THEN '' ELSE 'GRANT ' || quote_ident(o.rolname) || ' TO ' || quote_ident(current_user) END
+		FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner
+		WHERE c.oid = to_regclass(quote_ident(current_schema()) || '.payloads') AND NOT pg_has_role(o.oid, 'USAGE')`).Scan(&m.Owner, &m.Grant)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil

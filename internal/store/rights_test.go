@@ -81,3 +81,15 @@ func TestARoleWithTheTablesOfAnotherIsToldTheGrant(t *testing.T) {
 		t.Errorf("with what was said to be granted: %v", err)
 	}
 }
+
+// With the rights of a superuser, who may have restored a dump, the service would be one.
+func TestARoleWithTheTablesOfASuperuserIsNotToldToBecomeOne(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Reader-2" LOGIN; EXCEPTION WHEN duplicate_object THEN END $$`)
+	exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Reader-2"; GRANT ALL ON ALL TABLES IN SCHEMA public TO "Reader-2"`)
+	err := asItIs(t, store.Config{URL: with(t, dsn, "user", "Reader-2")}).MayCreate(t.Context())
+	var right *store.MissingRight
+	if !errors.As(err, &right) || right.Owner == "" || right.Grant != "" {
+		t.Errorf("%v, %+v", err, right)
+	}
+}
