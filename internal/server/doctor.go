@@ -262,7 +262,7 @@ func (c *DoctorCmd) examineSchema(ctx context.Context, db *store.DB, f *findings
 	switch {
 	case cmp.Or(err, unlisted) != nil:
 		f.wrong("schema", "%v", cmp.Or(err, unlisted))
-	case errors.Is(foreign, store.ErrForeign):
+	case errors.Is(foreign, store.ErrForeign), errors.Is(foreign, store.ErrHidden):
 		f.wrong("schema", "%v", remedied(foreign))
 	case have != need:
 		f.wrong("schema", "%v", remedied(&store.SchemaError{Have: have, Need: need}))

@@ -51,6 +51,8 @@ func remedied(err error) error {
 		what = "run this as the user whose files these are (with a package, by hookglass-service), or give them to this one"
 	case errors.Is(err, store.ErrForeign):
 		what = "give the service a database of its own"
+	case errors.Is(err, store.ErrHidden):
+		what = "name the schema that has them (ALTER ROLE … SET search_path = …), or for an installation beside them that of its own alone"
 	case errors.As(err, &schema) && schema.Newer():
 		what = "take that program, or restore a backup of before the upgrade"
 	case errors.As(err, &schema) && schema.Have == 0:

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -8,6 +9,19 @@ import (
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
+
+// A schema that is called as the role comes first in its search_path, also where it is made later. The service would begin
+// anew in it, as if nothing had ever been stored.
+func TestASchemaThatIsMadeLaterHidesNothing(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	exec(t, dsn, `DO $$ BEGIN EXECUTE format('CREATE SCHEMA %I', current_user); END $$`)
+	if err := asItIs(t, store.Config{URL: dsn}).Migrate(t.Context()); !errors.Is(err, store.ErrHidden) {
+		t.Error(err)
+	}
+	if err := asItIs(t, store.Config{URL: with(t, dsn, "search_path", "public")}).Migrate(t.Context()); err != nil {
+		t.Error("with the schema named:", err)
+	}
+}
 
 // A role's own schema is called as the role.
 func TestASchemaOfPostgresMayHaveAnyName(t *testing.T) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -46,7 +47,10 @@ func (db *DB) Migrate(ctx context.Context) error {
 // ErrForeign says that a database holds tables of another program.
 var ErrForeign = errors.New("store: the database holds tables of another program")
 
-// Foreign returns ErrForeign if tables of another program have names that ours need. It changes nothing.
+// ErrHidden says that our tables stand in a schema behind the first one of the search_path, where new ones would go.
+var ErrHidden = errors.New("store: the tables are not in the first schema of the role's search_path")
+
+// Foreign returns ErrForeign if tables of another program have names that ours need, or ErrHidden. It changes nothing.
 func (db *DB) Foreign(ctx context.Context) error {
 	have, _, err := db.SchemaVersion(ctx) // first: the tables and the version are created in one transaction
 	if err != nil {
@@ -56,11 +60,19 @@ func (db *DB) Foreign(ctx context.Context) error {
 	if err != nil {
 		return classify(err)
 	}
-	i := slices.IndexFunc(there, func(name string) bool { return made()[name] || name == versionTable && have > 0 })
-	if i < 0 || slices.Contains(there, firstTable) {
+	if slices.Contains(there, firstTable) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", ErrForeign, there[i])
+	if db.dialect == postgres {
+		var hidden bool
+		if err := db.read.QueryRowContext(ctx, "SELECT to_regclass('"+firstTable+"') IS NOT NULL").Scan(&hidden); err != nil || hidden {
+			return cmp.Or(classify(err), ErrHidden)
+		}
+	}
+	if i := slices.IndexFunc(there, func(name string) bool { return made()[name] || name == versionTable && have > 0 }); i >= 0 {
+		return fmt.Errorf("%w: %s", ErrForeign, there[i])
+	}
+	return nil
 }
 
 // SchemaError says that the schema of a database is not the one that this program knows.
