@@ -570,14 +570,21 @@ func signingIn(t *testing.T) (a at, browser *http.Client) {
 	return a, browse(t, a)
 }
 
-// A script that plays the browser brings the token, and need not follow redirects.
-func TestLoginEndsSoonAfterATokenFromWhatDoesNotFollowRedirects(t *testing.T) {
-	a, browser := signingIn(t)
-	g := begin(t, strings.NewReader(""), "login")
+// loggingIn begins a login and returns the page that the browser is to open.
+func loggingIn(t *testing.T) (g *going, page *url.URL) {
+	t.Helper()
+	g = begin(t, strings.NewReader(""), "login")
 	page, err := url.Parse(g.err.wait(t, `(http://\S+/auth/cli\?\S+)`))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g, page
+}
+
+// A script that plays the browser brings the token, and need not follow redirects.
+func TestLoginEndsSoonAfterATokenFromWhatDoesNotFollowRedirects(t *testing.T) {
+	a, browser := signingIn(t)
+	g, page := loggingIn(t)
 	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := browser.PostForm(a.server+"/auth/cli", page.Query())
 	if err != nil {
@@ -601,11 +608,7 @@ func TestLoginEndsSoonAfterATokenFromWhatDoesNotFollowRedirects(t *testing.T) {
 func TestLoginByABrowserAndByACode(t *testing.T) {
 	a, browser := signingIn(t)
 
-	g := begin(t, strings.NewReader(""), "login")
-	page, err := url.Parse(g.err.wait(t, `(http://\S+/auth/cli\?\S+)`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, page := loggingIn(t)
 	// Another page on this machine knows the port, and not the state.
 	res, err := http.Get("http://127.0.0.1:" + page.Query().Get("callback_port") + "/callback?token=hg_evil&state=guess")
 	if err != nil {
