@@ -60,7 +60,7 @@ func remedied(err error) error {
 	case errors.As(err, &schema):
 		what = "run hookglass migrate, after which an older program that still serves it cannot be started again"
 	case errors.As(err, &right) && right.Grant == "":
-		what = "let that role own them: bring the dump back as it (pg_restore --no-owner), or have a superuser run ALTER TABLE … OWNER TO for each"
+		what = "let that role own them: bring the dump back as it (pg_restore --no-owner --role=…), or have a superuser run ALTER TABLE … OWNER TO for each"
 	case errors.As(err, &right):
 		what = "have its owner or a superuser run: " + right.Grant
 	case errors.As(err, &asleep) && asleep.Standby:
