@@ -217,16 +217,11 @@ func (sc *scene) captured() []redact.Mask {
 }
 
 // credentials returns the values of an event's headers that hold credentials.
-func credentials(e *hookglass.Event) (masks []redact.Mask) {
+func credentials(e *hookglass.Event) []redact.Mask {
 	if e.Payload == nil {
 		return nil
 	}
-	for _, h := range e.Headers {
-		if redact.SensitiveHeader(h.Name) && len(h.Value) >= 8 {
-			masks = append(masks, redact.Mask{Value: h.Value})
-		}
-	}
-	return masks
+	return redact.CredentialsOf(e.Headers)
 }
 
 func (r *run) secret(name string) (string, bool) {

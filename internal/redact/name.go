@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"hookglass"
 	"hookglass/internal/jsondoc"
 )
 
@@ -81,6 +82,16 @@ const (
 	minSensitive  = 6
 	mostSensitive = 100
 )
+
+// CredentialsOf returns the values of headers that hold credentials.
+func CredentialsOf(h hookglass.Headers) (masks []Mask) {
+	for _, f := range h {
+		if SensitiveHeader(f.Name) && len(f.Value) >= 8 {
+			masks = append(masks, Mask{Value: f.Value})
+		}
+	}
+	return masks
+}
 
 // ValuesIn returns the texts and numbers under sensitive names in a value, also inside its strings: those may
 // hold JSON, and a body that is not JSON is one string.

@@ -10,12 +10,14 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/email"
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/provider"
 	"hookglass/internal/redact"
 	"hookglass/internal/store"
@@ -130,7 +132,7 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 
 // keyParameter finds a parameter that is often all by which a sender proves itself. Elsewhere a field of this name is
 // the key of anything, so it is no credential to the redactor.
-var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)[^&]+`)
+var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)([^&]+)`)
 
 func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	masks := []redact.Mask{{Value: string(at.ID)}}
@@ -168,10 +170,12 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 		payload.Body, payload.Envelope = plainMail(payload.Body), nil // the envelope holds the address
 	}
 	payload.Body = coding.Plain(payload.Body, e.Headers, maxBody) // what is compressed holds no secret to be found
-	payload.Body = []byte(r.Body(address(string(beginning(payload.Body, e.ContentType)))))
+	body := string(beginning(payload.Body, e.ContentType))
+	payload.Body = []byte(r.Body(address(body)))
 	if payload.Reply != nil {
 		reply := *payload.Reply
 		reply.Rule = nil // its condition may hold what a sender proves itself by
+		r := r.With(captured(e, body)...)
 		reply.Headers = r.Headers(reply.Headers)
 		reply.Body = []byte(r.Body(string(beginning(reply.Body, reply.Headers.Get("Content-Type")))))
 		payload.Reply = &reply
@@ -183,6 +187,12 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	}
 	e.From, e.To, e.Subject, e.EventRef = text(e.From), text(e.To), text(e.Subject), address(e.EventRef)
 	e.Tags, e.Note, e.Ignored = nil, "", ""
+}
+
+// captured returns what a request holds under the names of credentials: its answer may repeat it under any other name.
+func captured(e *hookglass.Event, body string) []redact.Mask {
+	query := keyParameter.ReplaceAllString(e.RawQuery, "&token=$2")
+	return slices.Concat(redact.CredentialsOf(e.Headers), redact.ValuesIn(jsondoc.Text("?"+query)), redact.ValuesIn(jsondoc.Text(body)))
 }
 
 // beginning is as much of a body as is shown, in UTF-8: secrets are not found in UTF-16 either.

@@ -133,6 +133,46 @@ func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
 	})
 }
 
+// An answer made of the request, as a custom response is, shows no credential that the request does not show.
+func TestALinkShowsNoCredentialThatTheAnswerRepeats(t *testing.T) {
+	const basic = "Basic dXNlcjpzd29yZGZpc2g="
+	post := func(contentType, body string) hookglass.Event {
+		return hookglass.Event{ContentType: contentType, Payload: &hookglass.Payload{Body: []byte(body)}}
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		who, e := owned(t, db)
+		shares := share.New(db, endpoint.New(db, nil), roomy{db})
+		for name, c := range map[string]struct {
+			sent  hookglass.Event
+			value string // of the credential, as a template gives it
+		}{
+			"a header":           {hookglass.Event{Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "Authorization", Value: basic}}}}, basic},
+			"the query":          {hookglass.Event{RawQuery: "a=b?c&token=sword%20fish", Payload: &hookglass.Payload{}}, "sword fish"},
+			"a key in the query": {hookglass.Event{RawQuery: "a=b&key=sword%20fish", Payload: &hookglass.Payload{}}, "sword fish"},
+			"JSON":               {post("application/json", `{"auth": {"password": "sword\"fish"}}`), `sword"fish`},
+			"a form":             {post("application/x-www-form-urlencoded", "a=b&password=sword%20fish"), "sword fish"},
+		} {
+			event := c.sent
+			event.ID, event.EndpointNum, event.EndpointID, event.Type = hookglass.NewEventID(hookglass.EventWebhook, time.Now()), e.Num, e.ID, hookglass.EventWebhook
+			event.Method, event.Path, event.Provider, event.SignatureStatus = "POST", "/", hookglass.UnknownProvider, hookglass.SignatureUnchecked
+			event.ReceivedAt = time.Now()
+			event.Payload.Reply = &hookglass.Reply{
+				Status: 200, Headers: hookglass.Headers{{Name: "X-Got", Value: c.value}}, Body: []byte("You sent " + c.value + "."), Source: hookglass.SourceCustom,
+			}
+			if err := db.Capture(t.Context(), e.AccountID, &event); err != nil {
+				t.Fatal(err)
+			}
+			shown := opened(t, shares, who, &event).Reply
+			if got := shown.Headers.Get("X-Got"); got != hookglass.Redacted {
+				t.Errorf("%s: the answer's header is %q", name, got)
+			}
+			if got := string(shown.Body); got != "You sent "+hookglass.Redacted+"." {
+				t.Errorf("%s: the answer's body is %q", name, got)
+			}
+		}
+	})
+}
+
 // Whoever knows the address of a mail endpoint can send there: no part of a shared mail has it, shown or not.
 func TestALinkGivesTheAddressOfAMailEndpointToNobody(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
