@@ -52,8 +52,13 @@ func (db *DB) MayCreate(ctx context.Context) error {
 	if !may {
 		return m
 	}
-	err = db.read.QueryRowContext(ctx, `SELECT o.rolname, CASE WHEN o.rolsuper THEN '' ELSE 'GRANT ' || quote_ident(o.rolname) || ' TO ' || quote_ident(current_user) END
-		FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner
+	// A member may not inherit: before PostgreSQL 16 that is of the role, since then of the grant.
+	err = db.read.QueryRowContext(ctx, `SELECT o.rolname, CASE WHEN o.rolsuper THEN ''
+			WHEN current_setting('server_version_num')::int >= 160000 THEN granted || ' WITH INHERIT TRUE'
+			ELSE concat_ws('; ', CASE WHEN me.rolinherit OR NOT pg_has_role(o.oid, 'MEMBER') THEN granted END,
+				CASE WHEN NOT me.rolinherit THEN 'ALTER ROLE ' || quote_ident(me.rolname) || ' INHERIT' END) END
+		FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner JOIN pg_roles me ON me.rolname = current_user
+			CROSS JOIN LATERAL (SELECT 'GRANT ' || quote_ident(o.rolname) || ' TO ' || quote_ident(me.rolname) AS granted) AS g
 		WHERE c.oid = to_regclass(quote_ident(current_schema()) || '.payloads') AND NOT pg_has_role(o.oid, 'USAGE')`).Scan(&m.Owner, &m.Grant)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -62,23 +62,34 @@ func with(t *testing.T, dsn, name, value string) string {
 }
 
 // Another role may have made the tables, as from a dump. Their rights to read and write, which suffice for all else, do
-// not let the payloads have a new range, or lose one that has expired.
+// not let the payloads have a new range, or lose one that has expired. Nor does a membership that is not inherited.
 func TestARoleWithTheTablesOfAnotherIsToldTheGrant(t *testing.T) {
-	dsn := storetest.Migrated(t)
-	exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Reader-1" LOGIN; EXCEPTION WHEN duplicate_object THEN END $$`)
-	exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Reader-1"; GRANT ALL ON ALL TABLES IN SCHEMA public TO "Reader-1"`)
-	exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Owner-1"; EXCEPTION WHEN duplicate_object THEN END $$`)
-	exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Owner-1"; ALTER TABLE payloads OWNER TO "Owner-1"`)
-	exec(t, dsn, `REVOKE "Owner-1" FROM "Reader-1"`)
-	db := asItIs(t, store.Config{URL: with(t, dsn, "user", "Reader-1")})
-	err := db.MayCreate(t.Context())
-	var right *store.MissingRight
-	if !errors.As(err, &right) || right.Owner != "Owner-1" || right.Role != "Reader-1" || right.Grant != `GRANT "Owner-1" TO "Reader-1"` {
-		t.Fatalf("%v, %+v", err, right)
-	}
-	exec(t, dsn, right.Grant)
-	if err := db.MayCreate(t.Context()); err != nil {
-		t.Errorf("with what was said to be granted: %v", err)
+	for name, c := range map[string]struct{ role, member, grant string }{
+		"no member":                        {"INHERIT", "", `GRANT "Owner-1" TO "Reader-1"`},
+		"a member that does not inherit":   {"NOINHERIT", `GRANT "Owner-1" TO "Reader-1"`, `ALTER ROLE "Reader-1" INHERIT`},
+		"no member, and would not inherit": {"NOINHERIT", "", `GRANT "Owner-1" TO "Reader-1"; ALTER ROLE "Reader-1" INHERIT`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := storetest.Migrated(t)
+			exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Reader-1" LOGIN; EXCEPTION WHEN duplicate_object THEN END $$`)
+			exec(t, dsn, `ALTER ROLE "Reader-1" `+c.role)
+			exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Reader-1"; GRANT ALL ON ALL TABLES IN SCHEMA public TO "Reader-1"`)
+			exec(t, dsn, `DO $$ BEGIN CREATE ROLE "Owner-1"; EXCEPTION WHEN duplicate_object THEN END $$`)
+			exec(t, dsn, `GRANT USAGE, CREATE ON SCHEMA public TO "Owner-1"; ALTER TABLE payloads OWNER TO "Owner-1"`)
+			exec(t, dsn, `REVOKE "Owner-1" FROM "Reader-1"; `+c.member)
+			db := asItIs(t, store.Config{URL: with(t, dsn, "user", "Reader-1")})
+			err := db.MayCreate(t.Context())
+			var right *store.MissingRight
+			// Since PostgreSQL 16 the grant itself says whether it is inherited.
+			if !errors.As(err, &right) || right.Owner != "Owner-1" || right.Role != "Reader-1" ||
+				right.Grant != c.grant && right.Grant != `GRANT "Owner-1" TO "Reader-1" WITH INHERIT TRUE` {
+				t.Fatalf("%v, %+v", err, right)
+			}
+			exec(t, dsn, right.Grant)
+			if err := db.MayCreate(t.Context()); err != nil {
+				t.Errorf("with what was said to be granted: %v", err)
+			}
+		})
 	}
 }
 
