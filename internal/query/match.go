@@ -128,7 +128,11 @@ func (t *Term) inDeliveries(e *hookglass.Event) bool {
 func (t *Term) includes(n int64) bool { return t.Min <= n && n <= t.Max }
 
 func (t *Term) inText(e *hookglass.Event, body *reader) bool {
-	for _, s := range []string{e.Path, e.RawQuery, e.Subject, e.From, e.To} {
+	said := []string{e.Path, e.RawQuery, e.Subject, e.From, e.To}
+	if e.Payload != nil && e.Envelope != nil { // blind copies are nowhere else
+		said = append(append(said, e.Envelope.From), e.Envelope.To...)
+	}
+	for _, s := range said {
 		if t.Pattern.contained([]byte(hookglass.Readable(s))) {
 			return true
 		}

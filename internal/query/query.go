@@ -22,7 +22,7 @@ type Field int
 
 // The fields.
 const (
-	Text        Field = iota // path, query string, headers, body, subject, from and to
+	Text        Field = iota // path, query string, headers, body, subject, from, to and envelope
 	Kind                     // webhook or email
 	Provider                 // detected
 	EventType                // the provider's
@@ -66,7 +66,8 @@ type Term struct {
 // Terms returns the terms. The caller must not modify them.
 func (q Query) Terms() []Term { return q.terms }
 
-// Reads reports which parts of the payload the query needs besides the list form.
+// Reads reports which parts of the payload the query needs besides the list form. What reads bodies reads the envelope
+// of a mail, too.
 func (q Query) Reads() (headers, body bool) {
 	for _, t := range q.terms {
 		switch t.Field {

@@ -706,6 +706,21 @@ func TestTextOfAMailIsSearchedAsItIsRead(t *testing.T) {
 	}
 }
 
+// A mail is found by everybody whom it was sent to, also where its header does not name them, as with blind copies.
+func TestAMailIsFoundByItsEnvelope(t *testing.T) {
+	e := mail()
+	e.Envelope = &hookglass.Envelope{From: "bounces@shop.example", To: []string{"shop@mail.example", "Carol@hidden.example"}}
+	for q, want := range map[string]bool{"carol@hidden.example": true, "bounces@": true, "-carol@": false, "dave@hidden.example": false} {
+		parsed, err := query.Filter{Q: q, Ignored: "any"}.Parse(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parsed.Match(e); got != want {
+			t.Errorf("%s: %v, want %v", q, got, want)
+		}
+	}
+}
+
 // A body is found by what it says, also where it was compressed on its way, and still by its bytes.
 func TestACompressedBodyIsSearchedAsItIsRead(t *testing.T) {
 	var packed bytes.Buffer

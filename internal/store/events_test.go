@@ -531,6 +531,7 @@ func TestSQLAndMatchAgree(t *testing.T) {
 			event.SignatureStatus = []hookglass.SignatureStatus{hookglass.SignatureFailed, hookglass.SignatureVerified}[i%2]
 			if i == 3 {
 				event.Type, event.Method, event.Reply, event.ID = hookglass.EventEmail, "EMAIL", nil, hookglass.NewEventID(hookglass.EventEmail, now)
+				event.Envelope = &hookglass.Envelope{From: "bounces@y", To: []string{"first@y", "blind@y"}, Protocol: "ESMTP"}
 			}
 			capture(t, db, event)
 			writing(t, db, func(tx *store.Tx) error {
@@ -557,7 +558,7 @@ func TestSQLAndMatchAgree(t *testing.T) {
 			t.Fatalf("%d events are stored", len(stored))
 		}
 		var queries []string
-		for _, s := range []string{`a`, `A%_\b`, `"A%_\\b"`, `"A?_\\b"`, `é`, `É`, "\"x\x00y\"", "\U0010ffab", "in.*", "in_voice", "*", "*a*", `application/json`, `application/*`, `json`, `"\"q\""`, `"\*"`, `/`, `"to *"`, `*@x`} {
+		for _, s := range []string{`a`, `A%_\b`, `"A%_\\b"`, `"A?_\\b"`, `é`, `É`, "\"x\x00y\"", "\U0010ffab", "in.*", "in_voice", "*", "*a*", `application/json`, `application/*`, `json`, `"\"q\""`, `"\*"`, `/`, `"to *"`, `*@x`, "blind@y"} {
 			for _, f := range []string{"", "event:", "path:", "header.x-odd:", "body./a/0:", "query.a:", "content_type:", "from:", "to:", "subject:", "tag:", "provider:", "ip:", "id:"} {
 				queries = append(queries, f+s, "-"+f+s)
 			}

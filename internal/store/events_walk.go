@@ -353,9 +353,9 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	if !headers && !body {
 		return nil
 	}
-	columns := "seq, headers, body"
+	columns := "seq, headers, body, envelope"
 	if !body {
-		columns = "seq, headers, NULL"
+		columns = "seq, headers, NULL, NULL"
 	}
 	index, seqs := bySeq(events)
 	for _, e := range events {
@@ -364,11 +364,14 @@ func (v *View) loadParts(events []*hookglass.Event, q query.Query) error {
 	return v.queryEach(func(scan func(...any) error) error {
 		var seq int64
 		var wire, body []byte
-		if err := scan(&seq, &wire, &body); err != nil {
+		var envelope sql.NullString
+		err := scan(&seq, &wire, &body, &envelope)
+		if err != nil {
 			return err
 		}
 		e := index[seq]
 		e.Headers, e.Body = hookglass.ParseWire(wire), body
-		return nil
+		e.Envelope, err = decodeEnvelope(envelope.String)
+		return err
 	}, "SELECT "+columns+" FROM payloads WHERE "+v.dialect.among("seq", "$1"), v.dialect.list(seqs))
 }
