@@ -12,10 +12,11 @@ import (
 func mailDetail(e api.EventDetail) string {
 	var b strings.Builder
 	var client *string
+	to := e.Path
 	if e.Envelope != nil {
-		client = e.Envelope.ClientIP
+		client, to = e.Envelope.ClientIP, cmp.Or(strings.Join(e.Envelope.RcptTo, ", "), to)
 	}
-	fmt.Fprintf(&b, "%s  %s  to %s  from %s  %s", e.ID, clock(&e.RequestedAt), visible(e.Path), orDash(client), e.DetectedProvider)
+	fmt.Fprintf(&b, "%s  %s  to %s  from %s  %s", e.ID, clock(&e.RequestedAt), visible(to), orDash(client), e.DetectedProvider)
 	if e.ProviderEventData != nil && e.ProviderEventData.EventType != nil {
 		fmt.Fprintf(&b, " %s", visible(*e.ProviderEventData.EventType))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (c *RequestsListCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		rows[i] = eventRow(e)
 	}
 	return r.print(t, page, func(w io.Writer) {
-		table([]string{"TIME", "ID", "METHOD", "PATH", "STATUS", "SIZE", "PROVIDER", "EVENT", "SIGNATURE"}, rows)(w)
+		table(eventHeading(page.Data), rows)(w)
 		if len(page.Data) == 0 && page.Meta.Total == 0 && page.Meta.TotalExact {
 			r.advise(t, c.Query)
 		}
@@ -83,18 +84,27 @@ func (r *remote) advise(t *server.Terminal, q string) {
 	}
 }
 
+// eventHeading names the columns of events of one endpoint, which are all webhooks or all mail.
+func eventHeading(events []api.Event) []string {
+	if len(events) > 0 && events[0].Type == "email" {
+		return []string{"TIME", "ID", "TO", "FROM", "SUBJECT", "STATUS", "SIZE"}
+	}
+	return []string{"TIME", "ID", "METHOD", "PATH", "STATUS", "SIZE", "PROVIDER", "EVENT", "SIGNATURE"}
+}
+
 func eventRow(e api.Event) []string {
 	status, name := "-", ""
 	if e.Status != nil {
 		status = strconv.Itoa(*e.Status)
 	}
+	size := strconv.FormatInt(e.Size, 10)
+	if e.Type == "email" {
+		return []string{clock(&e.RequestedAt), e.ID, e.Path, deref(e.From), deref(e.Subject), status, size}
+	}
 	if e.ProviderEventData != nil {
 		name = deref(e.ProviderEventData.EventType)
 	}
-	if e.Type == "email" {
-		name = deref(e.Subject)
-	}
-	return []string{clock(&e.RequestedAt), e.ID, e.Method, e.Path, status, strconv.FormatInt(e.Size, 10), e.DetectedProvider, name, e.SignatureStatus}
+	return []string{clock(&e.RequestedAt), e.ID, e.Method, e.Path, status, size, e.DetectedProvider, name, e.SignatureStatus}
 }
 
 // RequestsTailCmd is `hookglass requests tail`.
@@ -253,7 +263,8 @@ func detail(e api.EventDetail) string {
 			fmt.Fprintf(&b, "\n(%s, decompressed from %s)\n%s\n", plural(e.Size, "byte", "bytes"), of, visibleLines(indented(text)))
 			break
 		}
-		fmt.Fprintf(&b, "\n(%s, not text; in base64)\n%s\n", plural(e.Size, "byte", "bytes"), *e.Body)
+		body, _ := bodyOf(e)
+		fmt.Fprintf(&b, "\n(%s, not text; --body writes them)\n%s", plural(e.Size, "byte", "bytes"), hex.Dump(body[:min(len(body), maxDump)]))
 	default:
 		fmt.Fprintf(&b, "\n%s\n", visibleLines(indented(*e.Body)))
 	}
@@ -268,6 +279,9 @@ func detail(e api.EventDetail) string {
 	}
 	return b.String()
 }
+
+// maxDump is how many bytes of a body that is not text are shown: enough to tell what it is.
+const maxDump = 256
 
 // notAnswered stands in the place of an answer.
 const notAnswered = "\nNot answered (by the script): the connection was reset\n"

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"hookglass/api"
 	"hookglass/internal/cli"
 )
 
@@ -194,6 +196,37 @@ func TestAnExportThatBreaksOffLeavesTheFileThatThereWas(t *testing.T) {
 	holds(t, file, "before", 0o600, 1)
 }
 
+// Of a body that is not text people see how it begins, not megabytes that nobody reads.
+func TestABodyThatIsNotTextIsShownByItsBeginning(t *testing.T) {
+	var e api.EventDetail
+	e.Body, e.BodyEncoding = new(base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 1<<20)...))), "base64"
+	if text := cli.Detail(e); !strings.Contains(text, "00000000  89 50 4e 47") || len(text) > 4<<10 {
+		t.Errorf("%d bytes: %.300s", len(text), text)
+	}
+}
+
+func TestAMailIsListedByWhoWroteToWhomAboutWhat(t *testing.T) {
+	_, hook := listening(t)
+	inbox := member(t, object(t, "", "endpoints", "create", "Inbox", "--kind", "email", "--email-local-part", "listed"), "data", "id").(string)
+	send(t, strings.Split(hook, "/hooks/")[0]+"/mail/"+inbox, "message/rfc822", "From: Shop <shop@example.com>\r\nTo: ann@example.org\r\nSubject: Your order\r\n\r\nHello\r\n")
+	lines := strings.Split(run(t, "", "requests", "list", "-e", inbox).out, "\n")
+	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"TIME", "ID", "TO", "FROM", "SUBJECT", "STATUS", "SIZE"}) {
+		t.Errorf("the columns are %q", got)
+	}
+	if !strings.Contains(lines[1], "  listed@localhost  Shop <shop@example.com>  Your order  -  ") {
+		t.Errorf("the mail is listed as %q", lines[1])
+	}
+}
+
+// The header of a mail does not name blind copies.
+func TestAMailIsShownWithAllWhomItWasSentTo(t *testing.T) {
+	var e api.EventDetail
+	e.Type, e.Path, e.Envelope = "email", "ann@example.org", &api.Envelope{RcptTo: []string{"ann@example.org", "blind@example.org"}}
+	if text := cli.Detail(e); !strings.Contains(text, "to ann@example.org, blind@example.org  from") {
+		t.Error(text)
+	}
+}
+
 func TestACompressedBodyIsShownAsWhatItSays(t *testing.T) {
 	endpoint, hook := listening(t)
 	var packed bytes.Buffer
@@ -202,7 +235,7 @@ func TestACompressedBodyIsShownAsWhatItSays(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for body, want := range map[string]string{packed.String(): "decompressed from gzip)\n{\n  \"n\"", "\xff\xfe": "not text; in base64)\n//4="} {
+	for body, want := range map[string]string{packed.String(): "decompressed from gzip)\n{\n  \"n\"", "\xff\xfe": "(2 bytes, not text; --body writes them)\n00000000  ff fe "} {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", hook, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
