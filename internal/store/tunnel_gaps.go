@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,15 +202,17 @@ func (tx *Tx) countErased(endpointNum int64, rows []erasedRow) (gone map[int64]b
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	gaps, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 ORDER BY g.num"+tx.dialect.forUpdateOf("g"), endpointNum)
-	if err != nil || len(gaps) == 0 {
-		return nil, err
-	}
-	type state struct{ reported, delivered int64 }
 	seqs := make([]int64, len(rows))
 	for i, r := range rows {
 		seqs[i] = r.seq
 	}
+	// Without the bounds, a client that came and went for a year would have all its gaps read for each batch.
+	gaps, err := queryAll(&tx.View, scanGap, "SELECT "+gapColumns+gapTables+" WHERE g.endpoint = $1 AND g.from_seq < $2 AND (g.to_seq IS NULL OR g.to_seq >= $3) ORDER BY g.num"+
+		tx.dialect.forUpdateOf("g"), endpointNum, slices.Max(seqs), slices.Min(seqs))
+	if err != nil || len(gaps) == 0 {
+		return nil, err
+	}
+	type state struct{ reported, delivered int64 }
 	states := make(map[int64]state)
 	err = tx.queryEach(func(scan func(...any) error) error {
 		var seq int64

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -238,6 +240,52 @@ func TestAGapIsOfItsEndpointAlone(t *testing.T) {
 		lose(again, time.Now())
 		if gaps := missed(t, db, e); len(gaps) != 2 || gaps[0].State != hookglass.GapOpen || gaps[1].State != hookglass.GapReconnected {
 			t.Errorf("the newest first: %+v", gaps)
+		}
+	})
+}
+
+// A client that comes and goes leaves many gaps over a year, and batches of events are erased all the time. Those of a
+// batch are counted in the gaps that they lie in, and no other gap is read.
+func TestErasedEventsAreCountedInTheirGapsAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		var events []*hookglass.Event
+		for i := range 3 {
+			session := subscribed(t, db, fmt.Sprintf("tsess_%d", i), "node", e)
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.EndTunnels([]store.TunnelEnd{{Session: session, Lost: true, Since: time.Now()}})
+			})
+			events = append(events, several(t, db, e, 2)...)
+		}
+		for i, event := range events { // the first and the last of each gap
+			var read []int64
+			writing(t, db, func(tx *store.Tx) error {
+				var looks []statement
+				recorded := *tx
+				recorded.Record(func(text string, args []any) {
+					if strings.Contains(text, "FROM tunnel_gaps") {
+						looks = append(looks, statement{text, args})
+					}
+				})
+				if err := recorded.DeleteEvent(string(e.ID), string(event.ID)); err != nil {
+					return err
+				}
+				for _, look := range looks {
+					n, err := tx.Ints("SELECT count(*) FROM ("+look.text+") AS g", look.args...)
+					if read = append(read, n...); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if !slices.Equal(read, []int64{1}) {
+				t.Errorf("event %d: %d gaps were read", i, read)
+			}
+		}
+		for _, g := range missed(t, db, e) {
+			if g.Counts != (hookglass.GapCounts{Total: 2, Expired: 2}) {
+				t.Errorf("%+v", g)
+			}
 		}
 	})
 }
