@@ -139,12 +139,20 @@ func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
 
 // One that gives its connections out for a transaction at a time would let locks be held by whoever comes next.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
-	t.Run("that has one connection", func(t *testing.T) { poolerOfTransactions(t, 1, false) })
-	t.Run("that hands out each in turn", func(t *testing.T) { poolerOfTransactions(t, 2, false) })
-	t.Run("and one of statements", func(t *testing.T) { poolerOfTransactions(t, 1, true) })
+	t.Run("that hands out the one returned last", func(t *testing.T) { poolerOfTransactions(t, 1, "") })
+	t.Run("that hands out each in turn", func(t *testing.T) { poolerOfTransactions(t, 2, "") })
+	t.Run("that has one, and the server ends a transaction for which another waits", func(t *testing.T) { poolerOfTransactions(t, 1, idleTransaction) })
+	t.Run("and one of statements", func(t *testing.T) { poolerOfTransactions(t, 1, statementsOnly) })
 }
 
-func poolerOfTransactions(t *testing.T, size int, statements bool) {
+const (
+	statementsOnly  = "08P01" // as PgBouncer 1.18 answers BEGIN
+	idleTransaction = "25P03" // what a client hears whose transaction the server has ended
+)
+
+// poolerOfTransactions has size connections to the server. Where one ends a client's session with an error, refuses is
+// its code.
+func poolerOfTransactions(t *testing.T, size int, refuses string) {
 	dsn := storetest.Postgres(t)
 	servers := make([]*pgx.Conn, size)
 	for i := range servers {
@@ -152,11 +160,12 @@ func poolerOfTransactions(t *testing.T, size int, statements bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer server.Close(context.Background())
+		defer func() { servers[i].Close(context.Background()) }()
 		servers[i] = server
 	}
 	var mu sync.Mutex // all clients share the connections
 	var turn int
+	var within net.Conn // the client whose transaction it is
 	url := pooler(t, dsn, func(_ *pgproto3.StartupMessage, client net.Conn) {
 		backend := pgproto3.NewBackend(client, client)
 		backend.Send(&pgproto3.AuthenticationOk{})
@@ -171,12 +180,30 @@ func poolerOfTransactions(t *testing.T, size int, statements bool) {
 			if err != nil || !ok {
 				return
 			}
-			if statements && strings.HasPrefix(query.String, "BEGIN") { // as PgBouncer 1.18 answers
-				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "transaction blocks not allowed in statement pooling mode"})
+			begins := strings.HasPrefix(query.String, "BEGIN")
+			if refuses == statementsOnly && begins {
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: statementsOnly, Message: "transaction blocks not allowed in statement pooling mode"})
 				_ = backend.Flush()
 				return
 			}
 			mu.Lock()
+			switch {
+			case refuses != idleTransaction:
+			case begins:
+				within = client
+			case within == client:
+				mu.Unlock()
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: idleTransaction, Message: "terminating connection due to idle-in-transaction timeout"})
+				_ = backend.Flush()
+				return
+			case within != nil:
+				servers[0].Close(t.Context())
+				if servers[0], err = pgx.Connect(t.Context(), dsn); err != nil {
+					mu.Unlock()
+					t.Error(err)
+					return
+				}
+			}
 			results, err := servers[turn%size].PgConn().Exec(t.Context(), query.String).ReadAll()
 			turn++
 			mu.Unlock()

@@ -175,11 +175,12 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
 		}
 		behind[i] = string(results[len(results)-1].Rows[0][0])
 	}
-	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
-		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
-	}
+	// A pooler whose only connection is in the transaction lets the first client wait until the server ends that.
 	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
 		return errNoSessions
+	}
+	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
+		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
 	return nil
 }
