@@ -149,13 +149,14 @@ func sameDomain(written, ascii string) bool {
 	return err == nil && strings.EqualFold(converted, ascii)
 }
 
-// parseParams reads ESMTP parameters (RFC 5321, section 4.1.2).
+// parseParams reads ESMTP parameters (RFC 5321, section 4.1.2). One may be repeated as it is: Python's smtplib adds
+// SMTPUTF8 beside the one that its caller asked for.
 func parseParams(s string) (map[string]string, error) {
 	params := map[string]string{}
 	for field := range strings.FieldsSeq(s) {
 		name, value, _ := strings.Cut(field, "=")
 		name = strings.ToUpper(name)
-		if _, repeated := params[name]; repeated || name == "" {
+		if before, repeated := params[name]; repeated && before != value || name == "" {
 			return nil, errParam
 		}
 		params[name] = value

@@ -91,6 +91,7 @@ func TestTheSender(t *testing.T) {
 	_, addr := start(t, smtpd.Config{}, &ledger{})
 	for from, want := range map[string]int{
 		"<>": 250, "<a@b.test>": 250, "a@b.test": 250, "<ä@b.test> SMTPUTF8": 250, "<a@b.test> BODY=8BITMIME SIZE=100": 250, "<a@b.test> body=7bit": 250,
+		"<ä@b.test> SMTPUTF8 SMTPUTF8 BODY=8BITMIME": 250,
 		"": 501, "<a b>": 501, "a b": 555, "<a@b.test> BODY=BINARYMIME": 501, "<a@b.test> SIZE=1 SIZE=2": 501, "<a@b.test> RET=FULL": 555,
 	} {
 		greeted(t, addr).says("MAIL FROM:"+from, want)
