@@ -23,7 +23,7 @@ import (
 )
 
 // ErrNoPostgres says that PostgreSQL's server programs are not installed.
-var ErrNoPostgres = errors.New("storetest: PostgreSQL's initdb and postgres were not found in $PG_BIN, $PATH or /usr/lib/postgresql/*/bin")
+var ErrNoPostgres = errors.New("storetest: PostgreSQL's initdb and postgres were not found in $PATH or /usr/lib/postgresql/*/bin")
 
 // startLimit bounds how long a server may take until it accepts a connection, recovery after a kill included.
 const startLimit = 60 * time.Second
@@ -52,7 +52,7 @@ type Cluster struct {
 
 // Start creates a cluster below dir and starts it. An empty dir selects memory if it is large enough, else /tmp. The
 // cluster is removed when the process that started it ends, however that happens; Stop removes it earlier. Start
-// returns ErrNoPostgres if PostgreSQL's programs are missing.
+// returns ErrNoPostgres if PostgreSQL's programs are missing, but not where $PG_BIN names other ones than there are.
 func Start(dir string) (*Cluster, error) {
 	// Tests start many clusters, so each uses little memory and disk.
 	return start(dir, "shared_buffers=64MB", "max_wal_size=256MB", "min_wal_size=32MB", "autovacuum_naptime=10s")
@@ -362,12 +362,18 @@ func (c *Cluster) logTail() string {
 	return string(b[max(0, len(b)-tail):])
 }
 
-// binaries finds the directory that holds both initdb and postgres, the newest version first.
+// binaries finds the directory that holds both initdb and postgres: the one that was named, or the newest version.
 func binaries() (string, error) {
-	var dirs []string
-	if dir := os.Getenv("PG_BIN"); dir != "" {
-		dirs = append(dirs, dir)
+	server := func(dir string) bool {
+		return executable(filepath.Join(dir, "initdb")) && executable(filepath.Join(dir, "postgres"))
 	}
+	if dir := os.Getenv("PG_BIN"); dir != "" {
+		if !server(dir) {
+			return "", fmt.Errorf("storetest: PG_BIN=%s does not hold PostgreSQL's initdb and postgres", dir)
+		}
+		return dir, nil
+	}
+	var dirs []string
 	if path, err := exec.LookPath("initdb"); err == nil {
 		// Distributions link initdb into the path, but not always the postgres that it starts.
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -377,7 +383,7 @@ func binaries() (string, error) {
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is valid
 	slices.SortFunc(installed, func(a, b string) int { return debianVersion(b) - debianVersion(a) })
 	for _, dir := range append(dirs, installed...) {
-		if executable(filepath.Join(dir, "initdb")) && executable(filepath.Join(dir, "postgres")) {
+		if server(dir) {
 			return dir, nil
 		}
 	}

@@ -275,17 +275,37 @@ var errEnded = errors.New("ended")
 func TestWithoutPostgresATestSkipsButFailsInCI(t *testing.T) {
 	for ci, want := range map[string]recorder{"": {skipped: true}, "true": {failed: true}} {
 		t.Setenv("CI", ci)
-		r := &recorder{TB: t}
-		func() {
-			defer func() {
-				if p := recover(); p != nil && p != errEnded {
-					panic(p)
-				}
-			}()
-			storetest.Missing(r, storetest.ErrNoPostgres)
-		}()
-		if r.skipped != want.skipped || r.failed != want.failed {
+		if r := ended(t, storetest.ErrNoPostgres); r.skipped != want.skipped || r.failed != want.failed {
 			t.Errorf("CI=%q: skipped %t, failed %t", ci, r.skipped, r.failed)
 		}
 	}
+}
+
+// Another version than the named one would pass for it.
+func TestWithoutTheNamedPostgresATestFails(t *testing.T) {
+	t.Setenv("CI", "")
+	named := t.TempDir()
+	t.Setenv("PG_BIN", named)
+	c, err := storetest.Start("")
+	if err == nil {
+		t.Fatal("another one started", c.Stop())
+	}
+	if r := ended(t, err); !r.failed || !strings.Contains(err.Error(), named) {
+		t.Errorf("failed %t: %v", r.failed, err)
+	}
+}
+
+// ended returns how a test ends that gets no cluster because of an error.
+func ended(t *testing.T, err error) *recorder {
+	t.Helper()
+	r := &recorder{TB: t}
+	func() {
+		defer func() {
+			if p := recover(); p != nil && p != errEnded {
+				panic(p)
+			}
+		}()
+		storetest.Missing(r, err)
+	}()
+	return r
 }
