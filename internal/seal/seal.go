@@ -70,8 +70,7 @@ func LoadOrCreate(path string) (*Keys, error) {
 	if err := writeTo(fresh, handle); err != nil {
 		return nil, err
 	}
-	// Unlike a rename, a link never replaces a keyset that another process has just created.
-	if err := os.Link(fresh.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := place(fresh.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("seal: new keyset: %w", err)
 	}
 	if err := syncDir(path); err != nil {
