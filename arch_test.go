@@ -82,7 +82,7 @@ var narrow = map[string]struct {
 	why     string
 }{
 	module + "/client": {[]string{module, module + "/api", "neterr"},
-		"a client is used outside this repository and knows the contract alone"},
+		"a client is used outside this repository and knows of the server the contract alone"},
 	"listen": {[]string{module, module + "/api", module + "/client", "neterr"},
 		"the local end of the tunnel speaks to a server through client alone"},
 	module + "/bench": {[]string{module + "/client", testSupport},

@@ -1,5 +1,5 @@
-// Package client is the Go client of the hookglass REST API. It depends only on the contract, package api, and hides
-// HTTP: paths, headers, envelopes, errors and the form of a stream.
+// Package client is the Go client of the hookglass REST API. Of the server it knows only the contract, package api. It
+// hides HTTP: paths, headers, envelopes, errors and the form of a stream.
 //
 // A call waits a minute for its answer to begin, [Client.WaitFlow] a minute longer than the time it is given, and calls
 // that may take the server longer (a share bundle, the deletion of many events) until their context ends. An answer
