@@ -151,8 +151,10 @@ func stepDraft(faults *[]hookglass.FieldError, in string, n api.NewFlowStep) (d 
 	d.Within = seconds(faults, in+"within_seconds", n.Within)
 	d.Never = or(given(faults, in+"never", n.Never, false))
 	if c := given(faults, in+"count", n.Count, false); c != nil {
-		if d.Count, d.Exactly = int(c.AtLeast+c.Exactly), c.Exactly != 0; (c.AtLeast == 0) == (c.Exactly == 0) || d.Count < 1 || d.Count > hookglass.MaxFlowCount {
+		if n := c.AtLeast + c.Exactly; (c.AtLeast == 0) == (c.Exactly == 0) || n < 1 || n > hookglass.MaxFlowCount {
 			fault("count", "must be {\"at_least\": n} or {\"exactly\": n}, n from 1 to 1000")
+		} else {
+			d.Count, d.Exactly = int(n), c.Exactly != 0
 		}
 	}
 	wheres := or(given(faults, in+"where", n.Where, false))
