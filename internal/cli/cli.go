@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"regexp"
@@ -90,7 +91,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	command, err := parser.Parse(arrange(parser.Model.Node, args))
 	if lost := (unprinted{}); errors.As(err, &lost) {
-		fmt.Fprintln(stderr, "hookglass:", lost)
+		if !unread(stdout, lost.error) {
+			fmt.Fprintln(stderr, "hookglass:", lost)
+		}
 		return exitFailed
 	}
 	if err != nil {
@@ -105,6 +108,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitUsage
 	}
 	if err := command.Run(); err != nil {
+		if unread(stdout, err) {
+			return exitCode(err)
+		}
 		text := explain(err)
 		if cut, ok := errors.AsType[*client.Unanswered](err); ok && ctx.Err() != nil {
 			text = stopped(cut)
@@ -113,6 +119,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitCode(err)
 	}
 	return exitDone
+}
+
+// unread reports whether a command failed because the program that read its output has ended, as "more" does when it
+// is left. Unix ends the command by a signal then, without a word.
+func unread(stdout io.Writer, err error) bool {
+	out, ok := stdout.(*os.File)
+	lost, failed := errors.AsType[*fs.PathError](err)
+	return ok && failed && lost.Path == out.Name() && neterr.Unread(lost)
 }
 
 // wording has what is said in place of the parser's words about how it is built.

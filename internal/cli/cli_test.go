@@ -247,6 +247,23 @@ func TestHelpThatCannotBePrintedIsAFailureAndNoWrongUsage(t *testing.T) {
 	}
 }
 
+// "hookglass … | more" may be left early. Where the system ends no program for that, as Windows does not, the program
+// does not complain either.
+func TestACommandWhoseOutputNobodyReadsSaysNothing(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"version"}, {"completion", "bash"}} {
+		unread, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unread.Close()
+		var told strings.Builder
+		if code := cli.Main(t.Context(), args, strings.NewReader(""), out, &told); code != 1 || told.String() != "" {
+			t.Errorf("%v: exit code %d: %s", args, code, told.String())
+		}
+		out.Close()
+	}
+}
+
 func TestHelpTellsWhatAFlagIsWhereNobodySaysSo(t *testing.T) {
 	for command, defaults := range map[string][]string{
 		"serve": {

@@ -2,6 +2,7 @@ package neterr_test
 
 import (
 	"net"
+	"os"
 	"testing"
 
 	"hookglass/internal/neterr"
@@ -44,5 +45,17 @@ func TestWhatTheSystemAnswersIsRecognised(t *testing.T) {
 	_, err = net.Dial("tcp", ln.Addr().String())
 	if !neterr.Refused(err) || neterr.Closed(err) {
 		t.Errorf("where nothing listens: %v", err)
+	}
+}
+
+func TestAPipeThatNobodyReadsIsRecognised(t *testing.T) {
+	unread, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	unread.Close()
+	if _, err = out.WriteString("x"); !neterr.Unread(err) {
+		t.Errorf("%v", err)
 	}
 }

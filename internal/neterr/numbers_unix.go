@@ -11,3 +11,6 @@ const (
 	inUse        = syscall.EADDRINUSE
 	notAvailable = syscall.EADDRNOTAVAIL
 )
+
+// unread are the errors of writing into a pipe that nobody reads.
+var unread = []syscall.Errno{syscall.EPIPE}

@@ -1,6 +1,10 @@
 package neterr
 
-import "golang.org/x/sys/windows"
+import (
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
 
 const (
 	refused      = windows.WSAECONNREFUSED
@@ -9,3 +13,6 @@ const (
 	inUse        = windows.WSAEADDRINUSE
 	notAvailable = windows.WSAEADDRNOTAVAIL
 )
+
+// unread are the errors of writing into a pipe that nobody reads.
+var unread = []syscall.Errno{windows.ERROR_NO_DATA, windows.ERROR_BROKEN_PIPE, windows.ERROR_PIPE_NOT_CONNECTED}
