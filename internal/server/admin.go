@@ -30,11 +30,11 @@ type AdminCmd struct {
 }
 
 // with runs fn on the existing database.
-func (a *AdminCmd) with(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
+func (a *AdminCmd) with(ctx context.Context, t *Terminal, fn func(*store.DB, *account.Service) error) error {
 	if !a.exists() {
 		return a.missing()
 	}
-	return a.begin(ctx, fn)
+	return a.begin(ctx, t, fn)
 }
 
 // look runs fn, which only reads, on the existing database without migrating it: a newer program that only lists must
@@ -52,8 +52,8 @@ func (a *AdminCmd) look(ctx context.Context, fn func(*store.DB, *account.Service
 
 // begin runs fn on the database, which is created if it is missing: the first user may be created before the service
 // first starts.
-func (a *AdminCmd) begin(ctx context.Context, fn func(*store.DB, *account.Service) error) error {
-	db, err := a.prepare(ctx, nil)
+func (a *AdminCmd) begin(ctx context.Context, t *Terminal, fn func(*store.DB, *account.Service) error) error {
+	db, err := a.prepare(ctx, t.log())
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (c *UserCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 		}
 	}
 	first := !a.exists()
-	return a.begin(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.begin(ctx, t, func(_ *store.DB, s *account.Service) error {
 		made, err := s.Register(ctx, r)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (c *UserPasswordCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) err
 	if err != nil {
 		return err
 	}
-	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.with(ctx, t, func(_ *store.DB, s *account.Service) error {
 		user, err := s.UserByEmail(ctx, c.Email)
 		if err != nil {
 			return err
@@ -257,7 +257,7 @@ func (c *AccountSetCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 	if c.Retention != nil {
 		change.Retention = new(time.Duration(*c.Retention))
 	}
-	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.with(ctx, t, func(_ *store.DB, s *account.Service) error {
 		acc, err := s.SetAccount(ctx, c.Account, change)
 		if err != nil {
 			return err
@@ -279,7 +279,7 @@ type WorkspaceCreateCmd struct {
 }
 
 func (c *WorkspaceCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.with(ctx, t, func(_ *store.DB, s *account.Service) error {
 		w, err := s.CreateWorkspace(ctx, hookglass.System, c.Account, c.Name)
 		if err != nil {
 			return err
@@ -329,7 +329,7 @@ func (c *KeysRotateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error
 	if _, err := os.Stat(a.keyFile()); err == nil {
 		run = a.begin // a copy of a keyset may be rotated without its database
 	}
-	return run(ctx, func(db *store.DB, s *account.Service) error {
+	return run(ctx, t, func(db *store.DB, s *account.Service) error {
 		keys, err := a.openKeys(ctx, db)
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ func (c *TokenCreateCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) erro
 	case c.Workspace != nil:
 		level = hookglass.LevelWorkspace
 	}
-	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.with(ctx, t, func(_ *store.DB, s *account.Service) error {
 		user, err := s.UserByEmail(ctx, c.Email)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ type TokenRevokeCmd struct {
 }
 
 func (c *TokenRevokeCmd) Run(ctx context.Context, t *Terminal, a *AdminCmd) error {
-	return a.with(ctx, func(_ *store.DB, s *account.Service) error {
+	return a.with(ctx, t, func(_ *store.DB, s *account.Service) error {
 		if err := s.RevokeToken(ctx, hookglass.System, c.ID); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -56,7 +57,11 @@ func (c *MigrateCmd) moveTo(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	to, err := store.Open(ctx, store.Config{URL: c.To})
+	log := t.log()
+	if c.JSON { // as the progress
+		log = slog.New(slog.NewJSONHandler(t.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	to, err := store.Open(ctx, store.Config{URL: c.To, Log: log})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"io"
 	"net/url"
 	"path/filepath"
@@ -156,7 +157,7 @@ func TestAMoveThatIsRefusedIsNotToBeRepeated(t *testing.T) {
 }
 
 // An index of a large table waits for transactions that were begun before, of which one may have been forgotten. Whoever
-// migrates or restores by hand is told so, as the log of a server tells it.
+// migrates, restores or administers by hand is told so, as the log of a server tells it.
 func TestACommandThatWaitsForOthersToChangeTheSchemaSaysSo(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "archive")
 	source := server.Storage{Data: t.TempDir()}
@@ -174,6 +175,19 @@ func TestACommandThatWaitsForOthersToChangeTheSchemaSaysSo(t *testing.T) {
 		},
 		"restore": func(s server.Storage) func(context.Context, *server.Terminal) error {
 			return (&server.RestoreCmd{Storage: s, File: archive}).Run
+		},
+		"migrate --to": func(s server.Storage) func(context.Context, *server.Terminal) error {
+			return (&server.MigrateCmd{Storage: source, To: s.DatabaseURL}).Run
+		},
+		"migrate --to --json": func(s server.Storage) func(context.Context, *server.Terminal) error {
+			c := &server.MigrateCmd{Storage: source, To: s.DatabaseURL}
+			c.JSON = true
+			return c.Run
+		},
+		"admin": func(s server.Storage) func(context.Context, *server.Terminal) error {
+			return func(ctx context.Context, t *server.Terminal) error {
+				return (&server.UserCreateCmd{Email: "ada@example.com"}).Run(ctx, t, &server.AdminCmd{Storage: s})
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +218,9 @@ func TestACommandThatWaitsForOthersToChangeTheSchemaSaysSo(t *testing.T) {
 			}
 			if !strings.Contains(lines.Text(), "while others use its tables") {
 				t.Errorf("it ended with %q", lines.Text())
+			}
+			if name == "migrate --to --json" && !json.Valid(lines.Bytes()) { // as its progress is
+				t.Errorf("%q is no JSON", lines.Text())
 			}
 			go io.Copy(io.Discard, told)
 			forgotten.Rollback()
