@@ -163,9 +163,15 @@ func (d dialect) pickedRows(from string) string {
 // themselves both databases would scan all of x, which keeps growing.
 func (d dialect) each(table, condition string) string {
 	if d == postgres {
-		return " CROSS JOIN LATERAL (SELECT x.ctid, x.* FROM " + table + " x WHERE " + condition + " OFFSET 0) AS x WHERE true"
+		return lookUp(table, condition, "x") + " WHERE true"
 	}
 	return " CROSS JOIN " + table + " x WHERE " + condition
+}
+
+// lookUp returns a join that looks up the rows of a table for each row so far, on PostgreSQL. By a plain join that it
+// plans while there are a few rows it reads all of them each time, also once there are many.
+func lookUp(table, condition, as string) string {
+	return " JOIN LATERAL (SELECT ctid, * FROM " + table + " AS " + as + " WHERE " + condition + " OFFSET 0) AS " + as + " ON true"
 }
 
 // rowsOf returns the condition that selects the rows of an owner with above < number < below. owner and number are

@@ -108,13 +108,6 @@ func forwardsWhere(condition string, keys bool) string {
 		WHERE s.claim > 0 OR t.rate_limit IS NOT NULL AND t.paused_at IS NULL` + keyed + ` ORDER BY s.num`
 }
 
-// lookUp returns a join that looks up the rows of a table for each row so far. By a plain join that PostgreSQL plans
-// while there are a few targets it reads all of them for each group of captures, under the lock, also once there are
-// many.
-func lookUp(table, condition, as string) string {
-	return " JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) AS " + as + " ON true"
-}
-
 // Errors of the server, by their SQLSTATE.
 const (
 	divisionByZero = "22012"
