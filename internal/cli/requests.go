@@ -160,17 +160,25 @@ func tellAway(t *server.Terminal) func(error) {
 
 // eventNamed returns the id of an event given as for agents: by its id, or latest, optionally of a type.
 func eventNamed(ctx context.Context, from *client.Client, endpoint, word string) (string, error) {
+	return eventAmong(ctx, from, endpoint, word, client.Filter{})
+}
+
+// eventAmong is eventNamed, where latest is of the events that a filter selects.
+func eventAmong(ctx context.Context, from *client.Client, endpoint, word string, among client.Filter) (string, error) {
 	eventType, ok := strings.CutPrefix(word, "latest")
 	if !ok || eventType != "" && eventType[0] != ' ' {
 		return word, nil
 	}
-	page, err := from.Requests(ctx, endpoint, client.Filter{EventType: strings.TrimSpace(eventType)}, client.Page{Limit: 1})
+	among.EventType = strings.TrimSpace(eventType)
+	page, err := from.Requests(ctx, endpoint, among, client.Page{Limit: 1})
 	if err != nil {
 		return "", err
 	}
 	switch {
 	case len(page.Data) > 0:
 		return page.Data[0].ID, nil
+	case among.Ignored == "true":
+		return "", outcome{exitFailed, "nothing is ignored" + visible(strings.Replace(eventType, " ", " of the type ", 1))}
 	case eventType == "":
 		return "", outcome{exitFailed, "nothing came to this endpoint yet, or nothing is left"}
 	}

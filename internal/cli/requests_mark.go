@@ -94,10 +94,18 @@ func (c *RequestsIgnoreCmd) Run(ctx context.Context, t *server.Terminal, r *Requ
 
 // RequestsUnignoreCmd is `hookglass requests unignore`.
 type RequestsUnignoreCmd struct {
-	Event string `arg:"" help:"The event's id."`
+	Event string `arg:"" help:"The event's id, or latest of those that are ignored, or latest and an event type."`
 }
 
 func (c *RequestsUnignoreCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
+	at, _, err := r.connect()
+	if err != nil {
+		return err
+	}
+	// The latest of all others was never hidden, and would be said to be shown again.
+	if c.Event, err = eventAmong(ctx, at, r.Endpoint, c.Event, client.Filter{Ignored: "true"}); err != nil {
+		return err
+	}
 	return r.mark(ctx, t, c.Event, "Shown again:", func(at *client.Client, event string) (api.Event, error) {
 		return at.Unignore(ctx, r.Endpoint, event)
 	})

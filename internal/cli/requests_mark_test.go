@@ -59,3 +59,20 @@ func TestEventsAreTaggedAndIgnored(t *testing.T) {
 		t.Errorf("it is not listed:\n%s", r.out)
 	}
 }
+
+// What "ignore latest" hides is not the latest of those that are shown.
+func TestTheLatestIgnoredEventIsShownAgain(t *testing.T) {
+	endpoint, hook := listening(t)
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	send(t, hook, "text/plain", "older")
+	fails(t, 1, "nothing is ignored", "requests", "unignore", "latest")
+	send(t, hook, "text/plain", "newer")
+	ignored := run(t, "", "requests", "ignore", "latest")
+	fails(t, 1, "nothing is ignored of the type push", "requests", "unignore", "latest push")
+	if r := run(t, "", "requests", "unignore", "latest"); r.code != 0 || strings.Replace(r.out, "Shown again:", "Ignored", 1) != ignored.out {
+		t.Errorf("%+v, after %+v", r, ignored)
+	}
+	if got := member(t, object(t, "", "requests", "get", "latest"), "data", "body"); got != "newer" {
+		t.Errorf("the latest is %v", got)
+	}
+}
