@@ -20,7 +20,6 @@ type Arrival struct {
 	Method   string
 	Path     string     // what follows /hooks/<ref>, still percent-encoded; "/" if nothing does
 	RawQuery string     // without the question mark
-	HasQuery bool       // there was a question mark, even with nothing after it
 	Target   string     // the request target, path and query, as received
 	Proto    string     // HTTP/1.1, HTTP/1.0 or HTTP/2.0
 	Host     string     // the authority that the sender used, according to trusted proxies

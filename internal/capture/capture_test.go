@@ -75,9 +75,9 @@ func (b *bench) post(method, target, body string, headers ...string) *hookglass.
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	path, query, has := strings.Cut(target, "?")
+	path, query, _ := strings.Cut(target, "?")
 	a := &capture.Arrival{
-		Method: method, Path: path, RawQuery: query, HasQuery: has, Target: "/hooks/" + string(b.ep.ID) + target, Proto: "HTTP/1.1",
+		Method: method, Path: path, RawQuery: query, Target: "/hooks/" + string(b.ep.ID) + target, Proto: "HTTP/1.1",
 		Host: "hooks.test", Scheme: "http", Client: netip.MustParseAddr("192.0.2.7"), Body: []byte(body), At: time.Now(),
 	}
 	for i := 0; i < len(headers); i += 2 {

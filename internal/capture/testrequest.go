@@ -114,7 +114,7 @@ func (s *Service) SendTest(ctx context.Context, who hookglass.Principal, ref, or
 		out.Headers = append(hookglass.Headers{{Name: "Host", Value: u.Host}}, out.Headers...)
 	}
 	a := &Arrival{
-		Method: out.Method, Path: path, RawQuery: u.RawQuery, HasQuery: u.RawQuery != "", Target: target, Proto: "HTTP/1.1",
+		Method: out.Method, Path: path, RawQuery: u.RawQuery, Target: target, Proto: "HTTP/1.1",
 		Host: out.Headers.Get("Host"), Scheme: u.Scheme, Client: loopback, Body: out.Body, At: now, Headers: out.Headers,
 	}
 	ev, err := s.capture(ctx, t, a)

@@ -20,7 +20,7 @@ import (
 // by the front. Over HTTP/2 what next answers comes after the body of the request.
 func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, path, _, _ := splitTarget(r.RequestURI)
+		_, path, _ := splitTarget(r.RequestURI)
 		kind, rest := f.reception(path)
 		if kind == "" {
 			// /%68ooks/ is /hooks/, too.
@@ -133,11 +133,10 @@ func (f *Front) receiveFallback(w http.ResponseWriter, r *http.Request, kind, re
 		}
 	}()
 	began := time.Now()
-	_, _, query, hasQuery := splitTarget(r.RequestURI)
+	_, _, query := splitTarget(r.RequestURI)
 	a := &capture.Arrival{
 		Method:   r.Method,
 		RawQuery: query,
-		HasQuery: hasQuery,
 		Target:   r.URL.RequestURI(),
 		Proto:    r.Proto,
 		Headers:  fallbackHeaders(r),

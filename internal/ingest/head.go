@@ -19,7 +19,6 @@ type head struct {
 	authority string // of a target in absolute form
 	path      string
 	query     string
-	hasQuery  bool
 	headers   hookglass.Headers // as received, in order
 	host      string
 
@@ -105,7 +104,7 @@ func (h *head) parseRequestLine(line string) *refusal {
 		}
 		return malformed("The request line is malformed.")
 	}
-	h.authority, h.path, h.query, h.hasQuery = splitTarget(h.target)
+	h.authority, h.path, h.query = splitTarget(h.target)
 	return nil
 }
 

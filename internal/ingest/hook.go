@@ -60,7 +60,6 @@ func (c *conn) receive(h *head) (*hookglass.Reply, error) {
 	a := &capture.Arrival{
 		Method:   h.method,
 		RawQuery: h.query,
-		HasQuery: h.hasQuery,
 		Proto:    h.proto,
 		Headers:  h.headers,
 	}

@@ -6,12 +6,12 @@ import (
 )
 
 // splitTarget splits a request target in origin or absolute form (RFC 9112, section 3.2). Other forms have no path.
-func splitTarget(target string) (authority, path, query string, hasQuery bool) {
+func splitTarget(target string) (authority, path, query string) {
 	rest := target
 	if rest != "" && rest[0] != '/' {
 		i := strings.Index(rest, "://")
 		if i <= 0 {
-			return "", "", "", false
+			return "", "", ""
 		}
 		rest = rest[i+len("://"):]
 		j := strings.IndexAny(rest, "/?")
@@ -20,8 +20,8 @@ func splitTarget(target string) (authority, path, query string, hasQuery bool) {
 		}
 		authority, rest = rest[:j], rest[j:]
 	}
-	path, query, hasQuery = strings.Cut(rest, "?")
-	return authority, path, query, hasQuery
+	path, query, _ = strings.Cut(rest, "?")
+	return authority, path, query
 }
 
 // Path prefixes of the two receptions.

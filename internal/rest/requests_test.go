@@ -23,7 +23,7 @@ import (
 func (s *site) arrive(ref string, change func(*capture.Arrival)) string {
 	s.t.Helper()
 	a := &capture.Arrival{
-		Method: "POST", Path: "/orders", RawQuery: "page=2", HasQuery: true, Target: "/hooks/" + ref + "/orders?page=2",
+		Method: "POST", Path: "/orders", RawQuery: "page=2", Target: "/hooks/" + ref + "/orders?page=2",
 		Proto: "HTTP/1.1", Host: "hooks.example.com", Scheme: "https", Client: netip.MustParseAddr("203.0.113.7"),
 		Headers: hookglass.Headers{{Name: "Content-Type", Value: "application/json"}, {Name: "X-Tag", Value: "a"}, {Name: "x-tag", Value: "b"}},
 		Body:    []byte(`{"amount":100}`), At: time.Now(),

@@ -78,7 +78,7 @@ func TestABundleHoldsNoSecretOfADisabledConfig(t *testing.T) {
 		e := s.newEndpoint("")
 		s.want(201, "POST", "/endpoints/"+e.ID+"/signature_configs", `{"signature_config":{"provider":"generic_hmac","secret":"kestrel over the moor","enabled":false}}`, nil)
 		event := s.arrive(e.ID, func(a *capture.Arrival) {
-			a.Path, a.RawQuery, a.HasQuery, a.Target, a.Body = "/orders", "n=1", true, "/hooks/"+e.ID+"/orders?n=1", []byte(`{"note":"kestrel over the moor"}`)
+			a.Path, a.RawQuery, a.Target, a.Body = "/orders", "n=1", "/hooks/"+e.ID+"/orders?n=1", []byte(`{"note":"kestrel over the moor"}`)
 		})
 		res, text := s.call(s.token, "POST", "/endpoints/"+e.ID+"/share_bundles", `{"request_ids":["`+event+`"]}`)
 		file, err := bundle.Read(strings.NewReader(text))

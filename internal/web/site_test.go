@@ -175,7 +175,7 @@ func (s *site) capture(e hookglass.Endpoint, r sent) hookglass.EventID {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	path, query, has := strings.Cut(r.target, "?")
+	path, query, _ := strings.Cut(r.target, "?")
 	if r.method == "" {
 		r.method = "POST"
 	}
@@ -183,7 +183,7 @@ func (s *site) capture(e hookglass.Endpoint, r sent) hookglass.EventID {
 		path = "/"
 	}
 	_, err = s.captures.Capture(s.t.Context(), target, &capture.Arrival{
-		Method: r.method, Path: path, RawQuery: query, HasQuery: has, Target: "/hooks/" + string(e.ID) + r.target, Proto: "HTTP/1.1",
+		Method: r.method, Path: path, RawQuery: query, Target: "/hooks/" + string(e.ID) + r.target, Proto: "HTTP/1.1",
 		Host: s.host, Scheme: "http", Client: netip.MustParseAddr("203.0.113.7"),
 		Headers: r.headers, Body: []byte(r.body), At: time.Now().Add(-r.ago),
 	})
