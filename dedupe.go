@@ -35,7 +35,7 @@ const (
 	DefaultDedupeWindow = 24 * time.Hour
 	MinDedupeWindow     = time.Second
 	MaxDedupeWindow     = 7 * 24 * time.Hour
-	MaxDedupeBy         = 200 // bytes
+	MaxDedupeBy         = 200 // characters
 )
 
 // Header returns the name of the header, if it is one that identifies a webhook.
@@ -48,7 +48,7 @@ func (b DedupeBy) Pointer() (pointer string, ok bool) {
 
 // Valid reports whether it is one of the known forms.
 func (b DedupeBy) Valid() bool {
-	if len(b) > MaxDedupeBy || !utf8.ValidString(string(b)) {
+	if utf8.RuneCountInString(string(b)) > MaxDedupeBy || !utf8.ValidString(string(b)) {
 		return false
 	}
 	if name, ok := b.Header(); ok {

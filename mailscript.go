@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // MailStage is the stage of an SMTP transaction at which a script answers.
@@ -47,7 +48,7 @@ func ParseMailScript(text string) (MailScript, error) {
 			break
 		}
 	}
-	answers, err := parseScript(rest, len(text), parseMailEntry)
+	answers, err := parseScript(rest, utf8.RuneCountInString(text), parseMailEntry)
 	s.Answers = answers
 	return s, err
 }

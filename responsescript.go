@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ResponseScript is the sequence of answers that an endpoint gives to the attempts of one delivery: the first answer
@@ -41,7 +42,7 @@ const (
 // only) and "*3" (the number of attempts that the entry answers). It answers validation_failed for response_script
 // and names the entry at fault.
 func ParseResponseScript(text string) (ResponseScript, error) {
-	return parseScript(text, len(text), func(entry string) (ScriptedAnswer, string) {
+	return parseScript(text, utf8.RuneCountInString(text), func(entry string) (ScriptedAnswer, string) {
 		return parseScripted(strings.ToLower(entry), httpStatuses)
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // Bounds and defaults of configurations (spec, "Step configurations"; spec: decisions, section 8).
 const (
-	maxForwardURL    = 2_048 // bytes, as that of a forwarding target
+	maxForwardURL    = 2_048 // characters, as that of a forwarding target
 	maxMessage       = 4_000 // characters
 	defaultMessage   = "{{endpoint_name}}: {{event_type}} from {{provider}} ({{request_id}})"
 	maxRequestTime   = 30 * time.Second
@@ -173,7 +173,7 @@ func (s *Service) forwardConfig(c *configReader) forwardConfig {
 		RetryCount: c.whole("retry_count", hookglass.DefaultForwardRetries, 0, hookglass.MaxForwardRetries),
 		AppendPath: c.flag("append_path"), AppendQuery: c.flag("append_query"),
 	}
-	if url, _ := c.of.Member("url"); len(f.URL) > maxForwardURL {
+	if url, _ := c.of.Member("url"); utf8.RuneCountInString(f.URL) > maxForwardURL {
 		c.fault("url", "may have %d characters at most", maxForwardURL)
 	} else if url.Kind() == jsondoc.String {
 		c.refused(s.Client.Check("url", f.URL))

@@ -36,10 +36,10 @@ import (
 const (
 	maxName       = 200  // characters
 	maxChannels   = 1000 // of a workspace
-	maxURL        = 2048
+	maxURL        = 2048 // characters
 	maxRecipients = 20
 	maxAddress    = 254 // RFC 5321, section 4.5.3.1.3, less the brackets
-	maxToken      = 256
+	maxToken      = 256 // characters
 )
 
 // Client is the way out.
@@ -396,8 +396,8 @@ func unfit(kind hookglass.ChannelKind, config hookglass.ChannelConfig) (faults [
 		case !slices.Contains(settings(kind), f.name):
 		case f.value == "":
 			faults = append(faults, settingFault(f.name, "is required"))
-		case len(f.value) > f.longest:
-			faults = append(faults, settingFault(f.name, fmt.Sprintf("may have %d bytes at most", f.longest)))
+		case utf8.RuneCountInString(f.value) > f.longest:
+			faults = append(faults, settingFault(f.name, fmt.Sprintf("may have %d characters at most", f.longest)))
 		}
 	}
 	return faults

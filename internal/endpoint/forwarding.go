@@ -17,7 +17,7 @@ import (
 // maxTargets bounds the forwarding targets of an endpoint: each one costs a delivery per event.
 const maxTargets = 20
 
-// maxTargetURL bounds the URL of a target, as for replays.
+// maxTargetURL bounds the URL of a target, in characters.
 const maxTargetURL = 2048
 
 // Targets checks the URL of a target as written. It answers validation_failed and target_not_allowed.
@@ -333,7 +333,7 @@ func (s *Service) applyTarget(d TargetDraft, t *hookglass.ForwardingTarget, faul
 	}
 	var wrong error
 	if d.URL != nil {
-		if t.URL = *d.URL; len(t.URL) > maxTargetURL {
+		if t.URL = *d.URL; utf8.RuneCountInString(t.URL) > maxTargetURL {
 			fault("url", "may have %d characters at most", maxTargetURL)
 		} else {
 			wrong = s.targets.Check("forwarding_target.url", t.URL)
@@ -385,7 +385,7 @@ func applyDedupe(d TargetDraft, t *hookglass.ForwardingTarget, fault func(field,
 		case by == "":
 			dedupe = hookglass.Dedupe{}
 		case !by.Valid():
-			fault("dedupe_by", "must be id, body, header. and the name of a header, or a JSON Pointer, %d bytes at most, or null for none", hookglass.MaxDedupeBy)
+			fault("dedupe_by", "must be id, body, header. and the name of a header, or a JSON Pointer, %d characters at most, or null for none", hookglass.MaxDedupeBy)
 			return
 		default:
 			dedupe.By = by

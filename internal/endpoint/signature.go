@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"hookglass"
 	"hookglass/internal/provider"
@@ -20,7 +21,7 @@ type Sealer interface {
 
 // Bounds of a signature config. maxSecrets allows for two rotations.
 const (
-	maxSecret  = 4096
+	maxSecret  = 4096 // characters
 	maxSecrets = 3
 )
 
@@ -254,8 +255,8 @@ func (d SignatureDraft) apply(c *hookglass.SignatureConfig) (faults []hookglass.
 		switch {
 		case *d.Secret == "":
 			faults = append(faults, signatureFault("secret", "may not be empty"))
-		case len(*d.Secret) > maxSecret:
-			faults = append(faults, signatureFault("secret", fmt.Sprintf("may have %d bytes at most", maxSecret)))
+		case utf8.RuneCountInString(*d.Secret) > maxSecret:
+			faults = append(faults, signatureFault("secret", fmt.Sprintf("may have %d characters at most", maxSecret)))
 		}
 	}
 	if d.Enabled != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass"
 )
@@ -71,14 +72,14 @@ func ValidateOptions(prefix string, o hookglass.GenericOptions) error {
 			wrong = append(wrong, hookglass.FieldError{Field: prefix + h.field, Message: "must be the name of a header"})
 		}
 	}
-	if len(o.Prefix) > 200 {
+	if utf8.RuneCountInString(o.Prefix) > 200 {
 		wrong = append(wrong, hookglass.FieldError{Field: prefix + "prefix", Message: "must not be longer than 200 characters"})
 	}
 	if o.ToleranceSeconds < 0 || o.ToleranceSeconds > maxTolerance {
 		wrong = append(wrong, hookglass.FieldError{Field: prefix + "tolerance_seconds", Message: "must be 0 to 86400"})
 	}
-	if t := o.PayloadTemplate; t != "" && (!strings.Contains(t, "{body}") || !validTemplate(t) || len(t) > 500) {
-		wrong = append(wrong, hookglass.FieldError{Field: prefix + "payload_template", Message: "must hold {body}, may hold {timestamp} and {id}, and no other braces"})
+	if t := o.PayloadTemplate; t != "" && (!strings.Contains(t, "{body}") || !validTemplate(t) || utf8.RuneCountInString(t) > 500) {
+		wrong = append(wrong, hookglass.FieldError{Field: prefix + "payload_template", Message: "must hold {body}, may hold {timestamp} and {id}, and no other braces, and may have 500 characters at most"})
 	}
 	return hookglass.Refusal(wrong, nil)
 }

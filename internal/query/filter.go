@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hookglass"
 )
@@ -40,8 +41,8 @@ func (f Filter) Parse(now time.Time) (Query, error) {
 		if given.value == "" {
 			continue
 		}
-		if len(given.value) > MaxLength {
-			faults = append(faults, hookglass.FieldError{Field: given.name, Message: fmt.Sprintf("may have %d bytes at most", MaxLength)})
+		if utf8.RuneCountInString(given.value) > MaxLength {
+			faults = append(faults, hookglass.FieldError{Field: given.name, Message: fmt.Sprintf("may have %d characters at most", MaxLength)})
 			continue
 		}
 		t := Term{Field: given.field}
