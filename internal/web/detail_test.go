@@ -371,6 +371,30 @@ func TestOnPaperARequestIsWhole(t *testing.T) {
 	c.silent()
 }
 
+// "9m ago" means nothing to whoever reads the paper later.
+func TestOnPaperAListSaysWhenNotHowLongAgo(t *testing.T) {
+	s := newSite(t)
+	s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.url + "/endpoints/" + string(s.endpoint.ID))
+	const age = `document.querySelector(".row-time")`
+	if shown := eval[string](c, age+`.innerText`); shown != "just now" && !strings.HasSuffix(shown, " ago") {
+		t.Errorf("on the screen it says %q", shown)
+	}
+	c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		return err
+	}))
+	if size := eval[string](c, `getComputedStyle(`+age+`).fontSize`); size != "0px" {
+		t.Errorf("the age is printed, %s high", size)
+	}
+	if got, want := eval[string](c, `getComputedStyle(`+age+`, "::after").content`), eval[string](c, `JSON.stringify(`+age+`.title)`); got != want {
+		t.Errorf("%s is printed, want %s", got, want)
+	}
+	c.picture("paper-list")
+}
+
 func TestWhilePausedRequestsWait(t *testing.T) {
 	s := newSite(t)
 	s.hook(json(`{}`))
