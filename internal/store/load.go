@@ -37,13 +37,14 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	// The server notices the end of a process a moment later, for example that of a command run just before.
 	for began := time.Now(); ; {
-		var others int
-		err = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('hookglass', '"+listenerName+"')").Scan(&others)
+		// Nothing is prepared: a pooler that openPostgres refuses may hand the server connection to somebody else.
+		counted, err := conn.PgConn().Exec(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('hookglass', '"+listenerName+"')").ReadAll()
 		if err != nil {
 			return false, unavailable("look for other processes", err)
 		}
-		if others == 0 || time.Since(began) > endSeen {
-			return others > 0, nil
+		others := string(counted[0].Rows[0][0]) != "0"
+		if !others || time.Since(began) > endSeen {
+			return others, nil
 		}
 		select {
 		case <-time.After(endSeen / 20):

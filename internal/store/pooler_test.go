@@ -229,6 +229,10 @@ func poolerOfTransactions(t *testing.T, size int, refuses string) {
 	if err == nil || !strings.Contains(err.Error(), "pool_mode = session") {
 		t.Errorf("opened with %v", err)
 	}
+	// A restore looks for others before it opens the database, and is to hear the same.
+	if _, err := store.PostgresInUse(t.Context(), url); err != nil {
+		t.Errorf("looked for other processes with %v", err)
+	}
 }
 
 func exec(t *testing.T, dsn, text string) {
