@@ -38,7 +38,7 @@ func PostgresInUse(ctx context.Context, url string) (bool, error) {
 	// The server notices the end of a process a moment later, for example that of a command run just before.
 	for began := time.Now(); ; {
 		// Nothing is prepared: a pooler that openPostgres refuses may hand the server connection to somebody else.
-		counted, err := conn.PgConn().Exec(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('hookglass', '"+listenerName+"')").ReadAll()
+		counted, err := conn.PgConn().Exec(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name SIMILAR TO '(hookglass|"+listenerName+")"+pooledName+"'").ReadAll()
 		if err != nil {
 			return false, unavailable("look for other processes", err)
 		}

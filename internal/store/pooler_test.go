@@ -96,15 +96,14 @@ func welcome(client io.Writer, server net.Conn) bool {
 	}
 }
 
-// How sessions work is said in no first message, of which a pooler takes little; it holds all the same.
-func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
-	dsn := storetest.Postgres(t)
-	exec(t, dsn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
-	db := storetest.Open(t, store.Config{URL: pooler(t, dsn, func(first *pgproto3.StartupMessage, client net.Conn) {
+// poolerOfSessions gives each client a session of its own. As PgBouncer can, it adds the client's address to the name.
+func poolerOfSessions(t *testing.T, dsn string) string {
+	return pooler(t, dsn, func(first *pgproto3.StartupMessage, client net.Conn) {
 		server, err := dialServer(dsn)
 		if err != nil {
 			return
 		}
+		first.Parameters["application_name"] += " - " + client.RemoteAddr().String()
 		hello, err := first.Encode(nil)
 		if err != nil {
 			t.Error(err)
@@ -125,7 +124,14 @@ func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
 		_, _ = io.Copy(server, client)
 		server.Close()
 		back.Wait()
-	})})
+	})
+}
+
+// How sessions work is said in no first message, of which a pooler takes little; it holds all the same.
+func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
+	dsn := storetest.Postgres(t)
+	exec(t, dsn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	db := storetest.Open(t, store.Config{URL: poolerOfSessions(t, dsn)})
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +141,16 @@ func TestAPoolerOfSessionsMayStandBeforePostgreSQL(t *testing.T) {
 	if err != nil || facts["synchronous_commit"] != "on" {
 		t.Errorf("health: %v %v", facts, err)
 	}
+}
+
+func TestNodesBehindAPoolerAreKnown(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	url := poolerOfSessions(t, dsn)
+	node, other := storetest.Open(t, store.Config{URL: url}), storetest.Open(t, store.Config{URL: url})
+	if used, err := store.PostgresInUse(t.Context(), dsn); err != nil || !used {
+		t.Errorf("a restore finds the database in use: %t, %v", used, err)
+	}
+	whatIsSetIsHeard(t, node, other)
 }
 
 // One that gives its connections out for a transaction at a time would let locks be held by whoever comes next.

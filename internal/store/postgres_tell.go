@@ -25,6 +25,8 @@ func notice(topics []string) string {
 const (
 	// listenerName is the application name of the nodes' listening connections, by which they are counted.
 	listenerName = "hookglass listening"
+	// pooledName matches what a pooler may add to a name, the client's address: PgBouncer's application_name_add_host.
+	pooledName = "( - %)?"
 	// asks and answers are prefixes of announcements: the question whether all earlier ones were received, and the
 	// answer.
 	asks, answers = "?", "!"
@@ -54,7 +56,7 @@ func (e *postgresEngine) tell(ctx context.Context, tx *sql.Tx, topics []string) 
 	t := &told{engine: e, question: rand.Text()}
 	if own := e.listener.Load(); own != 0 { // without a listener of our own we would not receive the answers
 		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
-			WHERE application_name = $1 AND datname = current_database() AND pid <> $2`, listenerName, own).Scan(&t.others)
+			WHERE application_name SIMILAR TO $1 AND datname = current_database() AND pid <> $2`, listenerName+pooledName, own).Scan(&t.others)
 		if err != nil {
 			return nil, err
 		}

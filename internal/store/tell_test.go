@@ -106,7 +106,11 @@ func TestANodeThatDoesNotAnswerIsWaitedForAWhile(t *testing.T) {
 
 func TestWhatIsSetIsHeardEverywhereWhenItIsAnswered(t *testing.T) {
 	dsn := storetest.Migrated(t)
-	node, other := storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn})
+	whatIsSetIsHeard(t, storetest.Open(t, store.Config{URL: dsn}), storetest.Open(t, store.Config{URL: dsn}))
+}
+
+func whatIsSetIsHeard(t *testing.T, node, other *store.DB) {
+	t.Helper()
 	e := newEndpoint(t, node)
 	listening(t, node, other)
 	node.TellFor(time.Minute)
