@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"hookglass"
 	"hookglass/internal/store"
 	"hookglass/internal/store/storetest"
 )
@@ -151,6 +153,29 @@ func TestNodesBehindAPoolerAreKnown(t *testing.T) {
 		t.Errorf("a restore finds the database in use: %t, %v", used, err)
 	}
 	whatIsSetIsHeard(t, node, other)
+}
+
+// PgBouncer lets clients in and then has them wait for a connection of its pool.
+func TestAPoolerWithoutAFreeConnectionIsSuspected(t *testing.T) {
+	url := pooler(t, storetest.Postgres(t), func(_ *pgproto3.StartupMessage, client net.Conn) {
+		backend := pgproto3.NewBackend(client, client)
+		backend.Send(&pgproto3.AuthenticationOk{})
+		backend.Send(&pgproto3.ParameterStatus{Name: "server_version", Value: "15.0"})
+		backend.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}})
+		backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if backend.Flush() == nil {
+			_, _ = io.Copy(io.Discard, client)
+		}
+	})
+	for began := time.Now(); ; {
+		_, err := store.Open(t.Context(), store.Config{URL: url, Connect: 100 * time.Millisecond})
+		if hookglass.Is(err, hookglass.CodeUnavailable) && strings.Contains(err.Error(), "a pooler has no connection left") {
+			return
+		}
+		if time.Since(began) > time.Minute { // a busy machine may take longer to be let in
+			t.Fatalf("opened with %v", err)
+		}
+	}
 }
 
 // One that gives its connections out for a transaction at a time would let locks be held by whoever comes next.

@@ -121,6 +121,9 @@ func setUp(connect, statement, lock, idle time.Duration) pgconn.AfterConnectFunc
 		if e := encodingOf(conn); err != nil && e.Encoding != "" && !e.complete() {
 			return e
 		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("let in, and not answered within %v: the server hangs, or a pooler has no connection left: %w", connect, err)
+		}
 		return err
 	}
 }
