@@ -131,10 +131,7 @@ type TunnelCommand struct {
 	EventType   string
 	Request     SentRequest
 	Timeout     time.Duration
-	ResultToken string
 	ExpiresAt   time.Time
-	SentAt      time.Time // zero: no client can have received it
-	Result      *TunnelResult
 }
 
 // TunnelResult is what a client reports of a command.

@@ -16,7 +16,7 @@ func (tx *Tx) CreateTunnelCommand(c *hookglass.TunnelCommand, sign time.Time) er
 	}
 	c.SessionNum = session
 	stored := *c
-	stored.Request, stored.ResultToken = *exchange(&c.Request, encodeText), ""
+	stored.Request = *exchange(&c.Request, encodeText)
 	request, err := json.Marshal(stored)
 	if err != nil {
 		return err
