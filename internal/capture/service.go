@@ -122,7 +122,7 @@ func (s *Service) admit(ctx context.Context, ref string, kind hookglass.Endpoint
 	case t.underWay.Load() >= perEndpoint:
 		return refuse(tooMany())
 	}
-	return Target{Ref: ref, Endpoint: *e, known: t}, nil
+	return Target{Endpoint: *e, known: t}, nil
 }
 
 // Capture stores the arrival and returns the reply to its sender. The event is on disk by then, so the reply may be

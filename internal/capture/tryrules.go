@@ -59,7 +59,7 @@ func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, te
 	if err != nil {
 		return tried, err
 	}
-	t := Target{Ref: ref, known: new(target)}
+	t := Target{known: new(target)}
 	var page store.EventPage
 	err = s.db.View(ctx, who, func(v *store.View) (err error) {
 		if t.Endpoint, err = v.Endpoint(ref); err != nil {
@@ -103,7 +103,7 @@ func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, te
 func (s *Service) tryOn(ctx context.Context, who hookglass.Principal, t Target, listed *hookglass.Event) (TriedEvent, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	ev, err := s.Hold(ctx, who, triedTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(t.Ref, string(listed.ID)) })
+	ev, err := s.Hold(ctx, who, triedTimes, func(v *store.View) (*hookglass.Event, error) { return v.EventOf(t.Endpoint, string(listed.ID)) })
 	if err != nil {
 		return TriedEvent{}, err
 	}

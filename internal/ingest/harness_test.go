@@ -41,7 +41,7 @@ func (s *stub) Admit(ctx context.Context, ref string) (capture.Target, error) {
 	if ref != knownRef {
 		return capture.Target{}, hookglass.NotFound("endpoint with the id " + ref)
 	}
-	return capture.Target{Ref: ref}, nil
+	return capture.Target{}, nil
 }
 
 func (s *stub) Capture(ctx context.Context, t capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
@@ -63,7 +63,7 @@ func (s *stub) AdmitMailbox(_ context.Context, ref string) (capture.Target, erro
 	if ref != mailRef {
 		return capture.Target{}, hookglass.NotFound("endpoint with the id " + ref)
 	}
-	return capture.Target{Ref: ref}, nil
+	return capture.Target{}, nil
 }
 
 func (s *stub) CapturePosted(_ context.Context, _ capture.Target, a *capture.Arrival) (*hookglass.Reply, error) {
