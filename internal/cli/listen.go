@@ -171,7 +171,7 @@ func (c *ListenCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	for _, e := range found {
 		one := plan
-		one.ID, one.Name, one.Email = e.ID, e.Name, e.Kind == "email"
+		one.ID, one.Email = e.ID, e.Kind == "email"
 		if file != nil {
 			if one, err = file.endpoint(e, one); err != nil {
 				return outcome{exitUsage, err.Error()}

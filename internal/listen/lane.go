@@ -376,17 +376,14 @@ func (l *Listener) again() string {
 	return fmt.Sprintf("; to send again all that failed: hookglass replays run -e %s -q tunnel:failed --to tunnel", endpoint)
 }
 
-// Probe reports whether a target accepts connections.
-func (l *Listener) Probe(ctx context.Context, to Target) bool {
+// Probe warns when a target does not accept connections.
+func (l *Listener) Probe(ctx context.Context, to Target) {
 	conn, err := l.carrier.connect(ctx, to)
-	if err != nil && !errors.Is(err, errTLS) {
-		l.noticed(to, failed(ctx, err, false))
-		return false
-	}
 	if err == nil {
 		conn.Close()
+	} else if !errors.Is(err, errTLS) {
+		l.noticed(to, failed(ctx, err, false))
 	}
-	return true
 }
 
 // report converts the result of a delivery to a report.

@@ -42,7 +42,6 @@ const recentWindow = 120 * time.Minute
 // Endpoint is an endpoint to listen to.
 type Endpoint struct {
 	ID       string
-	Name     string
 	Email    bool
 	Target   *Target // nil: events that no route takes are only shown
 	Routes   []Route // the first that matches takes an event

@@ -40,7 +40,7 @@ type local struct {
 // start runs a listener on the endpoint ep_a until the test ends, and returns when it is connected or has ended.
 func start(t *testing.T, s *server, to string, change func(*listen.Config)) *local {
 	t.Helper()
-	cfg := listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a", Name: "a"}}, Recover: listen.RecoverRecent}
+	cfg := listen.Config{Client: s.client("hg_x"), Endpoints: []listen.Endpoint{{ID: "ep_a"}}, Recover: listen.RecoverRecent}
 	cfg.Patient(patience)
 	if to != "" {
 		where, err := listen.ParseTarget(to)
