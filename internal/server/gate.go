@@ -10,6 +10,7 @@ import (
 
 	"hookglass"
 	"hookglass/internal/capture"
+	"hookglass/internal/httpd"
 	"hookglass/internal/ingest"
 	"hookglass/internal/smtpd"
 )
@@ -173,8 +174,5 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(*h).ServeHTTP(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Retry-After", "5")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	w.Write([]byte(`{"error":"unavailable","message":"The service is starting."}` + "\n"))
+	httpd.WriteError(w, r, notYet())
 }

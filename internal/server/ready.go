@@ -40,7 +40,7 @@ func (s *Server) readiness(ctx context.Context) readiness {
 			s.log.Warn("not ready", "error", err)
 			ready.Status = "unavailable"
 		}
-	} else if s.draining != nil {
+	} else {
 		select {
 		case <-s.draining:
 			ready.Status = "stopping"
