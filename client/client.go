@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -121,28 +122,35 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
+	res, err := c.request(ctx, method, address, payload, header)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode >= 200 && res.StatusCode < 300 {
+		return res, nil
+	}
+	return nil, failure(res)
+}
+
+// request makes a request with the client's token and returns its response, whatever the status.
+func (c *Client) request(ctx context.Context, method, address string, payload io.Reader, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, payload)
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	req.Header.Set("User-Agent", "hookglass/"+hookglass.Version)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if body != nil {
+	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	if res.StatusCode >= 200 && res.StatusCode < 300 {
-		return res, nil
-	}
-	return nil, failure(res)
+	return res, nil
 }
 
 // failure reads an answer that is not a success.

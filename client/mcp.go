@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
-
-	"hookglass"
 )
 
 // maxMessage bounds the answer to a message. Tools limit their results to far less.
@@ -18,20 +17,11 @@ const maxMessage = 16 << 20
 // Message sends one JSON-RPC message to the server's MCP interface and returns the JSON-RPC answer, or nothing for a
 // notification. Any other answer, for example for an invalid token, is an *[Error].
 func (c *Client) Message(ctx context.Context, message []byte, header http.Header) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.base, "/api/v1")+"/mcp", bytes.NewReader(message))
+	accepting := http.Header{"Accept": {"application/json, text/event-stream"}}
+	maps.Copy(accepting, header)
+	res, err := c.request(ctx, http.MethodPost, strings.TrimSuffix(c.base, "/api/v1")+"/mcp", bytes.NewReader(message), accepting)
 	if err != nil {
 		return nil, err
-	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
-	req.Header.Set("User-Agent", "hookglass/"+hookglass.Version)
-	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	res, err := c.http.Do(req)
-	if err != nil {
-		return nil, unanswered(err)
 	}
 	heard := hear(res)
 	defer heard.Close()
