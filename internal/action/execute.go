@@ -418,5 +418,3 @@ func answered(res *hookglass.TargetResponse) jsondoc.Value {
 	return jsondoc.Members(named("status_code", jsondoc.Int(int64(res.Status))), named("headers", headerObject(res.Headers)),
 		named("body", body), named("truncated", jsondoc.Bool(truncated)))
 }
-
-func isContentType(name string) bool { return strings.EqualFold(name, "Content-Type") }

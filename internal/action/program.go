@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hookglass"
 	"hookglass/internal/jsondoc"
@@ -143,7 +144,7 @@ func (st *step) readRequest() error {
 		if err != nil {
 			return err
 		}
-		if isContentType(name) {
+		if strings.EqualFold(name, "Content-Type") {
 			contentType = h.Value
 		}
 		st.request.Headers, st.headers = append(st.request.Headers, h), append(st.headers, t)
