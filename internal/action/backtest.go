@@ -131,18 +131,13 @@ func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl pla
 	if d == nil {
 		return nil, nil
 	}
-	changed := a
-	def := s.define(*d, &changed)
-	if err := s.db.View(ctx, who, func(v *store.View) error { return missing(v, pl.endpoint, &def) }); err != nil {
+	var changed hookglass.Action
+	err := s.db.View(ctx, who, func(v *store.View) error {
+		changed = a
+		return s.apply(v, pl, *d, &changed)
+	})
+	if err != nil {
 		return nil, err
-	}
-	if err := def.fails(); err != nil {
-		return nil, err
-	}
-	if d.Steps != nil { // as in Try
-		if err := mayHave(pl.rights, changed.Steps, a.Steps); err != nil {
-			return nil, err
-		}
 	}
 	return compile(changed)
 }

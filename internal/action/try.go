@@ -29,21 +29,8 @@ func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionI
 				return nil, err
 			}
 		}
-		before := a.Steps
-		def := s.define(d, &a)
-		if a.Name == "" && len(def.faults) == 0 {
-			def.fault("name", "is required")
-		}
-		if err := missing(v, pl.endpoint, &def); err != nil {
+		if err := s.apply(v, pl, d, &a); err != nil {
 			return nil, err
-		}
-		if err := def.fails(); err != nil {
-			return nil, err
-		}
-		if d.Steps != nil { // what is stored already stays, whatever the plan allows by now
-			if err := mayHave(pl.rights, a.Steps, before); err != nil {
-				return nil, err
-			}
 		}
 		if eventID != "" {
 			event, err = v.Event(ref, eventID)
@@ -58,6 +45,22 @@ func (s *Service) Try(ctx context.Context, who hookglass.Principal, ref, actionI
 		return p, err
 	}
 	return s.rehearse(pl.scene(event), program), nil
+}
+
+// apply applies a draft to an action, and answers what Create or Update would find wrong with it.
+func (s *Service) apply(v *store.View, pl plan, d Draft, a *hookglass.Action) error {
+	before := a.Steps
+	def := s.define(d, a)
+	if a.Name == "" && len(def.faults) == 0 {
+		def.fault("name", "is required")
+	}
+	if err := missing(v, pl.endpoint, &def); err != nil {
+		return err
+	}
+	if err := def.fails(); err != nil || d.Steps == nil { // stored steps stay, whatever the plan allows by now
+		return err
+	}
+	return mayHave(pl.rights, a.Steps, before)
 }
 
 // missing faults secrets and channels that the workspace does not have. Missing tags are created when the action is
