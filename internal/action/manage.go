@@ -156,19 +156,10 @@ func permitted(v *store.View, ref string) (e hookglass.Endpoint, rights hookglas
 	if e, err = v.Endpoint(ref); err != nil {
 		return e, rights, err
 	}
-	if rights, err = rightsOf(v, e); err != nil {
+	if rights, err = v.Entitlements(e); err != nil {
 		return e, rights, err
 	}
 	return e, rights, rights.MayUseActions()
-}
-
-// rightsOf returns what an endpoint's account is entitled to.
-func rightsOf(v *store.View, e hookglass.Endpoint) (rights hookglass.Entitlements, err error) {
-	if e.AccountID == 0 {
-		return rights, nil
-	}
-	account, err := v.Account(e.AccountID)
-	return account.Entitlements(), err
 }
 
 // mayHave answers plan_required or subscription_required for steps that the account may not have. An unchanged step is

@@ -84,6 +84,6 @@ func rightsAt(v *store.View, endpointNum int64) (e hookglass.Endpoint, rights ho
 	if e, err = v.EndpointByNum(endpointNum); err != nil {
 		return e, rights, err
 	}
-	rights, err = rightsOf(v, e)
+	rights, err = v.Entitlements(e)
 	return e, rights, err
 }

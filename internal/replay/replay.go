@@ -217,7 +217,7 @@ func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventI
 	}
 	err = s.db.Glance(ctx, who, func(v *store.View) (err error) {
 		if !plain {
-			if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
+			if src.entitlements, err = v.Entitlements(src.endpoint); err != nil {
 				return err
 			}
 		}
@@ -246,20 +246,11 @@ func (s *Service) source(v *store.View, ref string) (src source, err error) {
 }
 
 func (s *Service) fill(v *store.View, src *source) (err error) {
-	if src.entitlements, err = entitlements(v, src.endpoint); err != nil {
+	if src.entitlements, err = v.Entitlements(src.endpoint); err != nil {
 		return err
 	}
 	src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
 	return err
-}
-
-// entitlements returns those of the endpoint's account, or none if it has no account.
-func entitlements(v *store.View, e hookglass.Endpoint) (hookglass.Entitlements, error) {
-	if e.AccountID == 0 {
-		return hookglass.Entitlements{}, nil
-	}
-	account, err := v.Account(e.AccountID)
-	return account.Entitlements(), err
 }
 
 // permits answers payment_method_required if the modes need an entitlement that the account lacks (spec, Replay rules 2

@@ -106,6 +106,15 @@ func scanAccount(scan func(...any) error) (c hookglass.Account, err error) {
 // Account answers not_found for an account that is not the principal's.
 func (v *View) Account(id int64) (hookglass.Account, error) { return v.account(id, "") }
 
+// Entitlements returns those of the endpoint's account, or none if it has no account.
+func (v *View) Entitlements(e hookglass.Endpoint) (hookglass.Entitlements, error) {
+	if e.AccountID == 0 {
+		return hookglass.Entitlements{}, nil
+	}
+	account, err := v.Account(e.AccountID)
+	return account.Entitlements(), err
+}
+
 // AccountToChange is Account with a lock: nobody else can change it until the transaction ends.
 func (tx *Tx) AccountToChange(id int64) (hookglass.Account, error) {
 	return tx.account(id, tx.dialect.forUpdateOf("c"))
