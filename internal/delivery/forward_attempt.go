@@ -27,7 +27,7 @@ const (
 // keptRunes is how many characters of an answer are kept (spec, "Limits", Forward response body).
 const keptRunes = 500
 
-// codes of deliveries that end without a request of their own.
+// Codes of failures that no target causes.
 const (
 	codeAbandoned = "abandoned" // the processes that had it in hand died each time
 	codeInternal  = "internal"
