@@ -3,7 +3,6 @@ package action
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -62,7 +61,7 @@ func (s *Service) Backtest(ctx context.Context, who hookglass.Principal, ref, ac
 	}
 	q, err := query.Filter{Q: of.Query, Ignored: "any"}.Parse(s.db.Now())
 	if err != nil {
-		return b, ofQuery(err)
+		return b, query.Named("query", err)
 	}
 	var a hookglass.Action
 	var pl plan
@@ -140,17 +139,6 @@ func (s *Service) submitted(ctx context.Context, who hookglass.Principal, pl pla
 		return nil, err
 	}
 	return compile(changed)
-}
-
-// ofQuery renames the field of a query's fault from q to query, its name here.
-func ofQuery(err error) error {
-	var e *hookglass.Error
-	if !errors.As(err, &e) || len(e.Details) != 1 || e.Details[0].Field != "q" {
-		return err
-	}
-	named := hookglass.Invalid("query", "%s", e.Details[0].Message)
-	named.Extra = e.Extra
-	return named
 }
 
 // differences compares what the steps of two previews make, by reference key.

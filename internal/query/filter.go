@@ -82,6 +82,17 @@ func (f Filter) Parse(now time.Time) (Query, error) {
 	return Query{terms}, nil
 }
 
+// Named is an error of Parse for a query that its caller gave in another field than q.
+func Named(field string, err error) error {
+	refused, ok := errors.AsType[*hookglass.Error](err)
+	if !ok || len(refused.Details) == 0 {
+		return err
+	}
+	named := hookglass.Invalid(field, "%s", refused.Details[0].Message)
+	named.Extra = refused.Extra
+	return named
+}
+
 // Between matches the events received between two times, both excluded; a zero time is no bound.
 func Between(after, before time.Time) Query { return Query{[]Term{between(after, before)}} }
 

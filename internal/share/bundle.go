@@ -2,7 +2,6 @@ package share
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -142,13 +141,8 @@ const (
 // may take longer than one view may last.
 func (s *Service) found(ctx context.Context, who hookglass.Principal, ref, text string, now time.Time) (ids []string, err error) {
 	q, err := query.Filter{Q: text}.Parse(now)
-	if refused, ok := errors.AsType[*hookglass.Error](err); ok && len(refused.Details) > 0 {
-		named := hookglass.Invalid("query", "%s", refused.Details[0].Message)
-		named.Extra = refused.Extra
-		return nil, named
-	}
 	if err != nil {
-		return nil, err
+		return nil, query.Named("query", err)
 	}
 	for before, until := int64(0), time.Now().Add(s.searchTime); ; {
 		err := s.db.View(ctx, who, func(v *store.View) error {
