@@ -7,8 +7,8 @@ import (
 )
 
 // looseValues finds values under sensitive names in text that resembles JSON without being it: literals of JavaScript,
-// Python, Ruby and PHP, attributes of XML and HTML, and headers listed as pairs. Those in JSON are found by
-// namedValues.
+// Python, Ruby and PHP, attributes of XML and HTML, headers listed as pairs, and parameters of URLs. Those in JSON are
+// found by namedValues.
 //
 // It looks at each character that may separate a name from a value, and never twice at what it has passed: a value is
 // read only when its name is sensitive, and an unclosed quotation mark is the last of its kind.
@@ -56,7 +56,29 @@ func looseValue(s string, at int) (v namedValue, found bool) {
 	if !Sensitive(name) {
 		return v, false
 	}
+	if s[at] == '=' && isParameter(s, at, name) {
+		v = namedValue{start: start, stop: start + parameterEnd(s[start:])}
+		v.text = s[v.start:v.stop]
+		return v, isCredential(name, v.text)
+	}
 	return valueUnder(s, afterSpace(s, start), name, quote != 0)
+}
+
+// isParameter reports whether the name before a place is of a parameter in the query or the fragment of a URL. JSON may
+// escape the ampersand before it, whose code is then taken for a part of the name.
+func isParameter(s string, at int, name string) bool {
+	before, found := strings.CutSuffix(s[:at], name)
+	return found && (strings.HasSuffix(before, "?") || strings.HasSuffix(before, "&") || strings.HasSuffix(before, "#") ||
+		strings.HasSuffix(before, "&amp;") || strings.HasSuffix(before, `\`) && strings.HasPrefix(name, "u0026"))
+}
+
+// parameterEnd returns where the value of a parameter ends that a text begins with. A mark at the end of a sentence is
+// no part of it.
+func parameterEnd(s string) int {
+	if end := strings.IndexAny(s, "&#<>\"'`\\ \t\r\n"); end >= 0 {
+		s = s[:end]
+	}
+	return len(strings.TrimRight(s, ".,;:!?)"))
 }
 
 // nameBefore returns the name that ends before a separator, and its quotation mark or 0. The name is empty when there
