@@ -12,7 +12,7 @@ import (
 // words.
 var (
 	credentialNames = map[string]bool{
-		"authorization": true, "proxyauthorization": true, "auth": true, "cookie": true, "setcookie": true, "pwd": true, "pass": true,
+		"authorization": true, "proxyauthorization": true, "xauthorization": true, "auth": true, "cookie": true, "setcookie": true, "pwd": true, "pass": true,
 		"credential": true, "credentials": true, "bearer": true, "otp": true, "cvc": true, "cvv": true, "cardnumber": true, "ssn": true,
 		"sessionid": true, "csrf": true, "xsrf": true,
 	}

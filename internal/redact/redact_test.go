@@ -264,7 +264,7 @@ func TestValuesAreRedactedWithTheirPlaces(t *testing.T) {
 func TestSensitiveNames(t *testing.T) {
 	for _, name := range []string{
 		"password", "Password", "user_password", "newPassword", "passwd", "secret", "clientSecret", "client-secret", "token", "access_token", "idToken", "api_key", "apiKey", "API-KEY",
-		"x-api-key", "private_key", "authorization", "cookie", "credentials", "signature", "aws_secret_access_key", "session_id", "card_number", "cvc", "user[password]", "x-hub-signature", "password2", "token0", "token9",
+		"x-api-key", "private_key", "authorization", "X-Authorization", "cookie", "credentials", "signature", "aws_secret_access_key", "session_id", "card_number", "cvc", "user[password]", "x-hub-signature", "password2", "token0", "token9",
 	} {
 		if !redact.Sensitive(name) {
 			t.Errorf("%s is sensitive", name)
