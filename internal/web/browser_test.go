@@ -593,6 +593,27 @@ func TestAStreamThatOnlySaysItIsOpenIsOpenedAgain(t *testing.T) {
 	c.silent()
 }
 
+// On the way back to a page, Safari opens a stream again that the page has closed, beside the one in its place.
+func TestAStreamThatTheBrowserOpensAgainIsClosed(t *testing.T) {
+	s := newSite(t)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[bool](c, `window.streams = [], window.EventSource = class extends EventSource {
+		constructor(...all) { super(...all); window.streams.push(this); this.closings = 0; }
+		close() { super.close(); this.closings++; }
+	}, true`)
+	eval[bool](c, `dispatchEvent(new Event("online"))`) // makes a stream that the test knows
+	c.until(`window.streams[0].readyState === EventSource.OPEN`)
+	c.comeBack()
+	c.until(`window.streams[0].closings === 1 && window.streams[1].readyState === EventSource.OPEN && ` + isLive)
+	eval[bool](c, `window.streams[0].dispatchEvent(new Event("error"))`) // with which a browser begins to open one again
+	if n := eval[int](c, `window.streams[0].closings`); n != 2 || !eval[bool](c, isLive) || eval[int](c, `window.streams.length`) != 2 {
+		t.Errorf("the stream was closed %d times, and the page is %s", n, eval[string](c, `document.querySelector("#live").dataset.state`))
+	}
+	c.silent()
+}
+
 // A file comes without the page being left, so the button that asked for it does not stay busy.
 func TestTheSelectedRequestsCanBeExportedTwice(t *testing.T) {
 	s := newSite(t)

@@ -755,7 +755,8 @@ function follow(address) {
       state("ended");
       trouble("This page is no longer live: the endpoint was deleted or you were signed out. Reload the page.");
     });
-    source.addEventListener("error", () => {
+    source.addEventListener("error", ({ target }) => {
+      if (target !== source) return target.close(); // on the way back to a page, Safari opens again what was closed
       if (!ended()) state("retry");
       if (source.readyState === EventSource.CLOSED) later();
     });
