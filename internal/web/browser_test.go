@@ -476,6 +476,52 @@ func TestThePlaceInTheListIsKept(t *testing.T) {
 	c.silent()
 }
 
+// What comes and goes above the rows that one reads moves none of them, in a browser too that lets it, as Safari does.
+func TestWhatIsReadInTheListStaysWhereItIs(t *testing.T) {
+	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+		s := newSite(t)
+		var all []hookglass.EventID
+		for range 50 {
+			all = append(all, s.hook(json(`{}`)))
+		}
+		c := s.chrome(size[0], size[1])
+		c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `CSS.supports = () => false`})
+			return err
+		}))
+		c.open(s.link())
+		c.until(isLive)
+		row := lists(all[20])
+		eval[any](c, `(() => {
+			for (const scrolled of [document.documentElement, document.querySelector(".requests")]) scrolled.style.overflowAnchor = "none";
+			addEventListener("scroll", () => window.scrolled = true, { capture: true, once: true });
+			`+row+`.scrollIntoView({ block: "center" });
+		})()`)
+		c.until(`window.scrolled`)
+		at := eval[float64](c, row+`.getBoundingClientRect().top`)
+		stays := func() {
+			t.Helper()
+			c.untilIn(soon, `Math.abs(`+row+`.getBoundingClientRect().top - `+strconv.FormatFloat(at, 'f', -1, 64)+`) <= 1`)
+		}
+		newest := s.hook(json(`{}`))
+		c.until(lists(newest))
+		stays()
+		if err := s.captures.Delete(t.Context(), s.who, string(s.endpoint.ID), string(newest)); err != nil {
+			t.Fatal(err)
+		}
+		c.until(`!` + lists(newest))
+		stays()
+		const bar = `document.querySelector(".bulk").checkVisibility()`
+		c.click(`.pick[value="` + string(all[20]) + `"]`)
+		c.until(bar)
+		stays()
+		c.click(`.pick[value="` + string(all[20]) + `"]`)
+		c.until(`!` + bar)
+		stays()
+		c.silent()
+	}
+}
+
 // hide has the tab take itself for one in the background.
 func (c *chrome) hide() {
 	c.t.Helper()

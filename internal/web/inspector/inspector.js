@@ -150,6 +150,30 @@ addEventListener("popstate", () => {
   else location.reload();
 });
 
+// ---- The list stays where it is read
+
+// Safari moves what is read when rows come or go above it, or the bar of the selected ones. Others hold it still.
+let hold = () => {};
+if (!CSS.supports("overflow-anchor", "auto")) {
+  const list = document.querySelector(".requests");
+  const scroller = () => sideBySide() ? list : document.scrollingElement;
+  let read = {}; // a row in sight, and its place in what is scrolled
+  const place = (row) => row.getBoundingClientRect().top + scroller().scrollTop;
+  const look = () => {
+    const top = Math.max(list.getBoundingClientRect().top, 0);
+    const row = [...rows.children].find((item) => item.getBoundingClientRect().bottom > top);
+    read = row ? { row, within: scroller(), at: place(row) } : {};
+  };
+  hold = () => {
+    const { row, within, at } = read;
+    if (row?.isConnected && row.checkVisibility() && within === scroller() && within.scrollTop > 0) within.scrollTop += place(row) - at;
+    look();
+  };
+  addEventListener("scroll", look, { capture: true, passive: true });
+  new MutationObserver(hold).observe(rows, { childList: true, subtree: true });
+  new ResizeObserver(hold).observe(document.querySelector(".bulk"));
+}
+
 // ---- Older requests
 
 async function load(link, { focus = true } = {}) {
@@ -417,6 +441,7 @@ const described = (item) => ({ id: item.id, title: item.querySelector("a.row").d
 // where they were. A reader who has scrolled that far keeps the rows there, unless requests are missing above them; if
 // more arrive above than the list holds, the list pauses.
 function trim() {
+  hold(); // before it asks which rows are in sight
   const all = rows.querySelectorAll(":scope > li:not(.more)");
   if (all.length < maxRows || all.length === maxRows && !gap) {
     grown = 0;
