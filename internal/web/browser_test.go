@@ -522,6 +522,30 @@ func TestWhatIsReadInTheListStaysWhereItIs(t *testing.T) {
 	}
 }
 
+// Safari refuses an address once a page has had a hundred within ten seconds, as where the key for the next request is
+// held.
+func TestARequestIsOpenedThoughTheBrowserRefusesItsAddress(t *testing.T) {
+	s := newSite(t)
+	first, second := s.hook(json(`{"number":1}`)), s.hook(sent{target: "/second"})
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	c.click("#" + string(first) + " a")
+	c.until(shows(first))
+	eval[any](c, `(() => {
+		const push = history.pushState;
+		history.pushState = () => { window.refused = true; throw new DOMException("", "SecurityError"); };
+		window.accept = () => { history.pushState = push; };
+	})()`)
+	c.click("#" + string(second) + " a")
+	c.untilIn(soon, shows(second)+` && window.refused && document.title.startsWith("POST /second ·") && !document.querySelector("[data-unread]")`)
+	eval[any](c, `window.accept()`)
+	c.until(`location.pathname.endsWith("` + string(second) + `")`)
+	c.do(chromedp.NavigateBack())
+	c.until(shows(first))
+	c.silent()
+}
+
 // hide has the tab take itself for one in the background.
 func (c *chrome) hide() {
 	c.t.Helper()

@@ -50,9 +50,7 @@ async function open(id, { history: entry = "push", tab: wanted } = {}) {
   // Push the address before the layout changes, so that the history entry keeps the scroll position of the list.
   const address = `${base}/requests/${id}${location.search}${kept && sideBySide() ? location.hash : ""}`;
   // The request that is open already gets no second entry, as a link to the page that one is on gets none.
-  if (entry === "push" && requestOf(location.pathname) !== id) history.pushState({}, "", address);
-  else if (entry !== "keep") history.replaceState({}, "", address);
-  shown = location.href;
+  if (entry !== "keep") record(entry === "push" && requestOf(location.pathname) !== id ? "pushState" : "replaceState", address);
   root.setAttribute("data-open", "");
   if (narrow) scrollTo(0, 0);
   if (kept && (wanted || sideBySide())) select(kept);
@@ -72,8 +70,7 @@ function close({ push = true } = {}) {
   root.removeAttribute("data-open");
   if (blank !== null) detail.innerHTML = blank;
   title(null);
-  if (push) history.pushState({}, "", base + location.search);
-  shown = location.href;
+  if (push) record("pushState", base + location.search);
   (was?.isConnected ? was : rows.querySelector("a.row"))?.focus({ preventScroll: false });
 }
 
@@ -140,6 +137,18 @@ root.addEventListener("click", (event) => {
 });
 
 let shown = location.href;
+
+// record puts the address of what is shown into the history. Browsers refuse more than 100 or 200 of them in ten
+// seconds, as while a key is held down, and Safari throws: the last one follows once they take it.
+function record(how, address, state = {}) {
+  const turn = opening;
+  try {
+    history[how](state, "", address);
+  } catch {}
+  if (location.href !== new URL(address, location.href).href) setTimeout(() => turn === opening && record(how, address, state), 1000);
+  shown = location.href;
+}
+
 addEventListener("popstate", () => {
   if (location.href.split("#")[0] === shown.split("#")[0]) return; // only a place of the page, as of the link to the content
   if (!leaves()) return history.pushState({}, "", shown);
@@ -311,7 +320,7 @@ function select(tab) {
 // choose selects a tab for a person. It puts the tab into the address, so that a reload or a shared link leads to it.
 function choose(tab) {
   select(tab);
-  if (requestOf(location.pathname)) history.replaceState(history.state, "", `#${tab.getAttribute("aria-controls")}`);
+  if (requestOf(location.pathname)) record("replaceState", `#${tab.getAttribute("aria-controls")}`, history.state);
 }
 
 const linked = location.hash && tabs().find((t) => `#${t.getAttribute("aria-controls")}` === location.hash);
