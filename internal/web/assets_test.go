@@ -27,3 +27,19 @@ func TestTheIconIsFoundByItsUsualName(t *testing.T) {
 		t.Errorf("%s is %v", to, icon.Header)
 	}
 }
+
+// WebKit takes a container for as wide as on the screen and a pixel for what it is without zoom, so a zoomed page would
+// have the columns that it has no room for (WCAG 1.4.10).
+func TestContainersAreNotMeasuredInPixels(t *testing.T) {
+	b := newSite(t).visitor()
+	here := regexp.MustCompile(`/assets/app\.[0-9a-v]{16}\.css`).FindString(b.want(200, "GET", "/sign-in", nil).body)
+	queries := regexp.MustCompile(`@container [^{]*`).FindAllString(b.want(200, "GET", here, nil).body, -1)
+	if len(queries) == 0 {
+		t.Fatal("no container is measured")
+	}
+	for _, query := range queries {
+		if regexp.MustCompile(`\dpx`).MatchString(query) {
+			t.Error(query)
+		}
+	}
+}
