@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -209,5 +210,19 @@ func TestDiagnoseLargeBody(t *testing.T) {
 	r := github(body, body+"\n", secret)
 	if got := provider.Diagnose(r, provider.Detect(r), []provider.Config{{Provider: "github", Secrets: []string{secret}}}); got.Code != "body_newline_removed" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Indented, brackets within one another take the square of their number. Whoever may send an unsigned request of a few
+// kilobytes must not cost whoever looks at it a minute and the memory of the server.
+func TestASmallBodyCostsLittleToDiagnose(t *testing.T) {
+	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	r := github(deep, "another", secret)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := provider.Diagnose(r, provider.Detect(r), []provider.Config{{ID: 4, Provider: "github", Secrets: []string{secret}}})
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; got.Code != "no_variant_matches" || taken > 64<<20 {
+		t.Errorf("%s took %d bytes", got.Code, taken)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"hookglass/internal/coding"
+	"hookglass/internal/jsondoc"
 )
 
 // reencodeBytes bounds the bodies whose re-encodings are tried: each costs a copy and a hash.
@@ -68,12 +69,13 @@ func eachBody(in *input, add func(code, message string, body []byte) bool) {
 	if json.Valid(b) {
 		text := bytes.TrimSpace(b)
 		for _, layout := range layouts {
+			laidOut := layout.apply(text)
 			for _, spelling := range spellings {
 				how := enumerated(layout.name, spelling.name)
-				if how == "" {
+				if how == "" || laidOut == nil {
 					continue
 				}
-				rewritten := spelling.apply(layout.apply(text))
+				rewritten := spelling.apply(laidOut)
 				if !add("body_reencoded", rewrittenJSON(how), rewritten) ||
 					!add("body_reencoded", rewrittenJSON(enumerated(how, "with a final newline")), join(rewritten, "\n")) {
 					return
@@ -129,10 +131,10 @@ var (
 
 func same(b []byte) []byte { return b }
 
+// indented returns nil for what would become too long: a small body of nested brackets would be hundreds of megabytes.
 func indented(b []byte, by string) []byte {
-	var buf bytes.Buffer
-	json.Indent(&buf, b, "", by)
-	return buf.Bytes()
+	text, _ := jsondoc.Indent(b, by, 4*reencodeBytes)
+	return text
 }
 
 func escapeHTML(b []byte) []byte {
