@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/client"
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/query"
 	"hookglass/internal/server"
 )
@@ -313,11 +312,11 @@ func answeredBy(e api.EventDetail) string {
 // ruleName names a rule, counting from 1.
 func ruleName(r *api.ReplyRule) string { return fmt.Sprintf("rule %d: %s", r.Index+1, visible(r.When)) }
 
-// indented indents JSON and leaves anything else alone.
+// indented indents JSON. It leaves anything else alone, and JSON that would become very much longer: a small body of
+// nested brackets would flood the terminal.
 func indented(body string) string {
-	var out bytes.Buffer
-	if json.Indent(&out, []byte(body), "", "  ") != nil {
-		return body
+	if text, ok := jsondoc.Indent([]byte(body), "  ", 4<<10+16*len(body)); ok {
+		return string(text)
 	}
-	return out.String()
+	return body
 }

@@ -205,6 +205,18 @@ func TestABodyThatIsNotTextIsShownByItsBeginning(t *testing.T) {
 	}
 }
 
+// Indented, brackets within one another take the square of their number.
+func TestASmallBodyDoesNotFloodTheTerminal(t *testing.T) {
+	var e api.EventDetail
+	e.Body = new(strings.Repeat("[", 9000) + strings.Repeat("]", 9000))
+	if text := cli.Detail(e); len(text) > 64<<10 || !strings.Contains(text, *e.Body) {
+		t.Errorf("a body of %d bytes is shown as %d", len(*e.Body), len(text))
+	}
+	if e.Body = new(`{"a":[1]}`); !strings.Contains(cli.Detail(e), "{\n  \"a\": [\n    1\n  ]\n}\n") {
+		t.Errorf("%s", cli.Detail(e))
+	}
+}
+
 func TestAMailIsListedByWhoWroteToWhomAboutWhat(t *testing.T) {
 	_, hook := listening(t)
 	inbox := member(t, object(t, "", "endpoints", "create", "Inbox", "--kind", "email", "--email-local-part", "listed"), "data", "id").(string)
