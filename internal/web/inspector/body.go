@@ -137,6 +137,17 @@ func isBrokenText(body []byte, media string) bool {
 	return textual && coding.Unread(text)*4 <= len(text)
 }
 
+// readable returns a decoded value as it is shown. JSON, which GitHub and Slack send as the payload of a form, has its
+// values on lines of their own.
+func readable(value string) string {
+	if strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
+		if text, ok := jsondoc.Indent([]byte(value), "  ", maxText); ok {
+			value = string(text)
+		}
+	}
+	return show.Text(value)
+}
+
 // recode converts pairs whose escapes are in the charset that a content type names. It returns that charset, or "" if
 // no pair needed it.
 func recode(all []Pair, contentType string) (charset string) {

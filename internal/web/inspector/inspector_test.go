@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/hex"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -282,6 +283,22 @@ func TestABombIsDecodedInPart(t *testing.T) {
 	b := inspector.NewBody(packed.Bytes(), "", "gzip")
 	if !b.Cut || len(b.Hex) > 128<<10 {
 		t.Errorf("cut %v, %d characters", b.Cut, len(b.Hex))
+	}
+}
+
+// GitHub's forms and Slack's have JSON in a field. It is read like JSON, and copied as it came.
+func TestJSONInAFormIsReadable(t *testing.T) {
+	page := render(t, &hookglass.Event{
+		Type: hookglass.EventWebhook, Method: "POST", URL: "http://h/", Path: "/", ContentType: "application/x-www-form-urlencoded",
+		Payload: &hookglass.Payload{Body: []byte("payload=" + url.QueryEscape(`{"n":1.0,"to":["a"]}`) + "&note=%7Bno+json%7D&deep=" + strings.Repeat("%5B", 9000) + strings.Repeat("%5D", 9000))},
+	})
+	for _, want := range []string{"{\n  &#34;n&#34;: 1.0,\n  &#34;to&#34;: [\n    &#34;a&#34;\n  ]\n}", `data-copy="{&#34;n&#34;:1.0,&#34;to&#34;:[&#34;a&#34;]}"`, "{no json}"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if len(page) > 1<<20 {
+		t.Errorf("the page has %d bytes", len(page))
 	}
 }
 
