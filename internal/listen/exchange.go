@@ -46,6 +46,7 @@ type answer struct {
 	failure string // category, if there was no answer
 	problem string // and the reason, for people; also why a command failed
 	maySent bool   // bytes of the request may have reached the target
+	foreign bool   // the target has a certificate that this machine does not trust
 
 	exit      int    // code of a command; -1: it was ended
 	complaint string // and the end of what it wrote to stderr
@@ -315,8 +316,8 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure, a.problem = api.FailureTimeout, "no answer in time"
 	case ctx.Err() != nil:
 		a.problem = "stopped before an answer came"
-	case errors.Is(err, errTLS) || errors.As(err, &certificate) || errors.As(err, &authority):
-		a.failure = api.FailureTLS
+	case errors.As(err, &certificate) || errors.Is(err, errTLS) || errors.As(err, &authority):
+		a.failure, a.foreign = api.FailureTLS, certificate != nil
 	case errors.As(err, &dns):
 		a.failure, a.problem = api.FailureDNS, "the name "+dns.Name+" is not known"
 	case neterr.Refused(err):

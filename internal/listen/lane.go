@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -343,12 +342,12 @@ func (l *Listener) evidenceLimit() int {
 	return l.evidence
 }
 
-// noticed warns once when an address stops answering, and once when it answers again.
+// noticed warns once when an address stops answering, or has no certificate to trust, and once when it answers again.
 func (l *Listener) noticed(to Target, got answer) {
 	if to.Command != "" {
 		return
 	}
-	silent := got.status == 0 && (got.failure == api.FailureConnectionRefused || got.failure == api.FailureDNS || !got.maySent && got.failure == api.FailureTimeout)
+	silent := got.status == 0 && (got.foreign || got.failure == api.FailureConnectionRefused || got.failure == api.FailureDNS || !got.maySent && got.failure == api.FailureTimeout)
 	address := to.Scheme + "://" + to.Host
 	l.mu.Lock()
 	before := l.quiet[address]
@@ -357,6 +356,8 @@ func (l *Listener) noticed(to Target, got answer) {
 	}
 	l.mu.Unlock()
 	switch {
+	case got.foreign && !before:
+		l.tell(Warning{fmt.Sprintf("the certificate of %s is not trusted here (%s); --insecure takes any%s", address, got.problem, l.again())})
 	case silent && !before:
 		l.tell(Warning{fmt.Sprintf("nothing answers at %s (%s); an event that fails is not sent again by itself%s", address, got.problem, l.again())})
 	case before && got.status != 0:
@@ -376,14 +377,14 @@ func (l *Listener) again() string {
 	return fmt.Sprintf("; to send again all that failed: hookglass replays run -e %s -q tunnel:failed --to tunnel", endpoint)
 }
 
-// Probe warns when a target does not accept connections.
+// Probe warns when a target does not accept connections, or has a certificate that is not trusted.
 func (l *Listener) Probe(ctx context.Context, to Target) {
 	conn, err := l.carrier.connect(ctx, to)
-	if err == nil {
-		conn.Close()
-	} else if !errors.Is(err, errTLS) {
+	if err != nil {
 		l.noticed(to, failed(ctx, err, false))
+		return
 	}
+	conn.Close()
 }
 
 // report converts the result of a delivery to a report.

@@ -957,6 +957,23 @@ func TestALargeBodyIsSentWhileItsAnswerIsAwaited(t *testing.T) {
 	}
 }
 
+// The certificate of a handler under development is its own. A person is told once what takes it.
+func TestWhoIsNotTrustedIsNamedOnceWithTheWayOut(t *testing.T) {
+	s := newServer(t)
+	h := newTLSTarget(t)
+	l := start(t, s, h, nil)
+	to, err := listen.ParseTarget(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Probe(t.Context(), to)
+	s.arrive(api.TunnelRequest{})
+	eventually(t, "it is tried", func() bool { return len(told[listen.Delivered](l)) == 1 })
+	if w := told[listen.Warning](l); len(w) != 1 || !strings.Contains(w[0].Text, "the certificate of "+h+" is not trusted here (") || !strings.Contains(w[0].Text, "; --insecure takes any; to send again") {
+		t.Errorf("%v", w)
+	}
+}
+
 // A person is told once that a handler stopped answering, with what sends the events again, and once that it is back.
 func TestAHandlerThatStopsAnsweringIsNamedOnce(t *testing.T) {
 	s := newServer(t)
