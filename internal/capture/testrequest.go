@@ -18,6 +18,7 @@ import (
 type TestRequest struct {
 	Provider  string // selects a sample, with EventType
 	EventType string
+	Set       []byte // a JSON object of values for the sample, by their JSON Pointers
 	Method    string // if Provider is empty; default POST
 	Path      string // default /
 	Headers   hookglass.Headers
@@ -32,6 +33,8 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 		return r, hookglass.Invalid("provider", "names a sample; leave out method, path, headers and body")
 	case b.Provider == "" && b.EventType != "":
 		return r, hookglass.Invalid("event_type", "names a sample of a provider; say which")
+	case b.Provider == "" && len(b.Set) > 0:
+		return r, hookglass.Invalid("set", "changes a sample of a provider; say which")
 	case b.Method != "" && !slices.Contains(hookglass.Methods, b.Method):
 		return r, hookglass.Invalid("method", "must be one of GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS")
 	case b.Path != "" && b.Path[0] != '/' && b.Path[0] != '?':
@@ -40,7 +43,7 @@ func ReadTestRequest(b api.SendTestRequest) (r TestRequest, err error) {
 	if len(b.Path) > MaxHeaderBytes {
 		return r, hookglass.Invalid("path", "may have %d bytes at most", MaxHeaderBytes)
 	}
-	r = TestRequest{Provider: b.Provider, EventType: b.EventType, Method: cmp.Or(b.Method, "POST"), Path: b.Path, Body: []byte(b.Body)}
+	r = TestRequest{Provider: b.Provider, EventType: b.EventType, Set: b.Set, Method: cmp.Or(b.Method, "POST"), Path: b.Path, Body: []byte(b.Body)}
 	if len(b.Headers) > MaxHeaders {
 		return r, hookglass.Invalid("headers", "may be %d at most", MaxHeaders)
 	}
@@ -138,6 +141,9 @@ func sample(r TestRequest, hook string, configs []provider.Config, now time.Time
 	d := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
 	if fresh, _, err := provider.Regenerate(out, d, configs, provider.NewIdentity()); err == nil {
 		out = fresh // an error means a form, which keeps the sample's ids
+	}
+	if out, err = out.Set(r.Set); err != nil {
+		return out, err
 	}
 	for _, c := range configs {
 		if c.Provider == r.Provider {

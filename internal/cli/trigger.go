@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
@@ -22,11 +24,12 @@ import (
 // TriggerCmd is `hookglass trigger`.
 type TriggerCmd struct {
 	remote
-	Event    string `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first, and an event alone that of the only provider that has it."`
-	Endpoint string `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given ($$HOOKGLASS_ENDPOINT)."`
-	Secret   string `placeholder:"SECRET" help:"Sign it here with this secret; - reads it from standard input, since other users can see flags."`
-	To       string `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
-	List     bool   `help:"List the samples there are."`
+	Event    string   `arg:"" optional:"" placeholder:"PROVIDER.EVENT" help:"Which sample, for example stripe.invoice.payment_failed; the provider alone means its first, and an event alone that of the only provider that has it."`
+	Endpoint string   `short:"e" placeholder:"EP" help:"Endpoint that receives it, signed with the endpoint's own config where no secret is given ($$HOOKGLASS_ENDPOINT)."`
+	Secret   string   `placeholder:"SECRET" help:"Sign it here with this secret; - reads it from standard input, since other users can see flags."`
+	To       string   `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
+	Set      []string `sep:"none" placeholder:"POINTER=VALUE" help:"Put this value into the sample's JSON, for example /data/object/customer=cus_1; may be repeated. It is JSON, or text where it is none or the sample has text."`
+	List     bool     `help:"List the samples there are."`
 }
 
 // Help implements kong.HelpProvider.
@@ -34,7 +37,8 @@ func (c *TriggerCmd) Help() string {
 	return `Examples:
 
   hookglass trigger github.push -e ep_…
-  hookglass trigger stripe.invoice.payment_failed --secret whsec_… --to http://localhost:3000/hooks`
+  hookglass trigger stripe.invoice.payment_failed --secret whsec_… --to http://localhost:3000/hooks
+  hookglass trigger stripe.invoice.paid -e ep_… --set /data/object/customer=cus_1 --set /data/object/amount_paid=500`
 }
 
 // triggerTimeout is how long a local handler may take to answer.
@@ -55,7 +59,33 @@ func (c *TriggerCmd) Validate() error {
 	case c.To != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
 		return errors.New("--to must be an http or https address")
 	}
+	for _, s := range c.Set {
+		at, _, ok := strings.Cut(s, "=")
+		if _, err := jsondoc.ParsePointer(at); err != nil || !ok {
+			return errors.New("--set takes a JSON Pointer and a value, for example /data/object/customer=cus_1")
+		}
+	}
 	return nil
+}
+
+// values returns what --set says as the API takes it, or nothing.
+func (c *TriggerCmd) values(name, event string) api.JSONObject {
+	if len(c.Set) == 0 {
+		return nil
+	}
+	out, _ := provider.Sample(name, event, "")           // that there is none is said where it is sent
+	sample, _ := jsondoc.Parse(out.Body, jsondoc.Wide()) // and that it is no JSON
+	puts := make(map[string]json.RawMessage, len(c.Set))
+	for _, s := range c.Set {
+		pointer, value, _ := strings.Cut(s, "=")
+		at, _ := jsondoc.ParsePointer(pointer) // as Validate found
+		there, _ := sample.At(at)
+		if puts[pointer] = json.RawMessage(value); there.Kind() == jsondoc.String || jsondoc.Check([]byte(value)) != nil {
+			puts[pointer], _ = json.Marshal(value) // text never fails
+		}
+	}
+	object, _ := json.Marshal(puts) // of valid JSON
+	return object
 }
 
 func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
@@ -86,7 +116,7 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 		c.To = *e.WebhookURL
 		return c.send(ctx, t, name, event)
 	}
-	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event})
+	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event, Set: c.values(name, event)})
 	if err != nil {
 		return err
 	}
@@ -139,6 +169,9 @@ func (c *TriggerCmd) send(ctx context.Context, t *server.Terminal, name, event s
 	found := provider.Detect(&provider.Request{Method: out.Method, URL: out.URL, Headers: out.Headers, Body: out.Body, ReceivedAt: now})
 	if fresh, _, err := provider.Regenerate(out, found, nil, provider.NewIdentity()); err == nil {
 		out = fresh // forms keep the ids of the sample
+	}
+	if out, err = out.Set(c.values(name, event)); err != nil {
+		return err
 	}
 	if c.Secret != "" {
 		if out, err = provider.Sign(out, provider.Config{Provider: name, Secrets: []string{c.Secret}}, now); err != nil {

@@ -108,3 +108,29 @@ func TestTriggerSendsASampleToAnEndpoint(t *testing.T) {
 		t.Errorf("it came as %v", got)
 	}
 }
+
+func TestTriggerPutsValuesIntoTheSample(t *testing.T) {
+	endpoint, hook := listening(t)
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	set := []string{"trigger", "stripe.invoice.paid", "--set", "/data/object/number=7", "--set", "/data/object/amount_paid=500", "--set", "/data/object/metadata={\"a;b\":1}", "--set", "/data/object/customer=a=b"}
+	want := func(body string) {
+		t.Helper()
+		for _, part := range []string{`"number":"7"`, `"amount_paid":500`, `"metadata":{"a;b":1}`, `"customer":"a=b"`} {
+			if !strings.Contains(body, part) {
+				t.Errorf("no %s in %s", part, body)
+			}
+		}
+	}
+	id := member(t, object(t, "", set...), "data", "request_id").(string)
+	want(member(t, object(t, "", "requests", "get", id), "data", "body").(string))
+	if r := run(t, "", append(set, "--secret", "whsec_abc")...); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	want(member(t, object(t, "", "requests", "get", "latest"), "data", "body").(string))
+	for _, wrong := range []string{"customer=cus_1", "/data/object/customer", "~2/=1"} {
+		fails(t, 2, "JSON Pointer and a value", "trigger", "stripe.invoice.paid", "--set", wrong)
+	}
+	fails(t, 1, "no object or array that could hold /data/nothing/a", "trigger", "stripe.invoice.paid", "--set", "/data/nothing/a=1")
+	fails(t, 1, "no object or array that could hold /data/nothing/a", "trigger", "stripe.invoice.paid", "--set", "/data/nothing/a=1", "--secret", "whsec_abc")
+	fails(t, 1, "body is JSON", "trigger", "slack.slash-command", "--to", hook, "--set", "/a=1")
+}

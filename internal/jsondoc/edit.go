@@ -13,6 +13,10 @@ var (
 	errElement = errors.New("there is no element to replace at")
 )
 
+// With is the value with another one at a pointer: in the place of what is there, or as a new member of an object that
+// is there. Its error is a sentence for a person.
+func (v Value) With(at Pointer, put Value) (Value, error) { return told(v.with(at.tokens, put))(at) }
+
 // with is the value with another one at a pointer. A member that is there keeps its place, a new one comes last; the
 // object that holds it must be there. Of an array it replaces elements alone.
 func (v Value) with(tokens []string, put Value) (Value, error) {

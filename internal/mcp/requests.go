@@ -79,7 +79,7 @@ func requestTools() []tool {
 		}, (*service).waitForRequest),
 		define(tool{
 			name: "send_test_request", title: "Send a test request", scope: hookglass.ScopeWrite, hints: creates,
-			text: "Use this to try an endpoint, its actions and its forwarding without the real sender. Captures a sample event of a provider, signed with the endpoint's own config where there is one (provider, event_type), or a request spelled out (method, path, headers, body), as if it had come from outside. Returns its request_id.",
+			text: "Use this to try an endpoint, its actions and its forwarding without the real sender. Captures a sample event of a provider, signed with the endpoint's own config where there is one (provider, event_type, and values to put into it: set), or a request spelled out (method, path, headers, body), as if it had come from outside. Returns its request_id.",
 		}, (*service).sendTestRequest),
 	}
 }

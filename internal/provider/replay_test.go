@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -552,6 +553,30 @@ func TestZoomIsAnsweredWithTheSecretThatItSignedWith(t *testing.T) {
 		want := hex.EncodeToString(mac(sha256.New, []byte(key), "p"))
 		if !ok || !strings.Contains(string(answer.Body), want) {
 			t.Errorf("signed with the %s secret: %v %s, want %s", key, ok, answer.Body, want)
+		}
+	}
+}
+
+func TestValuesArePutIntoASample(t *testing.T) {
+	o, err := provider.Sample("stripe", "invoice.paid", target)
+	must(t, err)
+	set, err := o.Set([]byte(`{"/type":"invoice.voided","/data/object/amount_paid":1.50,"/data/object/metadata":{"b":[],"a":null},"/data/object/metadata/c":true}`))
+	must(t, err)
+	if !bytes.HasPrefix(set.Body, []byte(`{"id":"`)) || !bytes.Contains(set.Body, []byte(`"type":"invoice.voided"`)) || !bytes.Contains(set.Body, []byte(`"amount_paid":1.50,`)) ||
+		!bytes.Contains(set.Body, []byte(`"metadata":{"b":[],"a":null,"c":true}`)) || bytes.Equal(o.Body, set.Body) {
+		t.Errorf("%s", set.Body)
+	}
+	form, err := provider.Sample("github", "push-form-encoded", target)
+	must(t, err)
+	many := `{"/a0":0`
+	for i := range 100 {
+		many += fmt.Sprintf(`,"/a%d":0`, i+1)
+	}
+	for values, of := range map[string]provider.Outgoing{
+		`{"/a":1}`: form, `[]`: o, `{"a":1}`: o, `{"/data/nothing/a":1}`: o, `{"/type/a":1}`: o, `{"/a":1,"/a":2}`: o, `{"/a"`: o, many + "}": o,
+	} {
+		if _, err := of.Set([]byte(values)); !hookglass.Is(err, hookglass.CodeValidationFailed) {
+			t.Errorf("%.40s: %v", values, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"hookglass"
+	"hookglass/internal/jsondoc"
 )
 
 //go:embed samples
@@ -81,6 +82,39 @@ func Sample(providerID, event, target string) (Outgoing, error) {
 	for _, h := range chosen.Headers {
 		o.Headers = append(o.Headers, hookglass.Header{Name: h[0], Value: h[1]})
 	}
+	return o, nil
+}
+
+// maxSet bounds the values that are put into a sample; each may copy the object that gets it.
+const maxSet = 100
+
+// Set puts values into the JSON body of an unsigned sample. values is a JSON object of them by their JSON Pointers. It
+// answers validation_failed.
+func (o Outgoing) Set(values []byte) (Outgoing, error) {
+	if len(values) == 0 {
+		return o, nil
+	}
+	puts, err := jsondoc.Parse(values, jsondoc.Wide())
+	if err != nil || puts.Kind() != jsondoc.Object {
+		return o, hookglass.Invalid("set", "must be an object of values by JSON Pointers, of 1 MiB at most")
+	}
+	if puts.Len() > maxSet {
+		return o, hookglass.Invalid("set", "may have %d values at most", maxSet)
+	}
+	body, err := jsondoc.Parse(o.Body, jsondoc.Wide())
+	if err != nil {
+		return o, hookglass.Invalid("set", "needs a sample whose body is JSON, which this one's is not")
+	}
+	for name, value := range puts.All() {
+		at, err := jsondoc.ParsePointer(name)
+		if err != nil {
+			return o, hookglass.Invalid("set", "has %q, which is no JSON Pointer", name)
+		}
+		if body, err = body.With(at, value); err != nil {
+			return o, hookglass.Invalid("set", "does not fit the sample: %v", err)
+		}
+	}
+	o.Body = body.Bytes()
 	return o, nil
 }
 

@@ -222,6 +222,22 @@ func TestASampleIsCapturedSignedAndExplained(t *testing.T) {
 			t.Errorf("judged again %+v", judged.Data)
 		}
 
+		// What the handler is to find is put into the sample, which is signed with it.
+		var filled api.One[struct {
+			Body              string
+			SignatureStatus   string `json:"signature_status"`
+			ProviderEventData struct {
+				EventType string `json:"event_type"`
+			} `json:"provider_event_data"`
+		}]
+		s.want(http.StatusOK, "GET", send(`{"provider":"stripe","event_type":"invoice.paid","set":{"/data/object/customer":"cus_mine","/type":"invoice.voided"}}`), "", &filled)
+		if d := filled.Data; d.SignatureStatus != "verified" || d.ProviderEventData.EventType != "invoice.voided" || !strings.Contains(d.Body, `"customer":"cus_mine"`) {
+			t.Errorf("filled in: %+v", d)
+		}
+		for _, wrong := range []string{`{"set":{"/a":1},"body":"hi"}`, `{"provider":"stripe","set":{"a":1}}`, `{"provider":"twilio","set":{"/a":1}}`, `{"provider":"stripe","set":[]}`} {
+			s.wantError(http.StatusUnprocessableEntity, "validation_failed", "POST", "/endpoints/"+e.ID+"/test_requests", wrong)
+		}
+
 		var mine api.One[struct {
 			Method, Path, Body string
 		}]
