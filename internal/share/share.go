@@ -136,8 +136,8 @@ var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)([^&]+)`)
 
 func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	masks := []redact.Mask{{Value: string(at.ID)}}
-	if at.CustomID != "" {
-		masks = append(masks, redact.Mask{Value: at.CustomID})
+	if at.CustomID != "" { // often a word, so only where it is an address
+		masks = append(masks, redact.Mask{Value: "/hooks/" + at.CustomID, Shown: "/hooks/" + hookglass.Redacted, Whole: true})
 	}
 	for _, secret := range secrets {
 		masks = append(masks, redact.Mask{Value: secret})

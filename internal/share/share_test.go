@@ -173,6 +173,38 @@ func TestALinkShowsNoCredentialThatTheAnswerRepeats(t *testing.T) {
 	})
 }
 
+// A custom id is often a word of the events themselves, so it is hidden only where one can send to it.
+func TestALinkHidesACustomIDOnlyWhereItIsAnAddress(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		who, _ := owned(t, db)
+		endpoints := endpoint.New(db, nil)
+		name, custom := "Orders", "subscriptions"
+		e, err := endpoints.Create(t.Context(), who, endpoint.Draft{Name: &name, CustomID: &custom})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := &hookglass.Event{
+			ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: time.Now(), Method: "POST",
+			Path: "/subscriptions", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, ContentType: "application/json",
+			Payload: &hookglass.Payload{
+				Headers: hookglass.Headers{{Name: "X-Forwarded-Uri", Value: "/hooks/subscriptions/a"}, {Name: "X-Topic", Value: "subscriptions/new"}},
+				Body:    []byte(`{"type": "subscription.new", "subscriptions": 1, "to": "https:\/\/example.com\/hooks\/subscriptions?a", "by": "/?u=%2Fhooks%2Fsubscriptions"}`),
+			},
+		}
+		if err := db.Capture(t.Context(), e.AccountID, event); err != nil {
+			t.Fatal(err)
+		}
+		shown := opened(t, share.New(db, endpoints, roomy{db}), who, event)
+		const body = `{"type":"subscription.new","subscriptions":1,"to":"https://example.com/hooks/[redacted]?a","by":"/?u=/hooks/[redacted]"}`
+		if got := string(shown.Body); got != body {
+			t.Errorf("the body is\n%s\nwant\n%s", got, body)
+		}
+		if got := fmt.Sprint(shown.Path, shown.Headers); got != "/subscriptions[{X-Forwarded-Uri /hooks/[redacted]/a} {X-Topic subscriptions/new}]" {
+			t.Errorf("the path and the headers are %s", got)
+		}
+	})
+}
+
 // Whoever knows the address of a mail endpoint can send there: no part of a shared mail has it, shown or not.
 func TestALinkGivesTheAddressOfAMailEndpointToNobody(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
