@@ -22,10 +22,12 @@ const (
 	// largeBytes bounds the large bodies in memory at a time. Small ones are loaded in bulk, before it is known when
 	// they will be sent.
 	largeBytes = 96 << 20
-	// leaseSlack is how much longer than its timeout a delivery may take, for loading and storing. When the lease ends,
-	// another node takes the delivery: within the 60 s plus timeout that a dead node's work may wait.
-	leaseSlack = 30 * time.Second
-	// turnPatience is how much of that a delivery waits for its turn. The target's timeout begins after it.
+	// forwardLease is how long a delivery may be with a silent node before others take it over, within the 60 s of
+	// spec: decisions, section 14.
+	forwardLease = 45 * time.Second
+	// forwardRenew is how often a node renews its leases.
+	forwardRenew = 15 * time.Second
+	// turnPatience is how long a delivery waits for its turn. The target's timeout begins after it.
 	turnPatience = 10 * time.Second
 	// lookEvery is how often a node looks unprompted: for leases that ended and announcements that were lost.
 	lookEvery = time.Second
@@ -79,6 +81,7 @@ type Forwarder struct {
 	settled  chan *settled
 	sending  sync.WaitGroup
 	looked   time.Time             // of the last round, by Now; used by Run only
+	renewed  time.Time             // when the leases were last renewed, by Now; used by Run only
 	recalled time.Time             // of the last look for recalls, by this machine's clock; used by Run only
 	recalls  []store.ForwardRecall // what is left of the last recall; used by Run only
 
@@ -90,6 +93,7 @@ type Forwarder struct {
 	starved bool                // a target has deliveries due and no place
 	direct  *fair.Direct        // deliveries of endpoints that are handed over
 	begun   map[int64]time.Time // when the last delivery to a target began, unless that is long ago
+	held    map[int64]int64     // claims of the deliveries that were begun, until their outcome is stored
 	lines   lines
 }
 
@@ -111,7 +115,7 @@ func NewForwarder(db *store.DB, cfg ForwardConfig) *Forwarder {
 		cfg.Delay = rand.N[time.Duration]
 	}
 	return &Forwarder{ForwardConfig: cfg, db: db, freed: make(chan struct{}, 1), settled: make(chan *settled, unwritten),
-		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time), lines: newLines(),
+		handed: fair.NewInbox[*settled](), direct: fair.NewDirect(), begun: make(map[int64]time.Time), held: make(map[int64]int64), lines: newLines(),
 		shares: fair.NewPlaces(forwardsAtOnce, forwardsOfTenant), bodies: fair.NewBodies(largeBytes)}
 }
 
@@ -168,6 +172,7 @@ func (f *Forwarder) begin(sends context.Context, s *settled) {
 	f.mu.Lock()
 	s.many = now.Sub(f.begun[s.TargetID]) < together
 	f.begun[s.TargetID] = now
+	f.held[s.Num] = s.Claim
 	f.mu.Unlock()
 	fair.Begin(&f.sending, func() {
 		f.deliver(sends, s)

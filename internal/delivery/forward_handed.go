@@ -26,7 +26,7 @@ func (d forwardDesk) Offer(account int64, ev *hookglass.Event) (until time.Time)
 	if !f.direct.Offer(f.shares, tenantOf(account, ev.EndpointNum), -ev.EndpointNum, ev.EndpointNum) {
 		return until
 	}
-	return f.Now().Add(leaseSlack)
+	return f.Now().Add(forwardLease)
 }
 
 // Take passes the endpoint's place on to its targets. A target that gets no place goes back to the table.

@@ -14,6 +14,9 @@ import (
 // round claims deliveries that are due and starts to send them. It returns when to look again.
 func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	now := f.Now()
+	if err := f.renew(ctx, now); err != nil {
+		return lookEvery, err
+	}
 	recalling, err := f.recall(ctx, now)
 	if err != nil {
 		return lookEvery, err
@@ -49,6 +52,24 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	next, err = f.takeInTurn(ctx, sends, turns, places)
 	f.tellLines(ctx, inLine, now)
 	return min(wait, next), err
+}
+
+// renew renews the leases of the deliveries that this node has under way, now and then and when the clock jumped.
+func (f *Forwarder) renew(ctx context.Context, now time.Time) error {
+	if now.Sub(f.renewed).Abs() < forwardRenew {
+		return nil
+	}
+	f.mu.Lock()
+	held := maps.Clone(f.held)
+	f.mu.Unlock()
+	if len(held) > 0 {
+		err := f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ExtendForwards(held, now.Add(forwardLease)) })
+		if err != nil {
+			return err
+		}
+	}
+	f.renewed = now
+	return nil
 }
 
 // sortQueues sorts the queues into those with deliveries to send, those of targets with a rate limit, and those whose
@@ -104,7 +125,7 @@ func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store
 		}
 		for _, q := range due {
 			if n := places[q.TargetID]; n > 0 {
-				found, err := tx.ClaimForwards(q.TargetID, now, n, q.Target.Timeout+leaseSlack)
+				found, err := tx.ClaimForwards(q.TargetID, now, n, forwardLease)
 				if err != nil {
 					return err
 				}
@@ -120,9 +141,9 @@ func (f *Forwarder) claim(ctx context.Context, now time.Time, due, ended []store
 	return claimed, more, err
 }
 
-// tooLate returns a time after which no delivery claimed by now can be due.
+// tooLate returns a time after which no delivery can be due that was claimed, or found to be a duplicate, by now.
 func tooLate(now time.Time) time.Time {
-	return now.Add(hookglass.MaxForwardTimeout + leaseSlack + clockJump)
+	return now.Add(max(forwardLease, maxSameWait) + clockJump)
 }
 
 // recall makes deliveries due that are due implausibly late: after a clock went back, while this node was down or just

@@ -211,7 +211,7 @@ func TestDuplicatesDoNotWaitForLongOnceTheFirstHasArrived(t *testing.T) {
 		now := time.Now()
 		first := y.keyed(y.db, target, "a", now)
 		<-asked
-		y.clock.advance(2 * time.Minute) // by the node's clock they have waited for so long; its lease is longer
+		y.clock.advance(2 * time.Minute) // by the node's clock they have waited for so long; its lease is renewed
 		second := y.keyed(y.db, target, "a", now)
 		var same []*hookglass.Event
 		for range 40 {

@@ -23,7 +23,7 @@ const (
 // Bounds of storing outcomes: how many in one transaction, and how long it is tried before it is left to the leases.
 const (
 	settleAtOnce = 128
-	settleFor    = leaseSlack
+	settleFor    = forwardLease - forwardRenew
 	settleEnd    = 3 * time.Second // when the node stops
 	settleAgain  = 250 * time.Millisecond
 )
@@ -45,6 +45,13 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 		// All transactions lock the rows in the same order, so that none deadlock.
 		slices.SortFunc(batch, func(a, b *settled) int { return cmp.Compare(a.Num, b.Num) })
 		f.settle(ctx, batch)
+		f.mu.Lock()
+		for _, s := range batch {
+			if f.held[s.Num] == s.Claim { // another claim: it was taken again already
+				delete(f.held, s.Num)
+			}
+		}
+		f.mu.Unlock()
 		if slices.ContainsFunc(batch, func(s *settled) bool { return s.State == hookglass.ForwardPending || s.Duplicate != nil }) {
 			f.lookAgain() // it may be due already, or its turn is there for another
 		}

@@ -77,7 +77,7 @@ func (f *Forwarder) takeInTurn(ctx, sends context.Context, turns []store.Forward
 		clear(ready)
 		for i := range turns {
 			q := &turns[i]
-			found, rate, next, err := tx.ClaimForwardsInTurn(q.TargetID, now, places[q.TargetID], q.Target.Timeout+leaseSlack)
+			found, rate, next, err := tx.ClaimForwardsInTurn(q.TargetID, now, places[q.TargetID], forwardLease)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -163,6 +164,21 @@ func (tx *Tx) AddForwardEvidence(settled []ClaimedForward) error {
 		in.rows = append(in.rows, []any{c.Num, c.EventSeq, e.Attempt, record})
 	}
 	return tx.insert("forward_evidence", in, "")
+}
+
+// ExtendForwards extends leases. claims holds the claims by delivery; those that were lost are left alone.
+func (tx *Tx) ExtendForwards(claims map[int64]int64, until time.Time) error {
+	in := input{columns: []inputColumn{{"num", inputInteger}, {"claim", inputInteger}, {"due_at", inputInteger}}}
+	for _, num := range slices.Sorted(maps.Keys(claims)) { // all transactions lock the rows in the same order
+		in.rows = append(in.rows, []any{num, claims[num], until.UnixMicro()})
+	}
+	from, args, err := in.from(tx.dialect, "s")
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("UPDATE forwards SET due_at = s.due_at FROM "+from+" WHERE forwards.num = s.num"+in.lookup(tx.dialect, "forwards.num")+
+		" AND forwards.claim = s.claim AND forwards.state = 'sending'", args...)
+	return err
 }
 
 // SkipForwards marks up to limit waiting deliveries of a target as skipped, and returns how many. They lose their keys

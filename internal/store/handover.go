@@ -14,8 +14,8 @@ import (
 
 // Taker begins work on webhooks that this process captured at once. Its methods never block.
 type Taker[W any] interface {
-	// Offer is called before an event is stored. It returns until when the event's work is claimed, to which a
-	// delivery's timeout is added, or zero if it cannot begin at once. account is 0 for a temporary endpoint.
+	// Offer is called before an event is stored. It returns until when the event's work is claimed, or zero if it
+	// cannot begin at once. account is 0 for a temporary endpoint.
 	Offer(account int64, event *hookglass.Event) (until time.Time)
 	// Take ends an accepted offer with the work that was stored as claimed, none if the event was not stored. A
 	// delivery without a claim comes alone: it waits for its target's turn. The event belongs to the taker.

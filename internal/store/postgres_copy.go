@@ -96,10 +96,10 @@ func forwardsWhere(condition string, keys bool) string {
 			FROM unnest(cast($1 AS bigint[]), cast($2 AS bigint[]), cast($5 AS bigint[])) AS u (place, endpoint, until)
 		)` + given + `, stored AS (
 			INSERT INTO forwards (target, endpoint, event, state, due_at, claim, lost, created_at)
-			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN due ELSE w.at END,
-				CASE WHEN taken THEN due ELSE 0 END, 0, cast($4 AS bigint)
+			SELECT t.id, t.endpoint, w.event, CASE WHEN taken THEN 'sending' ELSE 'pending' END, CASE WHEN taken THEN w.until ELSE w.at END,
+				CASE WHEN taken THEN w.until ELSE 0 END, 0, cast($4 AS bigint)
 			FROM w` + lookUp("forwarding_targets", "endpoint = w.endpoint AND enabled = 1", "t") + join + `
-				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL` + unkeyed + ` AS taken, w.until + t.timeout_seconds * 1000000 AS due) AS l` + condition + `
+				CROSS JOIN LATERAL (SELECT w.until > 0 AND t.paused_at IS NULL AND t.rate_limit IS NULL` + unkeyed + ` AS taken) AS l` + condition + `
 			ORDER BY w.event, t.id
 			RETURNING num, target, event, claim, created_at
 		)` + stored + `

@@ -203,7 +203,7 @@ func (s *captureStatements) handForwards(ctx context.Context, tx *sql.Tx, handed
 			state, due := hookglass.ForwardPending, created
 			taken := take && t.open && key == nil
 			if taken {
-				h.Claim = f.until.Add(t.queue.Target.Timeout).UnixMicro()
+				h.Claim = f.until.UnixMicro()
 				h.claimed(time.UnixMicro(created))
 				state, due = h.State, h.Claim
 			}
