@@ -125,14 +125,22 @@ func (v *View) lineTasks(w ledgerWindow, at map[int64]*hookglass.LedgerLine, seq
 	return err
 }
 
-func (v *View) lineTunnel(w ledgerWindow, at map[int64]*hookglass.LedgerLine, seqs any) error {
+func (v *View) lineTunnel(w ledgerWindow, at map[int64]*hookglass.LedgerLine, _ any) error {
 	type standing struct {
 		event int64
 		state hookglass.ConsumerState
 	}
+	in := input{columns: []inputColumn{{"seq", inputInteger}, {"endpoint", inputInteger}}}
+	for seq := range at {
+		in.rows = append(in.rows, []any{seq, w.log.endpoint.Num})
+	}
+	from, args, err := in.from(v.dialect, "w")
+	if err != nil {
+		return err
+	}
 	found, err := queryAll(v, func(scan func(...any) error) (s standing, err error) { err = scan(&s.event, &s.state); return s, err },
-		"SELECT w.seq, CASE WHEN t.delivered_at IS NOT NULL THEN 'delivered' WHEN t.event IS NOT NULL THEN 'failed' WHEN "+missed("$2")+
-			" THEN 'pending' ELSE 'skipped' END FROM events w LEFT JOIN tunnel_events t ON t.event = w.seq WHERE "+v.dialect.among("w.seq", "$1"), seqs, w.log.endpoint.Num)
+		"SELECT w.seq, CASE WHEN t.delivered_at IS NOT NULL THEN 'delivered' WHEN t.event IS NOT NULL THEN 'failed' WHEN "+missed("w.endpoint")+
+			" THEN 'pending' ELSE 'skipped' END FROM "+from+" LEFT JOIN tunnel_events t ON t.event = w.seq"+in.lookup(v.dialect, "t.event"), args...)
 	for _, s := range found {
 		at[s.event].Tunnel = s.state
 	}

@@ -123,7 +123,7 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 	}{
 		{"failed deliveries of a page", "tunnel_reports|action_runs|forwards", func(tx *store.Tx) error { return tx.LoadFailed([]*hookglass.Event{event}) }},
 		{"channels that are due", "notifications", func(tx *store.Tx) error { return found(tx.ChannelsDue(tx.Now, 20)) }},
-		{"lines of the ledger", "action_runs|forwards", func(tx *store.Tx) error {
+		{"lines of the ledger", "action_runs|forwards|tunnel_events", func(tx *store.Tx) error {
 			_, _, err := tx.LedgerLines(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute), 0, 20)
 			return err
 		}},
@@ -131,6 +131,7 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 			_, err := tx.Ledger(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute))
 			return err
 		}},
+		{"endpoints with tasks", "endpoints", func(tx *store.Tx) error { _, err := tx.TaskQueues(store.TaskActions); return err }},
 		{"duplicates", "forwards|forward_keys|events", func(tx *store.Tx) error { _, err := tx.Duplicates([]int64{1}); return err }},
 		{"undelivered events", "tunnel_events", func(tx *store.Tx) error {
 			_, _, err := tx.UndeliveredEvents(e.Num, store.Undelivered{Since: tx.Now.Add(-time.Hour), Limit: 20})

@@ -58,8 +58,8 @@ func (v *View) TaskQueues(kind TaskKind) ([]TaskQueue, error) {
 		err = scan(&q.EndpointNum, &wait, &q.AccountID)
 		q.Wait = time.Duration(wait) * time.Microsecond
 		return q, err
-	}, taskEndpoints+`SELECT q.endpoint, (SELECT t.due_at FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint ORDER BY t.due_at, t.num LIMIT 1) - `+v.dialect.clock()+`, coalesce(e.account_id, 0)
-		FROM q LEFT JOIN endpoints e ON e.num = q.endpoint WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
+	}, taskEndpoints+`SELECT q.endpoint, (SELECT t.due_at FROM event_tasks t WHERE t.kind = $1 AND t.endpoint = q.endpoint ORDER BY t.due_at, t.num LIMIT 1) - `+v.dialect.clock()+`, coalesce((SELECT e.account_id FROM endpoints e WHERE e.num = q.endpoint), 0)
+		FROM q WHERE q.endpoint IS NOT NULL ORDER BY q.endpoint`, string(kind))
 }
 
 // ClaimTasks leases due tasks of a kind at an endpoint, including those whose lease has expired, in the order of their
