@@ -66,12 +66,7 @@ func dumpTable(ctx context.Context, tx *sql.Tx, t Table, sink Sink) error {
 	if err := sink.Table(t); err != nil {
 		return err
 	}
-	// Ordered by the first column, the key, so that a row comes after an earlier one of its table that it refers to.
-	condition := ""
-	if t.Name == "payloads" { // those of deleted events may remain until their range is dropped
-		condition = " WHERE EXISTS (SELECT 1 FROM events WHERE events.seq = payloads.seq)"
-	}
-	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(t.columnNames(), ", ")+" FROM "+t.Name+condition+" ORDER BY 1")
+	rows, err := tx.QueryContext(ctx, dumpOf(t))
 	if err != nil {
 		return err
 	}
@@ -86,6 +81,16 @@ func dumpTable(ctx context.Context, tx *sql.Tx, t Table, sink Sink) error {
 		}
 	}
 	return rows.Err()
+}
+
+// dumpOf returns the statement that reads a table. Rows are ordered by the first column, the key, so that a row comes
+// after an earlier one of its table that it refers to.
+func dumpOf(t Table) string {
+	condition := ""
+	if t.Name == "payloads" { // those of deleted events may remain until their range is dropped
+		condition = " WHERE (SELECT 1 FROM events WHERE events.seq = payloads.seq) IS NOT NULL" // PostgreSQL would sort a join
+	}
+	return "SELECT " + strings.Join(t.columnNames(), ", ") + " FROM " + t.Name + condition + " ORDER BY 1"
 }
 
 func scanValues(rows *sql.Rows, columns []Column) ([]any, error) {

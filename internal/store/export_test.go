@@ -154,6 +154,9 @@ func (db *DB) Plan(ctx context.Context, query string, args ...any) ([]string, er
 	return lines, rows.Err()
 }
 
+// DumpOf is the statement that dumps a table.
+var DumpOf = dumpOf
+
 // PlanForAll returns how PostgreSQL means to run a statement with any arguments, which is what it keeps.
 func (db *DB) PlanForAll(ctx context.Context, query string, args ...any) (lines []string, err error) {
 	conn, err := db.read.Conn(ctx)

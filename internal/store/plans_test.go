@@ -287,3 +287,57 @@ func TestTheLedgerDoesNotLookForTheTasksOfEachEvent(t *testing.T) {
 		}
 	})
 }
+
+// What is planned while the statistics know one endpoint looks up that of a new one, and the event of a new delivery. A
+// merge in the order of the numbers would read all that came before.
+func TestWhatIsNewIsLookedUpAmongAllThatCameBefore(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	e := endpointIn(t, db, newTenant(t, db, "ada@example.com").first)
+	event := newEvent(e, "{}")
+	capture(t, db, event)
+	several(t, db, e, 1_000)
+	fillLists(t, db, e, event, 1_000) // all of the first endpoint
+	if err := db.Analyze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, tables string
+		do           func(v *store.View) error
+	}{
+		{"the action of a run", "actions|endpoints", func(v *store.View) error { _, err := v.ActionByNum(1); return err }},
+		{"a bulk replay", "replay_batches|endpoints", func(v *store.View) error { _, err := v.ReplayBatchByID("id1"); return err }},
+		{"a delivery", "forwards|events", func(v *store.View) error { _, _, err := v.Forward(string(e.ID), 1, event.ID); return err }},
+		{"shares of events", "events", func(v *store.View) error {
+			return found(v.Shares(string(e.ID), store.ShareList{Limit: 25}, v.Now))
+		}},
+		{"events of a gap", "tunnel_events", func(v *store.View) error { return found(v.GapHistory(string(e.ID), 5)) }},
+	} {
+		var seen []statement
+		reading(t, db, func(v *store.View) error {
+			recorded := *v
+			recorded.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+			return c.do(&recorded)
+		})
+		looksUp(t, db.PlanForAll, c.name, c.tables, seen...)
+	}
+}
+
+// A dump may be of many gigabytes of payloads. It reads them in their order, and keeps none of them to sort them.
+func TestADumpSortsNoPayloads(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		look := func(known string) {
+			t.Helper()
+			plan, err := db.Plan(t.Context(), store.DumpOf(store.Table{Name: "payloads", Columns: []store.Column{{Name: "seq"}, {Name: "body"}}}))
+			if text := strings.Join(plan, "\n"); err != nil || regexp.MustCompile(`Sort  |(Hash|Merge) |Seq Scan|TEMP B-TREE`).MatchString(text) {
+				t.Errorf("%s: %v\n%s", known, err, text)
+			}
+		}
+		look("before anything is known of the tables")
+		several(t, db, e, 1_000)
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		look("when there are many events")
+	})
+}
