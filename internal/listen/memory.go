@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"hookglass/client"
@@ -14,6 +15,7 @@ type sight struct {
 	done  chan struct{} // closed when it is settled
 	ok    bool          // it was delivered
 	shown bool          // it was only shown, having no target
+	told  atomic.Bool   // it was counted in what was said of an outage
 
 	attempt string // whose report was left to the socket; "": the server has it, or there is none
 }

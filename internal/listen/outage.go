@@ -81,9 +81,10 @@ func (o *outage) found(gaps, fresh []api.Gap) {
 	}
 }
 
-// take records an event that is being caught up on. There may be no outage.
+// take records an event that is being caught up on. There may be no outage. What was told of an earlier outage was not
+// missed in this one, though the server goes on listing what failed or was only shown.
 func (o *outage) take(id string, s *sight) {
-	if o == nil {
+	if o == nil || s.told.Load() {
 		return
 	}
 	o.mu.Lock()
@@ -97,6 +98,15 @@ func (o *outage) leave(g api.Gap, n int) {
 	defer o.mu.Unlock()
 	if _, mine := o.gaps[g.ID]; mine {
 		o.left[g.ID] = max(o.left[g.ID], n)
+	}
+}
+
+// told records that its events were counted in what was said of it.
+func (o *outage) told() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.taken {
+		s.told.Store(true)
 	}
 }
 

@@ -73,6 +73,7 @@ func (l *Listener) recover(ctx context.Context) {
 	l.mu.Lock()
 	l.lost, l.from, l.outage = time.Time{}, time.Time{}, nil
 	l.mu.Unlock()
+	o.told()
 	l.tell(Offline{For: away(lost, o.ended()), Missed: all.missed(), Delivered: all.succeeded, Failed: all.failed, Shown: all.shown})
 	l.recoverEarlier(ctx, l.undecided(gaps))
 }
@@ -139,8 +140,10 @@ func (l *Listener) recoverEarlier(ctx context.Context, gaps []api.Gap) {
 		if end.Before(l.oldest()) {
 			continue
 		}
-		got := l.recoverGap(ctx, g, l.oldest(), nil)
+		o := newOutage()
+		got := l.recoverGap(ctx, g, l.oldest(), o)
 		if got.left = 0; !got.cut && got.missed() > 0 {
+			o.told()
 			l.tell(Offline{For: end.Sub(g.StartedAt.Time), Missed: got.missed(), Delivered: got.succeeded, Failed: got.failed, Shown: got.shown})
 		}
 	}

@@ -201,6 +201,36 @@ func TestALaterOutageBringsNothingOfTheTimeBefore(t *testing.T) {
 	}
 }
 
+// Events that were only shown, or failed, stay undelivered, so the server lists their gap after each later outage, too.
+func TestWhatWasToldOfAnOutageIsNotCountedAgainInALaterOne(t *testing.T) {
+	s := newServer(t)
+	s.gaps = []*gap{{id: "tgap_earlier", endpoint: "ep_a", from: 0, to: -1, at: time.Now().Add(-time.Minute), state: "open"}}
+	s.arrive(api.TunnelRequest{})
+	s.arrive(api.TunnelRequest{})
+	s.gaps[0].to, s.gaps[0].state = 2, "reconnected"
+	l := start(t, s, "", nil)
+	for n, missed := range []int{2, 0, 1, 0} {
+		if n > 0 {
+			s.set(func() { s.down = true })
+			s.cut()
+			eventually(t, "it is noticed", func() bool {
+				return len(told[listen.Disconnected](l)) >= n && get(s, func() bool { return len(s.gaps) == n+1 })
+			})
+			for range missed {
+				s.arrive(api.TunnelRequest{})
+			}
+			s.set(func() { s.down = false })
+		}
+		eventually(t, "what was missed is told", func() bool { return len(told[listen.Offline](l)) == n+1 })
+		if off := told[listen.Offline](l)[n]; off.Missed != missed || off.Shown != missed {
+			t.Errorf("of outage %d it tells %+v, and %d events came", n, off, missed)
+		}
+	}
+	if sum, err := l.end(true); err != nil || sum.Shown != 3 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
 // A node that died holds its sessions for a while, so its gap may be noted when everybody is back. It is looked for, also
 // where a recovery was under way when it was time to look.
 func TestAGapThatIsNotedLateIsCaughtUpOn(t *testing.T) {
