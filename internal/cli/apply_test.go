@@ -61,6 +61,13 @@ endpoints:
 		t.Errorf("what was exported differs from what there is: %+v", r)
 	}
 
+	exportedAs := object(t, "", "endpoints", "export", "pay")
+	for _, name := range []string{"endpoint", "signature_configs", "forwarding_targets", "actions", "alerts"} {
+		if one := exportedAs["data"].([]any)[0].(map[string]any); one[name] == nil || len(one) != 5 {
+			t.Errorf("--json does not bear the API's name %s: %v", name, one)
+		}
+	}
+
 	// Two of one name can be made by hand, and not be told apart in a file.
 	if r := run(t, "", "targets", "create", "-e", "spare", "crm", "https://crm.example.com/1"); r.code != 0 {
 		t.Fatalf("%+v", r)

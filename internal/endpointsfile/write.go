@@ -19,13 +19,13 @@ import (
 	"hookglass/api"
 )
 
-// Existing is an endpoint with what belongs to it, as the API answers it.
+// Existing is an endpoint with what belongs to it, as the API answers it and under the API's names.
 type Existing struct {
-	Endpoint         api.Endpoint
-	SignatureConfigs []api.SignatureConfig
-	Targets          []api.ForwardingTarget
-	Actions          []api.Action
-	Alerts           []api.Alert
+	Endpoint         api.Endpoint           `json:"endpoint"`
+	SignatureConfigs []api.SignatureConfig  `json:"signature_configs"`
+	Targets          []api.ForwardingTarget `json:"forwarding_targets"`
+	Actions          []api.Action           `json:"actions"`
+	Alerts           []api.Alert            `json:"alerts"`
 }
 
 // Distinct gives things of an endpoint that have one name names that differ, since a file tells them apart by their
