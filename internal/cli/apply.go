@@ -159,6 +159,7 @@ func (c *EndpointsExportCmd) gather(ctx context.Context, from *client.Client) (e
 	for _, one := range told {
 		channels[one.ID] = one.Name
 	}
+	existing = []endpointsfile.Existing{} // an empty list is [] in JSON
 	for _, one := range endpoints {
 		x := endpointsfile.Existing{Endpoint: one}
 		x.SignatureConfigs, err = from.SignatureConfigs(ctx, one.ID)

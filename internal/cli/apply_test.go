@@ -20,6 +20,9 @@ func TestAFileIsAppliedExportedAndPruned(t *testing.T) {
 	t.Setenv("HOOKGLASS_SERVER", a.server)
 	t.Setenv("HOOKGLASS_TOKEN", a.token)
 	t.Setenv("STRIPE", "whsec_hush")
+	if none, ok := object(t, "", "endpoints", "export")["data"].([]any); !ok || len(none) != 0 {
+		t.Errorf("--json of no endpoints: %v, and no empty list", none)
+	}
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "endpoints.yaml"), `
 endpoints:
