@@ -35,6 +35,14 @@ type ofEndpoint struct {
 	Endpoint string `short:"e" required:"" env:"HOOKGLASS_ENDPOINT" placeholder:"EP" help:"The endpoint's id or custom id."`
 }
 
+// AfterApply implements kong.AfterApply. An empty -e is an unset variable, and no address of a server's.
+func (e ofEndpoint) AfterApply() error {
+	if e.Endpoint == "" {
+		return errors.New("--endpoint is empty")
+	}
+	return nil
+}
+
 // endpointVariable names the default endpoint.
 const endpointVariable = "HOOKGLASS_ENDPOINT"
 

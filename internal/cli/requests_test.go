@@ -121,6 +121,19 @@ func TestASearchMayBeginWithAMinus(t *testing.T) {
 	}
 }
 
+// An unset variable of a script makes -e "".
+func TestAnEmptyEndpointIsWrongUsageAndAsksNoServer(t *testing.T) {
+	t.Setenv("HOOKGLASS_SERVER", "http://127.0.0.1:1")
+	t.Setenv("HOOKGLASS_TOKEN", "hg_any")
+	t.Setenv("HOOKGLASS_ENDPOINT", "any")
+	for _, command := range [][]string{
+		{"requests", "list"}, {"requests", "tail"}, {"requests", "delete", "--all", "--yes"}, {"replay", "latest", "--to", "tunnel"}, {"replays", "list"}, {"targets", "list"},
+		{"actions", "list"}, {"alerts", "list"}, {"signatures", "list"}, {"share", "list"}, {"bundle", "create", "latest"}, {"metrics"},
+	} {
+		fails(t, 2, "--endpoint is empty", append(command, "-e", "")...)
+	}
+}
+
 func TestEventsAreExported(t *testing.T) {
 	endpoint, hook := listening(t)
 	send(t, hook, "application/json", `{"n":1}`)
