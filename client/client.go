@@ -110,6 +110,13 @@ const maxErrorBody = 1 << 20
 
 // send makes a call and returns a successful response, whose body the caller closes.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+	// A proxy on the way may take dots for another address (RFC 3986, section 5.2.4): of "delete the action ..", the
+	// endpoint's.
+	for name := range strings.SplitSeq(path[1:], "/") {
+		if name == "" || name == "." || name == ".." {
+			return nil, fmt.Errorf("%q names nothing", name)
+		}
+	}
 	var payload io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,6 +160,18 @@ func TestTheClientSpeaksOfEndpoints(t *testing.T) {
 			t.Errorf("by its key: %+v", got)
 		}
 	})
+}
+
+// On the way to the server a proxy may take dots for another address, which is that of the endpoint here.
+func TestAnIDThatIsNoneIsSentToNobody(t *testing.T) {
+	asked := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) }))
+	t.Cleanup(asked.Close)
+	c := must[*client.Client](t)(client.New(asked.URL, "hg_x"))
+	for _, id := range []string{"", ".", ".."} {
+		if err := c.DeleteAction(t.Context(), "payments", id); err == nil || !strings.Contains(err.Error(), strconv.Quote(id)) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
 }
 
 func TestTheClientSpeaksOfRequests(t *testing.T) {
