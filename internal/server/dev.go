@@ -126,7 +126,7 @@ func readDevState(path string) (state devState, err error) {
 		return state, err
 	}
 	if err := json.Unmarshal(data, &state); err != nil {
-		return state, fmt.Errorf("%s: %w", path, err)
+		return state, fmt.Errorf("%s is damaged (%w); without this file, dev makes a new token", path, err)
 	}
 	return state, nil
 }

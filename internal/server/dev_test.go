@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hookglass/internal/server"
@@ -51,4 +53,21 @@ func TestWhatAKilledProcessLeftGoesWithTheNextStart(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// What it remembers can be made again, so whoever reads that it is damaged is told so.
+func TestWhatIsDamagedMayBeRemoved(t *testing.T) {
+	cfg := config(t.TempDir())
+	path := filepath.Join(cfg.Data, "dev.json")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := (&server.DevCmd{Config: cfg}).Run(t.Context(), &server.Terminal{Out: io.Discard, Err: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), path+" is damaged (unexpected end of JSON input); without this file") {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	start(t, cfg)
 }
