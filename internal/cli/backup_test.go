@@ -177,6 +177,23 @@ func TestRestoreRefusesAPlaceThatIsNotEmptyOrInUse(t *testing.T) {
 }
 
 // The service's user may write to its data directory alone, so backups come and go through it.
+// Its rows are written while it is read a second time. Nothing is begun before that is known to be possible.
+func TestABackupFromAPipeIsRefused(t *testing.T) {
+	pipe, dir := filepath.Join(t.TempDir(), "pipe"), filepath.Join(t.TempDir(), "data")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	fails(t, 1, "which a pipe cannot be: it must be a file", "restore", "--data", dir, pipe)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is there: %v", dir, err)
+	}
+}
+
 func TestABackupInTheDataDirectoryIsNotInItsOwnWay(t *testing.T) {
 	i := install(t, freshSQLite(t))
 	file := filepath.Join(i.dir, "before.backup")

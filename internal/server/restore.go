@@ -34,6 +34,9 @@ func (c *RestoreCmd) Run(ctx context.Context, t *Terminal) error {
 		return err
 	}
 	defer file.Close()
+	if _, err := file.Seek(0, io.SeekCurrent); err != nil {
+		return fmt.Errorf("restore: %s is read twice, which a pipe cannot be: it must be a file", c.File)
+	}
 	a, err := readArchive(file, check{})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
