@@ -67,6 +67,27 @@ func TestRequestsArriveLiveAndTheFirstOpensItself(t *testing.T) {
 	c.silent()
 }
 
+// Text has the same size whatever the browser's default font size is, and so have the columns.
+func TestTheListAndARequestStandSideBySideWhateverTheDefaultFontSize(t *testing.T) {
+	s := newSite(t)
+	id := s.hook(json(`{}`))
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	for _, size := range []int64{9, 16, 24} {
+		c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, page.SetFontSizes, page.SetFontSizesParams{FontSizes: &page.FontSizes{Standard: size}})
+			return err
+		}))
+		for width, want := range map[int64]bool{1440: true, 760: false} {
+			c.do(chromedp.EmulateViewport(width, 900))
+			c.open(s.url + "/endpoints/" + string(s.endpoint.ID) + "/requests/" + string(id))
+			if got := eval[bool](c, `document.querySelector(".requests").checkVisibility() && document.querySelector("#detail").checkVisibility()`); got != want {
+				t.Errorf("with a default of %d px, on %d px: side by side is %t", size, width, got)
+			}
+		}
+	}
+}
+
 // Actions mark what came a moment before, and people delete in another tab.
 func TestTheListShowsWhatBecameOfItsRequests(t *testing.T) {
 	t.Parallel() // it waits for most of its time
