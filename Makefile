@@ -1,7 +1,7 @@
 # `make` lists what there is to do. The work is in script/, which can be run by hand as well.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race oracles check fmt generate fuzz crash soak bench need release clean
+.PHONY: help run build test faults race oracles check fmt generate fuzz crash soak bench need release clean
 
 BIN     := bin/hookglass
 DURATION ?= 10m
@@ -17,11 +17,14 @@ run: build ## build, and start the service for one person on this machine (ARGS=
 build: ## build ./bin/hookglass, one static binary
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X hookglass.Version=$(VERSION)' -o $(BIN) ./cmd/hookglass
 
-test: need ## every test, on SQLite and PostgreSQL; the first run installs what a test needs, if it may
+test: need ## every test but faults, on SQLite and PostgreSQL; the first run installs what a test needs, if it may
 	@script/test
 
+faults: need ## the program killed, frozen and flooded, its disk filled and its database taken away, in a few minutes
+	@script/test ./internal/faults
+
 race: need ## every test under the race detector (needs a C compiler)
-	@script/test -race
+	@script/test -race ./...
 
 oracles: ## our signatures against the senders' own libraries, which it downloads
 	@cd internal/oracles && go test ./...
@@ -38,7 +41,7 @@ generate: ## write the Go files of the templ pages
 fuzz: ## every fuzz target for a while (FUZZTIME=10s each)
 	@script/fuzz
 
-crash: need ## the long form of the fault tests: many kills, freezes, full disks and floods (a quarter of an hour)
+crash: need ## the long form of faults: many kills, freezes, full disks and floods (a quarter of an hour)
 	@HOOKGLASS_LONG=1 go test -tags long -count=1 -timeout 2h -v ./internal/faults/
 
 soak: need ## mixed load and random blows with the race detector, ending with the balance (DURATION=10m, SEED=...)

@@ -5,6 +5,6 @@
 // with the body that was sent; no request may be there twice; and while storage cannot accept, the answer must be
 // 503 with Retry-After, in time.
 //
-// make test runs a short form of every test, make crash the long one: HOOKGLASS_LONG=1. Tests that have no short form
+// make faults runs a short form of every test, make crash the long one: HOOKGLASS_LONG=1. Tests that have no short form
 // are built with the tag long.
 package faults
