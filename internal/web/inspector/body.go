@@ -138,10 +138,10 @@ func isBrokenText(body []byte, media string) bool {
 }
 
 // readable returns a decoded value as it is shown. JSON, which GitHub and Slack send as the payload of a form, has its
-// values on lines of their own.
+// values on lines of their own, unless it becomes very much longer: hundreds of fields may hold nested brackets.
 func readable(value string) string {
 	if strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
-		if text, ok := jsondoc.Indent([]byte(value), "  ", maxText); ok {
+		if text, ok := jsondoc.Indent([]byte(value), "  ", 4<<10+16*len(value)); ok {
 			value = string(text)
 		}
 	}

@@ -302,6 +302,21 @@ func TestJSONInAFormIsReadable(t *testing.T) {
 	}
 }
 
+// Indented, each of these fields would be some hundred times as long.
+func TestAFormOfNestedBracketsIsNoHugePage(t *testing.T) {
+	field := "&a=" + strings.Repeat("[", 350) + strings.Repeat("]", 350)
+	page := render(t, &hookglass.Event{
+		Type: hookglass.EventWebhook, Method: "POST", URL: "http://h/", Path: "/", ContentType: "application/x-www-form-urlencoded",
+		Payload: &hookglass.Payload{Body: []byte(strings.Repeat(field, 300))},
+	})
+	if !strings.Contains(page, field[len("&a="):]) {
+		t.Error("the page has not what came")
+	}
+	if len(page) > 8<<20 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+}
+
 func TestAPageIsTextWhateverCame(t *testing.T) {
 	page := render(t, &hookglass.Event{
 		Type: hookglass.EventWebhook, Method: "POST", URL: "http://h/\xff?q=\xfe", Path: "/\xff", RawQuery: "q=\xfe&r=%E9", ContentType: "a/\xff",
