@@ -54,16 +54,25 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	return min(wait, next), err
 }
 
-// renew renews the leases of the deliveries that this node has under way, now and then and when the clock jumped.
+// renew renews the leases of the deliveries that this node has under way, now and then and when the clock jumped. If it
+// could not for so long that the leases of others may have ended, as while the database was away, they get the time to
+// renew them, too: what they have under way would be sent a second time.
 func (f *Forwarder) renew(ctx context.Context, now time.Time) error {
-	if now.Sub(f.renewed).Abs() < forwardRenew {
+	since := now.Sub(f.renewed)
+	if since.Abs() < forwardRenew {
 		return nil
 	}
+	away := !f.renewed.IsZero() && since >= forwardLease-forwardRenew
 	f.mu.Lock()
 	held := maps.Clone(f.held)
 	f.mu.Unlock()
-	if len(held) > 0 {
-		err := f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.ExtendForwards(held, now.Add(forwardLease)) })
+	if len(held) > 0 || away {
+		err := f.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+			if err := tx.ExtendForwards(held, now.Add(forwardLease)); err != nil || !away {
+				return err
+			}
+			return tx.SpareForwards(now.Add(forwardRenew))
+		})
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -178,6 +179,18 @@ func (tx *Tx) ExtendForwards(claims map[int64]int64, until time.Time) error {
 	}
 	_, err = tx.exec("UPDATE forwards SET due_at = s.due_at FROM "+from+" WHERE forwards.num = s.num"+in.lookup(tx.dialect, "forwards.num")+
 		" AND forwards.claim = s.claim AND forwards.state = 'sending'", args...)
+	return err
+}
+
+// SpareForwards extends all leases that end before a time.
+func (tx *Tx) SpareForwards(until time.Time) error {
+	targets, err := queryAll(&tx.View, scanNum, awaited+"SELECT q.target FROM q WHERE q.target IS NOT NULL ORDER BY q.target")
+	for _, id := range targets {
+		if err == nil {
+			_, err = tx.exec(tx.dialect.waiting("due_at < $2 AND state = 'sending'")+"UPDATE forwards SET due_at = $2 WHERE "+tx.dialect.picked("num", "SELECT num FROM picked"),
+				id, until.UnixMicro(), math.MaxInt32)
+		}
+	}
 	return err
 }
 

@@ -95,6 +95,8 @@ func runBusiest(tx *store.Tx, e hookglass.Endpoint, targetID int64) error {
 			_, err := tx.SettleForwards([]store.ClaimedForward{{Forward: hookglass.Forward{Num: 1, State: hookglass.ForwardDelivered}, Claim: 1}})
 			return err
 		},
+		func() error { return tx.ExtendForwards(map[int64]int64{1: 1}, now) },
+		func() error { return tx.SpareForwards(now) },
 		func() error { _, err := tx.SkipForwards(targetID, now, 7); return err },
 		func() error { return resend(tx, e, targetID) },
 		func() error {
