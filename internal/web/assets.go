@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 
 	"hookglass/internal/httpd"
@@ -48,6 +49,10 @@ type assets struct {
 // mediaTypes are the types of the assets; the system's table may differ.
 var mediaTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
+// comments are the lines of a script that only its readers need, a tenth of what it takes on the line. They are left
+// empty, so that errors name the lines of the source.
+var comments = regexp.MustCompile(`(?m)^[ \t]*//.*$`)
+
 func newAssets() *assets {
 	a := &assets{urls: make(map[string]string), files: make(map[string]httpd.Document)}
 	var style bytes.Buffer
@@ -61,9 +66,12 @@ func newAssets() *assets {
 			if err != nil {
 				panic(err)
 			}
-			if path.Ext(entry.Name()) == ".css" {
+			switch path.Ext(entry.Name()) {
+			case ".css":
 				style.Write(content)
-			} else {
+			case ".js":
+				a.add(entry.Name(), comments.ReplaceAll(content, nil))
+			default:
 				a.add(entry.Name(), content)
 			}
 		}
