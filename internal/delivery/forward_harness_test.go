@@ -253,6 +253,18 @@ func newSink(t testing.TB, answer func(n int, w http.ResponseWriter, r *http.Req
 	return s
 }
 
+// stallingSink answers with one status, the nth request once back is closed; asked is closed when that has come.
+func stallingSink(t testing.TB, nth, status int) (s *sink, asked, back chan struct{}) {
+	asked, back = make(chan struct{}), make(chan struct{})
+	return newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == nth {
+			close(asked)
+			<-back
+		}
+		w.WriteHeader(status)
+	}), asked, back
+}
+
 // always answers with one status.
 func always(status int) func(int, http.ResponseWriter, *http.Request) {
 	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
