@@ -130,6 +130,11 @@ type Registered struct {
 // payment method). It answers validation_failed for an invalid or taken address, a password out of bounds, and a name
 // for an account that is joined; not_found if that account does not exist.
 func (s *Service) Register(ctx context.Context, r Registration) (Registered, error) {
+	return s.register(ctx, r, func(*store.Tx, hookglass.User) error { return nil })
+}
+
+// register is Register that does more with the new user in the same transaction.
+func (s *Service) register(ctx context.Context, r Registration, more func(*store.Tx, hookglass.User) error) (Registered, error) {
 	email, err := canonicalEmail(r.Email)
 	if err != nil {
 		return Registered{}, err
@@ -156,6 +161,9 @@ func (s *Service) Register(ctx context.Context, r Registration) (Registered, err
 			Workspace: hookglass.Workspace{Name: "Default"},
 		}
 		if err := made.create(tx, hash, r.Join); err != nil {
+			return "", nil, err
+		}
+		if err := more(tx, made.User); err != nil {
 			return "", nil, err
 		}
 		text := "a user was created, with an account"

@@ -114,13 +114,9 @@ func (s *Service) SignUp(ctx context.Context, email, password, peer string) (Ses
 	if password == "" {
 		return Session{}, hookglass.Invalid("password", "must have %d characters to %d bytes", minPassword, maxPassword)
 	}
-	made, err := s.Register(ctx, Registration{Email: email, Password: password})
-	if err != nil {
-		return Session{}, err
-	}
 	var session Session
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
-		session, err = newSession(tx, store.SessionBrowser, made.User.ID, sessionLife)
+	_, err := s.register(ctx, Registration{Email: email, Password: password}, func(tx *store.Tx, user hookglass.User) (err error) {
+		session, err = newSession(tx, store.SessionBrowser, user.ID, sessionLife)
 		return err
 	})
 	return session, err

@@ -25,11 +25,12 @@ const wrongCode = "a one-time code that is wrong, was used or has expired"
 // CommandLineToken creates a token for a command line that its user approved in the browser. Such tokens are valid for
 // the whole account (spec, "Authentication").
 func (s *Service) CommandLineToken(ctx context.Context, who hookglass.Principal) (string, error) {
-	token, _, err := s.CreateToken(ctx, who, TokenRequest{
-		User: who.User, Account: who.Account, Level: hookglass.LevelAccount, Name: commandLine,
-		Scopes: hookglass.Scopes,
-	})
+	token, _, err := s.CreateToken(ctx, who, commandLineToken(who.User, who.Account))
 	return token, err
+}
+
+func commandLineToken(user, account int64) TokenRequest {
+	return TokenRequest{User: user, Account: account, Level: hookglass.LevelAccount, Name: commandLine, Scopes: hookglass.Scopes}
 }
 
 // CommandLineCode creates a code with which a command line can sign in once, within ten minutes, as the user who
@@ -66,22 +67,21 @@ func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, 
 		s.failed(ctx, wrongCode, 0)
 		return "", user, account, refused
 	}
-	err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error {
+	err = s.change(ctx, hookglass.System, func(tx *store.Tx) (_ string, _ []hookglass.Fact, err error) {
 		id, err := tx.TakeSession(store.SessionCode, digest(code))
 		if err != nil {
-			return err
+			return "", nil, err
 		}
 		if user, err = tx.User(id); err != nil {
-			return err
+			return "", nil, err
 		}
-		accounts, err := tx.AccountsOf(id)
-		if err == nil && len(accounts) == 0 {
-			err = hookglass.NotFound("account")
+		secret, made, err := commandLineToken(id, 0).create(tx)
+		if err != nil {
+			return "", nil, err
 		}
-		if err == nil {
-			account = accounts[0]
-		}
-		return err
+		token = secret
+		account, err = tx.Account(made.AccountID)
+		return tokenWasCreated, append(s.author(hookglass.Principal{User: id}), tokenFacts(made)...), err
 	})
 	if hookglass.Is(err, hookglass.CodeNotFound) {
 		s.failed(ctx, wrongCode, 0)
@@ -90,8 +90,5 @@ func (s *Service) ExchangeCode(ctx context.Context, code string) (token string, 
 	if err != nil {
 		return "", user, account, err
 	}
-	token, err = s.CommandLineToken(ctx, hookglass.Principal{
-		Account: account.ID, User: user.ID, Scopes: hookglass.Scopes,
-	})
-	return token, user, account, err
+	return token, user, account, nil
 }

@@ -1,7 +1,9 @@
 package account_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"hookglass"
 	"hookglass/internal/account"
@@ -86,6 +88,61 @@ func TestAChangedPasswordEndsWhatWouldBeginASession(t *testing.T) {
 			if _, _, err := s.Resume(t.Context(), session.Secret); err != nil {
 				t.Errorf("the session that did it: %v", err)
 			}
+		}
+	})
+}
+
+// breaking is a context that ends when its deadline is asked for the nth time, as each transaction does.
+type breaking struct {
+	context.Context
+	end   context.CancelFunc
+	still *int
+}
+
+func (b breaking) Deadline() (time.Time, bool) {
+	if *b.still--; *b.still == 0 {
+		b.end()
+	}
+	return b.Context.Deadline()
+}
+
+// Who could not sign up or sign in because the storage was away does it again, wherever it broke off.
+func TestWhatBreaksOffIsDoneAgain(t *testing.T) {
+	each(t, func(t *testing.T, s *account.Service, db *store.DB) {
+		register(t, s, "ada@example.com")
+		_, who := signIn(t, s, "ada@example.com", password)
+		code, err := s.CommandLineCode(t.Context(), who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, do := range map[string]func(context.Context) error{
+			"a sign-up": func(ctx context.Context) error {
+				_, err := s.SignUp(ctx, "eve@example.com", password, "192.0.2.1")
+				return err
+			},
+			"a command line": func(ctx context.Context) error {
+				token, _, _, err := s.ExchangeCode(ctx, code)
+				if err == nil {
+					_, err = s.Authenticate(t.Context(), token)
+				}
+				return err
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				for n := 1; ; n++ {
+					ctx, end := context.WithCancel(t.Context())
+					still := n
+					err := do(breaking{ctx, end, &still})
+					broke := ctx.Err() != nil
+					end()
+					if err == nil && n > 1 {
+						break
+					}
+					if !broke {
+						t.Fatalf("the %dth time: %v", n, err)
+					}
+				}
+			})
 		}
 	})
 }

@@ -38,28 +38,37 @@ func (s *Service) CreateToken(ctx context.Context, who hookglass.Principal, r To
 	if err := r.check(who); err != nil {
 		return "", hookglass.Token{}, err
 	}
-	secret := hookglass.PrefixToken + "_" + newSecret()
+	var secret string
 	var token hookglass.Token
-	err := s.change(ctx, who, func(tx *store.Tx) (string, []hookglass.Fact, error) {
-		account, workspace, err := r.place(&tx.View)
-		if err != nil {
-			return "", nil, err
-		}
-		token = hookglass.Token{
-			UserID: r.User, AccountID: account, WorkspaceID: workspace,
-			Name: r.Name, Level: r.Level, Scopes: r.Scopes, Hint: secret[:hintLen],
-		}
-		if r.ExpiresIn > 0 {
-			token.ExpiresAt = tx.Now.Add(r.ExpiresIn)
-		}
-		err = tx.CreateToken(&token, digest(secret))
-		return "a token was created", tokenFacts(token), err
+	err := s.change(ctx, who, func(tx *store.Tx) (_ string, _ []hookglass.Fact, err error) {
+		secret, token, err = r.create(tx)
+		return tokenWasCreated, tokenFacts(token), err
 	})
 	if err != nil {
 		return "", hookglass.Token{}, err
 	}
 	return secret, token, nil
 }
+
+// create stores a new token.
+func (r TokenRequest) create(tx *store.Tx) (secret string, token hookglass.Token, err error) {
+	account, workspace, err := r.place(&tx.View)
+	if err != nil {
+		return "", token, err
+	}
+	secret = hookglass.PrefixToken + "_" + newSecret()
+	token = hookglass.Token{
+		UserID: r.User, AccountID: account, WorkspaceID: workspace,
+		Name: r.Name, Level: r.Level, Scopes: r.Scopes, Hint: secret[:hintLen],
+	}
+	if r.ExpiresIn > 0 {
+		token.ExpiresAt = tx.Now.Add(r.ExpiresIn)
+	}
+	return secret, token, tx.CreateToken(&token, digest(secret))
+}
+
+// tokenWasCreated is the log message for a new token.
+const tokenWasCreated = "a token was created"
 
 // tokenFacts returns what is logged of a new token: what it allows, nothing of its text.
 func tokenFacts(t hookglass.Token) []hookglass.Fact {
