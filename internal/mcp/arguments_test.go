@@ -94,6 +94,7 @@ func TestArgumentsThatTheSchemasAllowAreTaken(t *testing.T) {
 			{"list_requests", `{"type":"","signature_status":"","ignored":"","provider":""}`},
 			{"get_request", `{"request_id":"latest","max_bytes":1.6e1,"pointers":null}`},
 			{"replay_request", `{"request_id":"latest","target_url":"tunnel","overrides":{"method":null,"headers":{"Content-Type":null,"X-A":"b"},"body":""}}`},
+			{"replay_request", `{"request_id":"latest","target_url":"tunnel","overrides":{"query":{"a":["1","2"]}},"time_shift":-1000}`},
 			{"save_replay_case", `{"source_id":"latest","name":"n","target_url":"tunnel","assertions":{"status":null,"json_subset":{"a":[null],"b":""}}}`},
 			{"save_replay_case", `{"source_id":"latest","name":"n","target_url":"tunnel","assertions":{"status":{"class":"2xx"},"json_subset":null}}`},
 			{"create_action", `{"name":"n","position":1.0,"steps":[{"step_type":"transform","config":{"source":"request","operations":[{"op":"set","path":"/a","value":null}]},"conditions":[{"source":"request","path":"/body/a","operator":"equals","value":null},{"source":"request","path":"/body/b","operator":"equals","value":""}]}]}`},
@@ -104,9 +105,19 @@ func TestArgumentsThatTheSchemasAllowAreTaken(t *testing.T) {
 				t.Errorf("%s %s: %s", c.tool, c.with, raw)
 			}
 		}
-		headers := at(s.list()["replay_request"].InputSchema, "properties", "overrides", "properties", "headers", "additionalProperties", "type")
-		if fmt.Sprint(headers) != "[string null]" {
-			t.Errorf("a header of overrides is described as %v; null removes one", headers)
+		replay := s.list()["replay_request"].InputSchema
+		overrides := at(replay, "properties", "overrides", "properties")
+		for _, c := range []struct {
+			what      string
+			got, want any
+		}{
+			{"a header of overrides, which null removes,", at(overrides, "headers", "additionalProperties", "type"), "[string null]"},
+			{"the query of overrides", at(overrides, "query", "type"), "[string object]"},
+			{"time_shift", at(replay, "properties", "time_shift", "type"), "[string integer]"},
+		} {
+			if fmt.Sprint(c.got) != c.want {
+				t.Errorf("%s is described as %v, not %v", c.what, c.got, c.want)
+			}
 		}
 	})
 }

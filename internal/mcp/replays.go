@@ -16,7 +16,7 @@ type (
 		IdentityMode  string         `json:"identity_mode" enum:"original,regenerate" doc:"Default original. regenerate makes a new delivery id, so that a handler does not take it for a duplicate; webhooks with a JSON body."`
 		SignatureMode string         `json:"signature_mode" enum:"preserve,strip,resign" doc:"Default preserve. resign signs anew with the endpoint's signature config; an old timestamp fails otherwise."`
 		Overrides     *api.Overrides `json:"overrides" doc:"Changes to a copy of the request: method, headers (null removes one), body, query."`
-		TimeShift     api.TimeShift  `json:"time_shift" doc:"Moves all times in the request and signs anew: now, +3h, -2d. For handlers that refuse old requests."`
+		TimeShift     api.TimeShift  `json:"time_shift" also:"integer" doc:"Moves all times in the request and signs anew: now, +3h, -2d, or milliseconds. For handlers that refuse old requests."`
 		DryRun        bool           `json:"dry_run" doc:"Send nothing; show what would be sent and which times would move."`
 		MaxBytes      int            `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of the target's answer is returned."`
 	}

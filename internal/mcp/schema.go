@@ -47,8 +47,8 @@ func (s *schema) MarshalJSON() ([]byte, error) {
 }
 
 // describer derives schemas from Go types by the tags of package api: json, doc, enum, minimum, maximum, default,
-// required, null. Inputs are described in full and closed. Outputs are open, because answers may gain members, and
-// without descriptions, because every agent that lists the tools pays for them.
+// required, null, also. Inputs are described in full and closed. Outputs are open, because answers may gain members,
+// and without descriptions, because every agent that lists the tools pays for them.
 type describer struct{ input bool }
 
 func (d describer) object(t reflect.Type) *schema {
@@ -90,10 +90,17 @@ func (d describer) of(t reflect.Type, tag reflect.StructTag, nullable bool) *sch
 	}
 	s := new(schema)
 	kind := func(name string) {
+		names := []string{name}
+		if second := tag.Get("also"); second != "" {
+			names = append(names, second)
+		}
 		if nullable {
-			s.set("type", []string{name, "null"})
-		} else {
+			names = append(names, "null")
+		}
+		if len(names) == 1 {
 			s.set("type", name)
+		} else {
+			s.set("type", names)
 		}
 	}
 	switch {
