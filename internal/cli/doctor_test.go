@@ -175,9 +175,9 @@ func TestDoctorTriesTheEndpointsFile(t *testing.T) {
 			"endpoints: [{custom_id: tried, name: T}]": "file.yaml can be applied",
 			"version: 2":          "file.yaml:1: version must be 1",
 			"account: somebody's": "file.yaml:1: account is no account",
-			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://10.0.0.1/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0 Outbound protection",
+			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://10.0.0.1/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0.url is not a public address",
 			// What is this installation's own stays shut, whatever is allowed.
-			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://127.0.0.1:9090/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0 Outbound protection",
+			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: a, url: 'http://127.0.0.1:9090/'}]}": "file.yaml:2: endpoints.0.forwarding_targets.0.url is not a public address",
 			"endpoints:\n- {custom_id: tried, name: T, forwarding_targets: [{name: b, url: 'http://127.0.0.1:9091/'}]}": "file.yaml can be applied",
 		} {
 			file := filepath.Join(t.TempDir(), "file.yaml")

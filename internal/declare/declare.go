@@ -248,20 +248,24 @@ func (r *run) fail(at, wrapped string, err error) error {
 	if !errors.As(err, &coded) || coded.Code == hookglass.CodeUnavailable || coded.Code == hookglass.CodeInternal {
 		return err
 	}
-	if len(coded.Details) == 0 || coded.Code != hookglass.CodeValidationFailed {
-		if coded.Code == hookglass.CodeValidationFailed || coded.Code == hookglass.CodeConflict || coded.Code == hookglass.CodeNotFound {
-			r.faults = append(r.faults, hookglass.FieldError{Field: at, Message: coded.Message})
-		} else if r.refused == nil {
-			r.refused = &hookglass.Error{Code: coded.Code, Message: coded.Message, Details: []hookglass.FieldError{{Field: at, Message: coded.Message}}}
-		}
-		return nil
-	}
+	var faults []hookglass.FieldError
 	for _, f := range coded.Details {
 		path := at
 		if field := strings.TrimPrefix(f.Field, wrapped+"."); field != "" && field != wrapped {
 			path += "." + field
 		}
-		r.faults = append(r.faults, hookglass.FieldError{Field: path, Message: f.Message})
+		faults = append(faults, hookglass.FieldError{Field: path, Message: f.Message})
+	}
+	if len(faults) == 0 {
+		faults = []hookglass.FieldError{{Field: at, Message: coded.Message}}
+	}
+	switch coded.Code {
+	case hookglass.CodeValidationFailed, hookglass.CodeConflict, hookglass.CodeNotFound:
+		r.faults = append(r.faults, faults...)
+	default:
+		if r.refused == nil {
+			r.refused = &hookglass.Error{Code: coded.Code, Message: coded.Message, Details: faults}
+		}
 	}
 	return nil
 }

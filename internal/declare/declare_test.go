@@ -217,6 +217,27 @@ endpoints:
 	})
 }
 
+// A forbidden target is told where it stands, as what is not valid is.
+func TestAForbiddenTargetIsToldByItsField(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		for field, part := range map[string]string{
+			"endpoints.0.forwarding_targets.0.url": `forwarding_targets: [{name: a, url: "http://10.0.0.1/"}]`,
+			"endpoints.0.actions.0.steps.1.config.url": `actions: [{name: a, steps: [
+				{step_type: ignore}, {step_type: forward, config: {url: "http://10.0.0.1/"}}]}]`,
+		} {
+			_, err := y.svc.Apply(t.Context(), y.who, y.read("endpoints: [{custom_id: aa, "+part+"}]"), false)
+			var coded *hookglass.Error
+			if !errors.As(err, &coded) || coded.Code != hookglass.CodeTargetNotAllowed {
+				t.Fatalf("%s: %v", part, err)
+			}
+			if len(coded.Details) != 1 || coded.Details[0].Field != field {
+				t.Errorf("%s: %v, want a fault of %s", part, coded.Details, field)
+			}
+		}
+		y.wants(y.names())
+	})
+}
+
 func TestWhatIsWrongWithoutTheDatabase(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		many := "endpoints:\n"
