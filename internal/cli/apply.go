@@ -38,12 +38,12 @@ func (c *ApplyCmd) Run(ctx context.Context, t *server.Terminal) error {
 		file.Declaration.Prune = api.Some(true)
 	}
 	declared, err := to.Declare(ctx, file.Declaration, c.DryRun || wrong != nil) // of a file with faults, to find them all
-	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == 422 && len(refused.Details) > 0 {
+	if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Details) > 0 {
 		details := make([]hookglass.FieldError, len(refused.Details))
 		for i, d := range refused.Details {
 			details[i] = hookglass.FieldError{Field: d.Field, Message: d.Message}
 		}
-		return errors.Join(wrong, file.Locate(details))
+		return outcome{exitCode(err), errors.Join(wrong, file.Locate(details)).Error()}
 	}
 	if err := cmp.Or(wrong, err); err != nil {
 		return err

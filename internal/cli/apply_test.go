@@ -118,4 +118,8 @@ func TestAFileThatIsNotValidIsToldWithItsLines(t *testing.T) {
 	fails(t, 1, "is never written down", "apply", "-f", file) // and nothing of it is done
 	fails(t, 1, "no such endpoint", "endpoints", "get", "aa")
 	fails(t, 2, "--file", "apply")
+
+	object(t, "", a.data.args("admin", "account", "set", "--account", "1", "--plan", "free")...)
+	write(t, file, "endpoints:\n- custom_id: aa\n  actions:\n  - {name: x, steps: [{step_type: ignore}]}\n")
+	fails(t, 3, "e.yaml:4: endpoints.0.actions.0 Actions need a Pro, Team or Business plan", "apply", "-f", file)
 }
