@@ -87,7 +87,7 @@ func (m *Maker) draft(d draft) draft {
 		case strings.EqualFold(h.Name, "Content-Encoding") && !d.packed:
 			continue
 		case own:
-		case redact.Sensitive(h.Name) && !covered(m.keep, spot{source: "header", path: []string{h.Name}}):
+		case redact.SensitiveHeader(h.Name) && !covered(m.keep, spot{source: "header", path: []string{h.Name}}):
 			if m.collect {
 				m.credential(h)
 			}
