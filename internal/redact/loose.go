@@ -56,26 +56,22 @@ func looseValue(s string, at int) (v namedValue, found bool) {
 	if !Sensitive(name) {
 		return v, false
 	}
-	if s[at] == '=' && isParameter(s, at, name) {
-		v = namedValue{start: start, stop: start + parameterEnd(s[start:])}
-		v.text = s[v.start:v.stop]
-		return v, isCredential(name, v.text)
+	v, found = valueUnder(s, afterSpace(s, start), name, quote != 0)
+	if found || s[at] != '=' || quote != 0 || start > at+1 || strings.HasPrefix(s[start:], "=") {
+		return v, found
 	}
-	return valueUnder(s, afterSpace(s, start), name, quote != 0)
+	v = namedValue{start: start, stop: start + parameterEnd(s[start:])} // as of a URL, a program's argument or a log
+	v.text = s[v.start:v.stop]
+	return v, isCredential(name, v.text)
 }
 
-// isParameter reports whether the name before a place is of a parameter in the query or the fragment of a URL. JSON may
-// escape the ampersand before it, whose code is then taken for a part of the name.
-func isParameter(s string, at int, name string) bool {
-	before, found := strings.CutSuffix(s[:at], name)
-	return found && (strings.HasSuffix(before, "?") || strings.HasSuffix(before, "&") || strings.HasSuffix(before, "#") ||
-		strings.HasSuffix(before, "&amp;") || strings.HasSuffix(before, `\`) && strings.HasPrefix(name, "u0026"))
-}
+// afterParameter are the characters that end the value of a parameter.
+const afterParameter = "&;#<>\"'`\\ \t\r\n"
 
 // parameterEnd returns where the value of a parameter ends that a text begins with. A mark at the end of a sentence is
 // no part of it.
 func parameterEnd(s string) int {
-	if end := strings.IndexAny(s, "&#<>\"'`\\ \t\r\n"); end >= 0 {
+	if end := strings.IndexAny(s, afterParameter); end >= 0 {
 		s = s[:end]
 	}
 	return len(strings.TrimRight(s, ".,;:!?)"))

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"hookglass"
 )
@@ -14,13 +15,14 @@ import (
 // multipart forms, and headers as lines or pairs.
 func hideNamed(s string) string {
 	s = hideValues(s, namedValues(s))
-	return hideParts(hideHeaderLines(hideElements(hideValues(s, looseValues(s)))))
+	s = hideValues(s, lineValues(s))
+	return hideParts(hideElements(hideValues(s, looseValues(s))))
 }
 
-// mayName reports whether a text has a character that separates a name from a value, or a user from a password. Most
-// strings of a body have none and need no further search.
+// mayName reports whether a text has a character that separates a name from a value, or a user from a password, or may
+// escape one. Most strings of a body have none and need no further search.
 func mayName(s string) bool {
-	return strings.ContainsAny(s, ":=,<")
+	return strings.ContainsAny(s, ":=,<%")
 }
 
 // splice is a text with other words in the place of some of its parts, from the first to the last.
@@ -92,10 +94,10 @@ func namedValues(s string) iter.Seq[namedValue] {
 	}
 }
 
-// allValues yields what namedValues finds, then what looseValues does.
+// allValues yields what namedValues finds, then what lineValues and looseValues do.
 func allValues(s string) iter.Seq[namedValue] {
 	return func(yield func(namedValue) bool) {
-		for _, found := range []iter.Seq[namedValue]{namedValues(s), looseValues(s)} {
+		for _, found := range []iter.Seq[namedValue]{namedValues(s), lineValues(s), looseValues(s)} {
 			for v := range found {
 				if !yield(v) {
 					return
@@ -225,24 +227,56 @@ func quotedEnd(s string, at int, mark string) int {
 	return len(s)
 }
 
-// hideHeaderLines redacts the values of headers on lines of their own. A name without a hyphen counts only for an
-// authorization or Cookie: a line such as "token: is missing" is prose.
-func hideHeaderLines(s string) string {
-	if !strings.Contains(s, ":") {
-		return s
-	}
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		name, rest, found := strings.Cut(line, ":")
-		value := strings.TrimSpace(rest)
-		name = strings.TrimLeft(name, "<> \t") // as tools that show requests have it
-		if found && value != "" && CredentialHeader(name) && !onlySecrets(name, value) {
-			i := strings.LastIndex(line, value)
-			line = line[:i] + hookglass.Redacted + line[i+len(value):]
+// lineValues finds the values of headers on lines of their own, and those under other sensitive names if such a line
+// has nothing else, as in settings: PASSWORD: x.
+func lineValues(s string) iter.Seq[namedValue] {
+	return func(yield func(namedValue) bool) {
+		if !strings.ContainsAny(s, ":=") {
+			return
 		}
-		b.WriteString(line)
+		at := 0
+		for line := range strings.Lines(s) {
+			if v, found := lineValue(line); found {
+				v.start, v.stop = at+v.start, at+v.stop
+				if !yield(v) {
+					return
+				}
+			}
+			at += len(line)
+		}
 	}
-	return b.String()
+}
+
+func lineValue(line string) (v namedValue, found bool) {
+	sign := strings.IndexAny(line, ":=")
+	if sign < 0 {
+		return v, false
+	}
+	name := strings.TrimLeft(line[:sign], "<> \t") // as tools that show requests have it
+	v.text = strings.TrimSpace(line[sign+1:])
+	if line[sign] == '=' || !CredentialHeader(name) {
+		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(name), "- "), "export ")
+		v.text, _, _ = strings.Cut(v.text, " #") // a comment
+		v.text = strings.TrimSpace(v.text)
+		if !aloneUnder(name, v.text) {
+			return v, false
+		}
+	}
+	v.start = sign + 1 + strings.Index(line[sign+1:], v.text)
+	v.stop = v.start + len(v.text)
+	return v, isCredential(name, v.text)
+}
+
+// aloneUnder reports whether a text that is the rest of a line is the value of a sensitive name before it, and no part
+// of a sentence. It is one word. Behind several words it has a digit: "Invalid token: mismatch" is a sentence.
+func aloneUnder(name, text string) bool {
+	if text == "" || strings.ContainsAny(text, " \t") || strings.IndexByte("\"'`{[(<>|&*=!\\", text[0]) >= 0 ||
+		strings.Contains(text, hookglass.Redacted) || !Sensitive(name) {
+		return false
+	}
+	between := strings.Count(name, " ")
+	return (between == 0 || between < 4 && strings.ContainsAny(text, "0123456789")) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r < utf8.RuneSelf && r != ' ' && !inName(byte(r)) })
 }
 
 // CredentialHeader reports whether a text can only be the name of a header that holds credentials, and no word: what

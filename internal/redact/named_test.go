@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hookglass"
 	"hookglass/internal/cputime"
 	"hookglass/internal/redact"
 )
@@ -24,7 +25,7 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 		"Auth: abc\nX-Hub-Signature-256: abc\n":                                            "Auth: [redacted]\nX-Hub-Signature-256: [redacted]\n",
 		"Authorization:\nAuthorization\nInvalid x-token: mismatch":                         "Authorization:\nAuthorization\nInvalid x-token: mismatch",
 		"See https://h/?token=abc. Or (http://h/#a=b&token=abc)":                           "See https://h/?token=[redacted]. Or (http://h/#a=b&token=[redacted])",
-		`<a href="https://h/?a=b&amp;token=abc&amp;c=d">token=abc</a> ?token= `:            `<a href="https://h/?a=b&amp;token=[redacted]&amp;c=d">token=abc</a> ?token= `,
+		`<a href="https://h/?a=b&amp;token=abc&amp;c=d">token=abc</a> ?token= `:            `<a href="https://h/?a=b&amp;token=[redacted]&amp;c=d">token=[redacted]</a> ?token= `,
 		`{"a":"http://h/?a=b\u0026token=abc\u0026c=d","cut`:                                `{"a":"http://h/?a=b\u0026token=[redacted]\u0026c=d","cut`,
 		"https://h/?auth=abc&a=b":                                                          "https://h/?auth=[redacted]&a=b",
 		"token=&password&a=b":                                                              "token=&password&a=b",
@@ -56,7 +57,7 @@ func TestSensitiveNamesInTexts(t *testing.T) {
 		"payload=" + url.QueryEscape(`{"a":1}`) + "&b=%5B":                                 "payload=" + url.QueryEscape(`{"a":1}`) + "&b=%5B",
 		"token=abc&a=b\n":                                                                  "token=[redacted]&a=b\n",
 		"a=b c&password=d e\r\n":                                                           "a=b c&password=[redacted]\r\n",
-		"the token=a & the b=c":                                                            "the token=a & the b=c",
+		"the token=a & the b=c":                                                            "the token=[redacted] & the b=c",
 		`"`:                                                                                `"`,
 		`payload=%7B%22token%22%3A%22abc%22%2C%22a%22%3A%22b+c%22%7D&a=%22`:                `payload=%7B%22token%22%3A%22%5Bredacted%5D%22%2C%22a%22%3A%22b+c%22%7D&a=%22`,
 		"--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\na\r\nb\r\n--x\r\ncontent-disposition: form-data; name=a\r\n\r\nc\r\n--x--\r\n": "--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n[redacted]\r\n--x\r\ncontent-disposition: form-data; name=a\r\n\r\nc\r\n--x--\r\n",
@@ -141,6 +142,49 @@ func TestSensitiveNamesInTextsThatAreLikeJSON(t *testing.T) {
 	}
 }
 
+// Settings, logs, connection strings and URLs are texts in which a value may stand bare.
+func TestSensitiveNamesBeforeBareValues(t *testing.T) {
+	r := redact.New(redact.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
+	for text, want := range map[string]string{
+		// On a line of its own.
+		"a: b\nPASSWORD: hunter\nc: d":                                   "a: b\nPASSWORD: [redacted]\nc: d",
+		"a\n  db.password = hunter # why\r\n- token: x":                  "a\n  db.password = [redacted] # why\r\n- token: [redacted]",
+		"export API_TOKEN=a&b;c\n":                                       "export API_TOKEN=[redacted]\n",
+		"Your temporary password: Xy12!z\nInvalid token: mismatch":       "Your temporary password: [redacted]\nInvalid token: mismatch",
+		"token: is missing\ntoken:\npassword: null\nsecret = ":           "token: is missing\ntoken:\npassword: null\nsecret = ",
+		"token: {{secrets.KEY}}\ntoken: s3cret-value\ntoken: [redacted]": "token: {{secrets.KEY}}\ntoken: {{secrets.KEY}}\ntoken: [redacted]",
+		"X-Functions-Key: a b\nX-Event-Key: repo:push":                   "X-Functions-Key: [redacted]\nX-Event-Key: repo:push",
+		"token: |\n  a\nsecret: \"a b\"\npassword: { a: 1 }":             "token: |\n  a\nsecret: \"[redacted]\"\npassword: { a: 1 }",
+		`{"log":"a\nPASSWORD: hunter\nb"}`:                               `{"log":"a\nPASSWORD: [redacted]\nb"}`,
+		// Behind a sign.
+		"login user=ada password=hunter ip=1 (token=x)":             "login user=ada password=[redacted] ip=1 (token=[redacted])",
+		"tool --api-key=x --name=y":                                 "tool --api-key=[redacted] --name=y",
+		"Server=db;User Id=sa;Password=x/y+z==;A=b":                 "Server=db;User Id=sa;Password=[redacted];A=b",
+		"Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=x=": "Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=[redacted]",
+		"token==x, token != x, token=>x, token = x + 1":             "token==x, token != x, token=>x, token = x + 1",
+		"password={{secrets.KEY}} token=[redacted] secret=null":     "password={{secrets.KEY}} token=[redacted] secret=null",
+		"https://h/a;token=x/b?c=d":                                 "https://h/a;token=[redacted]",
+		"https://h/?a=b;token=x;c=d":                                "https://h/?a=b;token=[redacted];c=d",
+		"https://h/?sv=1&sp=r&sig=a%2Fb%3D":                         "https://h/?sv=1&sp=r&sig=[redacted]",
+		// Percent-encoded.
+		"https://h/?next=" + url.QueryEscape("https://h/?a=b&token=x") + "&c=d":                       "https://h/?next=" + url.QueryEscape("https://h/?a=b&token=[redacted]") + "&c=d",
+		"to https://h/?n=" + url.QueryEscape("https://h/?n="+url.QueryEscape("/?token=x")) + " it is": "to https://h/?n=" + url.QueryEscape("https://h/?n="+url.QueryEscape("/?token=[redacted]")) + " it is",
+		url.QueryEscape("postgres://ada:x@h/"):                                                        url.QueryEscape("postgres://[redacted]@h/"),
+		"a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=%41":                                            "a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=[redacted]",
+		"user%5Bpwd%5D=x&user[pwd]=y&user[name]=z":                                                    "user%5Bpwd%5D=[redacted]&user[pwd]=[redacted]&user[name]=z",
+	} {
+		if got := r.Body(text); got != want {
+			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
+		} else if again := r.Body(got); again != got {
+			t.Errorf("%q became %q at last", got, again)
+		}
+	}
+	got := r.Headers(hookglass.Headers{{Name: "Link", Value: `<https://h/?token=x>; rel="next"`}, {Name: "X-Debug", Value: "a"}})
+	if got[0].Value != `<https://h/?token=[redacted]>; rel="next"` || got[1].Value != "a" {
+		t.Errorf("of headers is shown %v", got)
+	}
+}
+
 func TestCredentialsAreFoundWhereTheyStand(t *testing.T) {
 	for text, want := range map[string]string{
 		`<a token="abc" b="c" secret='d'/>`: "abc d", `{'password': 'a b', 'otp': 123456, 'auth': {'x': 1}}`: "a b 123456", `{"token":"ab\"c","a":1}` + "\n": `ab\"c`, "nothing": "",
@@ -179,6 +223,7 @@ func TestTextsOfMarks(t *testing.T) {
 		strings.Repeat(part, n/40), strings.Repeat(part+"\n", n/40), strings.Repeat(part, n/12) + strings.Repeat("\n", 3*n), strings.Repeat("--"+marks[:n/100]+"\n"+part+"\n", 100),
 		strings.Repeat(`token="`, n/4), strings.Repeat(`token='\`, n/4), strings.Repeat(`"x-token",'`, n/4), strings.Repeat(`'x-token','`+marks[:5]+`',"`, n/8), strings.Repeat(`'token':[`, n/4),
 		strings.Repeat(`name="token" `, n/4), strings.Repeat(` ='`, n), `'` + strings.Repeat(`:`, n) + strings.Repeat(` `, n) + strings.Repeat(`a=,`, n),
+		strings.Repeat("a=b%3D&", n/4), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token=", n/4), strings.Repeat("token: x\n", n/8),
 		`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4),
 	} {
 		cputime.AtMost(t, 5*time.Second, fmt.Sprintf("a text of %d bytes", len(text)), func() { r.Body(text) })

@@ -164,9 +164,17 @@ func startOf(s string, i int) uint32 {
 
 // Text redacts secrets in a text, and credentials in its URLs. It reports whether it changed the text.
 func (r *Redactor) Text(s string) (string, bool) {
-	shown := r.Secrets(s)
-	shown = hideUserinfo(r.hidePairs(shown))
+	shown := r.inURLs(s, maxEscaped)
 	return shown, shown != s
+}
+
+// inURLs redacts secrets in a text, and credentials in URLs. Text within is percent-encoded that many times at most.
+func (r *Redactor) inURLs(s string, depth int) string {
+	s = r.Secrets(s)
+	if !mayName(s) {
+		return s
+	}
+	return r.hideEscaped(hideUserinfo(hidePairs(s)), depth)
 }
 
 // Secrets redacts only the values, whatever stands beside them.
@@ -292,7 +300,7 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 		if SensitiveHeader(f.Name) && f.Value != "" {
 			out[i].Value = r.credential(f.Name, f.Value)
 		} else {
-			out[i].Value, _ = r.Text(f.Value)
+			out[i].Value = r.named(f.Value, maxEscaped)
 		}
 	}
 	return out
@@ -364,7 +372,7 @@ func (r *Redactor) embedded(s string) string {
 	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); len(doc) > 1 && (doc[0] == '{' || doc[0] == '[') {
 		if v, err := jsondoc.Parse([]byte(doc), jsondoc.Wide()); err == nil {
 			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) (string, bool) {
-				shown := r.named(s)
+				shown := r.named(s, maxEscaped)
 				return shown, shown != s
 			}})
 			if len(paths) == 0 {
@@ -373,24 +381,23 @@ func (r *Redactor) embedded(s string) string {
 			return string(inside.Bytes())
 		}
 	}
-	return r.named(s)
+	return r.named(s, maxEscaped)
 }
 
 // named redacts a text and what stands under sensitive names in it: a JSON string may hold JSON in turn.
-func (r *Redactor) named(s string) string {
-	shown := r.Secrets(s)
+func (r *Redactor) named(s string, depth int) string {
+	shown := r.inURLs(s, depth)
 	if !mayName(shown) {
 		return shown
 	}
-	return hideNamed(hideUserinfo(r.hidePairs(shown)))
+	return hideNamed(shown)
 }
 
 // Body redacts a body: JSON and forms also by the names of their fields, any other text by its secrets.
 func (r *Redactor) Body(body string) string { return r.embedded(strings.ToValidUTF8(body, "�")) }
 
-// hidePairs redacts the values of sensitive names in a query string or a form, and what is sensitive in values that
-// hold JSON.
-func (r *Redactor) hidePairs(s string) string {
+// hidePairs redacts the values of sensitive names in a query string or a form.
+func hidePairs(s string) string {
 	if !strings.Contains(s, "=") || strings.ContainsAny(strings.TrimSpace(s), " \r\n\t") && !spaced(s) {
 		return s
 	}
@@ -406,29 +413,48 @@ func (r *Redactor) hidePairs(s string) string {
 		name, value, ok := strings.Cut(part, "=")
 		end := value[len(strings.TrimRight(value, " \r\n\t")):]
 		value = strings.TrimSuffix(value, end)
-		switch {
-		case !ok || value == "" || strings.Trim(value, `>"' \`) == hookglass.Redacted:
+		if !ok || value == "" || strings.Trim(value, `>"' \`) == hookglass.Redacted || !Sensitive(unescaped(name)) {
 			continue
-		case Sensitive(unescaped(name)):
-			value = hookglass.Redacted
-		default:
-			plain := unescaped(value)
-			if plain == value || plain[0] != '{' && plain[0] != '[' {
-				continue
-			}
-			shown := hideNamed(r.Secrets(plain)) // Slack and GitHub send forms that hold JSON
-			if shown == plain {
-				continue
-			}
-			value = url.QueryEscape(shown)
 		}
-		parts[i], changed = name+"="+value+end, true
+		parts[i], changed = name+"="+hookglass.Redacted+end, true
 	}
 	if !changed {
 		return s
 	}
 	return head + strings.Join(parts, "&")
 }
+
+// maxEscaped bounds how often text is percent-encoded into which one looks: a URL in the query of another is twice.
+const maxEscaped = 3
+
+// hideEscaped redacts in the words of a text that are percent-encoded, which may be URLs or JSON: Slack and GitHub send
+// forms that hold JSON.
+func (r *Redactor) hideEscaped(s string, depth int) string {
+	if depth == 0 || !strings.Contains(s, "%") {
+		return s
+	}
+	p := splice{s: s}
+	for at := 0; ; {
+		n := strings.IndexByte(s[at:], '%')
+		if n < 0 {
+			return p.text()
+		}
+		start := at + strings.LastIndexAny(s[at:at+n], beforeEscaped) + 1
+		at += n
+		if end := strings.IndexAny(s[at:], beforeEscaped); end >= 0 {
+			at += end
+		} else {
+			at = len(s)
+		}
+		plain := unescaped(s[start:at])
+		if shown := r.named(plain, depth-1); shown != plain {
+			p.put(start, at, url.QueryEscape(shown))
+		}
+	}
+}
+
+// beforeEscaped are the characters beside a word that is percent-encoded.
+const beforeEscaped = afterParameter + "=?"
 
 // spaced reports whether a text with spaces is a form typed without encoding, and not a sentence.
 func spaced(s string) bool {
