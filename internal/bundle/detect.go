@@ -12,9 +12,6 @@ import (
 
 // Values that are recognised by their form. Each expression is tried only on texts with its marker.
 var (
-	jwtForm    = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
-	tokenForm  = regexp.MustCompile(`(?:[srp]k_(?:live|test)_\w{8,}|whsec_[\w+/=-]{8,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|npm_\w{30,}|shp(?:at|ca|pa|ss)_\w{16,}|\btk_\w{16,}|(?i:bearer|basic) [\w.~+/=-]{12,})`)
-	keyForm    = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----`)
 	phoneForm  = regexp.MustCompile(`\+\d[\d ().-]{5,}\d`)
 	localForm  = regexp.MustCompile(`\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}`)
 	ibanForm   = regexp.MustCompile(`[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,}(?: ?[A-Z0-9]{1,4})?`)
@@ -79,15 +76,12 @@ func (f *finder) addresses() {
 
 func (f *finder) tokens() {
 	s := f.s
-	alone := func(_ string, start, end int) bool { return !inWord(s, start, end) }
-	if strings.Contains(s, "eyJ") {
-		f.all(jwtForm, JWT, alone)
-	}
-	if strings.ContainsAny(s, "_-. ") || strings.Contains(s, "AKIA") || strings.Contains(s, "AIza") {
-		f.all(tokenForm, Token, alone)
-	}
-	if strings.Contains(s, "PRIVATE KEY") {
-		f.all(keyForm, Token, nil)
+	for form := range redact.Forms(s) {
+		kind := Token
+		if form.JWT {
+			kind = JWT
+		}
+		f.add(form.Start, form.End, kind)
 	}
 	for start, end := range redact.CredentialsIn(s) {
 		f.add(start, end, Token)

@@ -19,7 +19,7 @@ var (
 
 // More names that no stranger may see what stands under. They are no reason to refuse a value, or to send it otherwise.
 var (
-	sensitiveNames = set(`sig hmac totp jwt assertion clientassertion samlresponse codeverifier idtokenhint
+	sensitiveNames = set(`sig hmac totp assertion clientassertion samlresponse codeverifier idtokenhint
 		oauthverifier phpsessid jsessionid aspnetsessionid connectsid basicauth httpauth mnemonic secretkeybase
 		secretstring secretbinary secretvalue tokenvalue securityanswer secretanswer socialsecuritynumber passwort
 		kennwort motdepasse contraseña contrasena senha wachtwoord`)

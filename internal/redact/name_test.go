@@ -29,7 +29,7 @@ func TestNamesOfCredentials(t *testing.T) {
 		}
 	}
 	for field := range strings.FieldsSeq(`PASSWORD db_pass userPwd user[pwd] user[auth] client_secrets
-		x-functions-key X-Session-Id subscriptionKey AccountKey masterKey appkey sig X-Amz-Credential hmac jwt
+		x-functions-key X-Session-Id subscriptionKey AccountKey masterKey appkey sig X-Amz-Credential hmac
 		client_assertion SAMLResponse code_verifier PHPSESSID JSESSIONID ASP.NET_SessionId connect.sid
 		connectionString api_keys access_tokens credit_card_number card[cvc] two_factor_code recovery_codes
 		password_hash secret_key_base seed_phrase consumer_key licenseKey contraseña`) {

@@ -179,8 +179,8 @@ func TestSensitiveNamesBeforeBareValues(t *testing.T) {
 			t.Errorf("%q became %q at last", got, again)
 		}
 	}
-	got := r.Headers(hookglass.Headers{{Name: "Link", Value: `<https://h/?token=x>; rel="next"`}, {Name: "X-Debug", Value: "a"}})
-	if got[0].Value != `<https://h/?token=[redacted]>; rel="next"` || got[1].Value != "a" {
+	got := r.Headers(hookglass.Headers{{Name: "Link", Value: `<https://h/?token=x>; rel="next"`}, {Name: "X-Debug", Value: "ghp_a1B2c3D4e5F6g7H8i9J0"}})
+	if got[0].Value != `<https://h/?token=[redacted]>; rel="next"` || got[1].Value != hookglass.Redacted {
 		t.Errorf("of headers is shown %v", got)
 	}
 }
@@ -223,7 +223,8 @@ func TestTextsOfMarks(t *testing.T) {
 		strings.Repeat(part, n/40), strings.Repeat(part+"\n", n/40), strings.Repeat(part, n/12) + strings.Repeat("\n", 3*n), strings.Repeat("--"+marks[:n/100]+"\n"+part+"\n", 100),
 		strings.Repeat(`token="`, n/4), strings.Repeat(`token='\`, n/4), strings.Repeat(`"x-token",'`, n/4), strings.Repeat(`'x-token','`+marks[:5]+`',"`, n/8), strings.Repeat(`'token':[`, n/4),
 		strings.Repeat(`name="token" `, n/4), strings.Repeat(` ='`, n), `'` + strings.Repeat(`:`, n) + strings.Repeat(` `, n) + strings.Repeat(`a=,`, n),
-		strings.Repeat("a=b%3D&", n/4), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token=", n/4), strings.Repeat("token: x\n", n/8),
+		strings.Repeat("eyJhbGciOi-", n/8), strings.Repeat("eyJhbGciOi.", n/8), strings.Repeat("-----BEGIN PRIVATE KEY-----", n/16), strings.Repeat("sk_live_-", n/8),
+		strings.Repeat("Bearer ", n/8), strings.Repeat("a=b%3D&", n/4), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token=", n/4), strings.Repeat("token: x\n", n/8),
 		`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4),
 	} {
 		cputime.AtMost(t, 5*time.Second, fmt.Sprintf("a text of %d bytes", len(text)), func() { r.Body(text) })

@@ -162,15 +162,17 @@ func startOf(s string, i int) uint32 {
 	return (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24) * 0x9E3779B1 >> 16
 }
 
-// Text redacts secrets in a text, and credentials in its URLs. It reports whether it changed the text.
+// Text redacts secrets in a text, what has the form of a credential, and credentials in its URLs. It reports whether it
+// changed the text.
 func (r *Redactor) Text(s string) (string, bool) {
 	shown := r.inURLs(s, maxEscaped)
 	return shown, shown != s
 }
 
-// inURLs redacts secrets in a text, and credentials in URLs. Text within is percent-encoded that many times at most.
+// inURLs redacts secrets in a text, what has the form of a credential, and credentials in URLs. Text within is
+// percent-encoded that many times at most.
 func (r *Redactor) inURLs(s string, depth int) string {
-	s = r.Secrets(s)
+	s = hideForms(r.Secrets(s))
 	if !mayName(s) {
 		return s
 	}
