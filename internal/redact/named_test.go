@@ -185,6 +185,21 @@ func TestSensitiveNamesBeforeBareValues(t *testing.T) {
 	}
 }
 
+// What follows a value that ends with a name may make it another.
+func TestAValueThatEndsWithAName(t *testing.T) {
+	r := redact.New(redact.Mask{Value: "/hooks/sub", Shown: "/hooks/…", Whole: true, Ends: true})
+	for text, want := range map[string]string{
+		"/hooks/subscriptions /hooks/sub-2 /hooks/sub_":            "/hooks/subscriptions /hooks/sub-2 /hooks/sub_",
+		"/hooks/sub /hooks/sub/a /hooks/sub?b /hooks/sub.":         "/hooks/… /hooks/…/a /hooks/…?b /hooks/….",
+		`"\/hooks\/sub" "\/hooks\/subs" %2Fhooks%2Fsub`:            `"/hooks/…" "\/hooks\/subs" /hooks/…`,
+		"L2hvb2tzL3N1Yg== " + "https://h.example/hooks/sub/x#subs": "/hooks/… " + "https://h.example/hooks/…/x#subs",
+	} {
+		if got := r.Secrets(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestCredentialsAreFoundWhereTheyStand(t *testing.T) {
 	for text, want := range map[string]string{
 		`<a token="abc" b="c" secret='d'/>`: "abc d", `{'password': 'a b', 'otp': 123456, 'auth': {'x': 1}}`: "a b 123456", `{"token":"ab\"c","a":1}` + "\n": `ab\"c`, "nothing": "",

@@ -18,6 +18,7 @@ type Mask struct {
 	Value string
 	Shown string // what to show for it; empty: [hookglass.Redacted]
 	Whole bool   // it may be no secret at all, so that parts of it are not looked for
+	Ends  bool   // it ends with a name, so that it is another where letters, digits, - or _ follow
 }
 
 // Redactor redacts secrets from what a run records and answers: the values themselves, their usual encodings, longer
@@ -44,6 +45,8 @@ const (
 	// shortSecret is the length below which a secret is redacted only as a word of its own: elsewhere that would tear
 	// up unrelated text.
 	shortSecret = 4
+	// endOf is how many bytes at its end a value has also where some of it is escaped.
+	endOf = 2
 	// maxForms bounds the bytes of derived spellings that are looked for. Values beyond it are found only as they are
 	// and as JSON writes them.
 	maxForms = 4 << 20
@@ -112,7 +115,8 @@ func hide(masks []Mask, often bool) *hiddenValues {
 				if known != nil {
 					known[form] = true
 				}
-				h.forms = append(h.forms, Mask{Value: form, Shown: m.Shown})
+				ends := m.Ends && strings.HasSuffix(form, m.Value[len(m.Value)-endOf:]) // and is not encoded as a whole
+				h.forms = append(h.forms, Mask{Value: form, Shown: m.Shown, Ends: ends})
 				h.size += len(form)
 			}
 			if !m.Whole {
@@ -144,7 +148,9 @@ func (f *formsMap) at(s string, i int, work *int) Mask {
 		if !strings.HasPrefix(s[i:], form.Value[:min(len(form.Value), headSize)]) {
 			continue
 		}
-		if *work += len(form.Value) / headSize; strings.HasPrefix(s[i:], form.Value) {
+		*work += len(form.Value) / headSize
+		rest, found := strings.CutPrefix(s[i:], form.Value)
+		if found && !(form.Ends && rest != "" && rest[0] != '.' && inName(rest[0])) {
 			return form
 		}
 	}

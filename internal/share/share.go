@@ -130,14 +130,14 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 	return e, share, nil
 }
 
-// keyParameter finds a parameter that is often all by which a sender proves itself. Elsewhere a field of this name is
-// the key of anything, so it is no credential to the redactor.
-var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)([^&]+)`)
+// keyParameter finds a parameter that is often all by which a sender proves itself; to Azure it is a long code. Elsewhere
+// a field of this name is the key or the code of anything, so it is no credential to the redactor.
+var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)([^&]+)|((?:^|&)code=)([^&]{16,})`)
 
 func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	masks := []redact.Mask{{Value: string(at.ID)}}
 	if at.CustomID != "" { // often a word, so only where it is an address
-		masks = append(masks, redact.Mask{Value: "/hooks/" + at.CustomID, Shown: "/hooks/" + hookglass.Redacted, Whole: true})
+		masks = append(masks, redact.Mask{Value: "/hooks/" + at.CustomID, Shown: "/hooks/" + hookglass.Redacted, Whole: true, Ends: true})
 	}
 	for _, secret := range secrets {
 		masks = append(masks, redact.Mask{Value: secret})
@@ -150,16 +150,13 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 		}
 		return s
 	}
-	text := func(s string) string {
-		s, _ = r.Text(address(s))
-		return s
-	}
+	text := func(s string) string { return r.Body(address(s)) }
 	query := func(raw string) string {
 		if raw == "" {
 			return ""
 		}
 		u := text("http://host/?" + raw) // as a URL, whose parameters are judged by their names
-		return keyParameter.ReplaceAllString(strings.TrimPrefix(u, "http://host/?"), "${1}"+hookglass.Redacted)
+		return keyParameter.ReplaceAllString(strings.TrimPrefix(u, "http://host/?"), "${1}${3}"+hookglass.Redacted)
 	}
 	payload := *e.Payload
 	payload.Headers, payload.Trailers = r.Headers(payload.Headers), r.Headers(payload.Trailers)
@@ -191,7 +188,7 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 
 // captured returns what a request holds under the names of credentials: its answer may repeat it under any other name.
 func captured(e *hookglass.Event, body string) []redact.Mask {
-	query := keyParameter.ReplaceAllString(e.RawQuery, "&token=$2")
+	query := keyParameter.ReplaceAllString(e.RawQuery, "&token=$2$4")
 	return slices.Concat(redact.CredentialsOf(e.Headers), redact.ValuesIn(jsondoc.Text("?"+query)), redact.ValuesIn(jsondoc.Text(body)))
 }
 

@@ -106,11 +106,15 @@ func opened(t *testing.T, shares *share.Service, who hookglass.Principal, event 
 func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		who, e := owned(t, db)
-		credential := hookglass.Headers{{Name: "Authorization", Value: "Bearer swordfish"}, {Name: "X-Sum", Value: "1"}}
+		credential := hookglass.Headers{
+			{Name: "Authorization", Value: "Bearer swordfish"}, {Name: "X-Sum", Value: "1"},
+			{Name: "X-Session-Id", Value: "swordfish"}, {Name: "Link", Value: `<https://h/?token=swordfish>; rel="next"`},
+		}
+		const query = "a=b;token=swordfish&next=%2F%3Ftoken%3Dswordfish&code=of-the-swordfish&key=swordfish&code=GB"
 		event := &hookglass.Event{
 			ID: hookglass.NewEventID(hookglass.EventWebhook, time.Now()), EndpointNum: e.Num, EndpointID: e.ID, Type: hookglass.EventWebhook, ReceivedAt: time.Now(), Method: "POST",
-			Path: "/", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, EventRef: "evt_1",
-			Payload: &hookglass.Payload{Headers: credential, Trailers: credential, Reply: &hookglass.Reply{
+			Path: "/a;token=swordfish", RawQuery: query, Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, EventRef: "evt_1",
+			Payload: &hookglass.Payload{Headers: credential, Trailers: credential, Body: []byte("a: b\nPASSWORD: swordfish\n"), Reply: &hookglass.Reply{
 				Status: 200, Headers: credential, Source: hookglass.SourceCustom, Rule: &hookglass.ReplyRule{When: "header.x-key:swordfish"},
 			}},
 		}
@@ -123,9 +127,13 @@ func TestALinkShowsNoCredentialAndNoNote(t *testing.T) {
 		shares := share.New(db, endpoint.New(db, nil), roomy{db})
 		shown := opened(t, shares, who, event)
 		for place, h := range map[string]hookglass.Headers{"headers": shown.Headers, "trailers": shown.Trailers, "reply": shown.Reply.Headers} {
-			if h.Get("X-Sum") != "1" || h.Get("Authorization") == "" || strings.Contains(h.Get("Authorization"), "swordfish") {
+			if h.Get("X-Sum") != "1" || h.Get("Authorization") == "" || strings.Contains(fmt.Sprint(h), "swordfish") {
 				t.Errorf("the %s are %v", place, h)
 			}
+		}
+		const left = "/a;token=[redacted]?a=b;token=[redacted]&next=%2F%3Ftoken%3D%5Bredacted%5D&code=[redacted]&key=[redacted]&code=GB\na: b\nPASSWORD: [redacted]\n"
+		if got := shown.Path + "?" + shown.RawQuery + "\n" + string(shown.Body); got != left {
+			t.Errorf("shown is\n%s\nwant\n%s", got, left)
 		}
 		if shown.Note != "" || shown.Reply.Rule != nil || shown.EventRef != "evt_1" {
 			t.Errorf("shown is the note %q, the rule %+v, the id %q", shown.Note, shown.Reply.Rule, shown.EventRef)
@@ -188,14 +196,14 @@ func TestALinkHidesACustomIDOnlyWhereItIsAnAddress(t *testing.T) {
 			Path: "/subscriptions", Provider: hookglass.UnknownProvider, SignatureStatus: hookglass.SignatureUnchecked, ContentType: "application/json",
 			Payload: &hookglass.Payload{
 				Headers: hookglass.Headers{{Name: "X-Forwarded-Uri", Value: "/hooks/subscriptions/a"}, {Name: "X-Topic", Value: "subscriptions/new"}},
-				Body:    []byte(`{"type": "subscription.new", "subscriptions": 1, "to": "https:\/\/example.com\/hooks\/subscriptions?a", "by": "/?u=%2Fhooks%2Fsubscriptions"}`),
+				Body:    []byte(`{"type": "subscription.new", "subscriptions": 1, "to": "https:\/\/example.com\/hooks\/subscriptions?a", "by": "/?u=%2Fhooks%2Fsubscriptions", "of": "/hooks/subscriptions-2"}`),
 			},
 		}
 		if err := db.Capture(t.Context(), e.AccountID, event); err != nil {
 			t.Fatal(err)
 		}
 		shown := opened(t, share.New(db, endpoints, roomy{db}), who, event)
-		const body = `{"type":"subscription.new","subscriptions":1,"to":"https://example.com/hooks/[redacted]?a","by":"/?u=/hooks/[redacted]"}`
+		const body = `{"type":"subscription.new","subscriptions":1,"to":"https://example.com/hooks/[redacted]?a","by":"/?u=/hooks/[redacted]","of":"/hooks/subscriptions-2"}`
 		if got := string(shown.Body); got != body {
 			t.Errorf("the body is\n%s\nwant\n%s", got, body)
 		}
