@@ -167,6 +167,12 @@ func Pairs(raw string) iter.Seq2[string, string] {
 	}
 }
 
+// IsForm reports whether a content type says that a body is a form, as [Pairs] reads it.
+func IsForm(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded")
+}
+
 func unescaped(s string) string {
 	if u, err := url.QueryUnescape(s); err == nil {
 		return u

@@ -227,7 +227,7 @@ func (r *readings) members() []jsondoc.Member {
 		named("id", jsondoc.Text(string(r.ev.ID))),
 		named("method", jsondoc.Text(r.ev.Method)),
 		named("path", asShown(r.ev.Path)),
-		named("query", pairs(r.ev.RawQuery)),
+		named("query", jsondoc.Form(r.ev.RawQuery)),
 		named("headers", r.headers()),
 		named("content_type", jsondoc.TextOrNull(hookglass.Readable(r.ev.ContentType))),
 	}
@@ -318,8 +318,8 @@ func (r *readings) readBody() (jsondoc.Value, error) {
 			return v, nil
 		}
 	}
-	if mediaType(r.ev.ContentType) == formType {
-		return pairs(string(body)), nil
+	if hookglass.IsForm(r.ev.ContentType) {
+		return jsondoc.Form(string(body)), nil
 	}
 	return asShown(string(body)), nil
 }
@@ -350,32 +350,4 @@ func looksJSON(contentType string, body []byte) bool {
 // decoded undoes the content coding, up to one byte beyond the limit: enough to see that a body is too large.
 func decoded(body []byte, headers hookglass.Headers) []byte {
 	return coding.Plain(body, headers, jsondoc.MaxBytes+1)
-}
-
-// pairs returns a query string or a form as an object, in order of first appearance; a repeated name holds an array.
-func pairs(raw string) jsondoc.Value {
-	type field struct {
-		name   string
-		values []jsondoc.Value
-	}
-	var fields []field
-	places := map[string]int{}
-	for name, value := range hookglass.Pairs(raw) {
-		name = hookglass.Readable(name)
-		i, ok := places[name]
-		if !ok {
-			i = len(fields)
-			places[name] = i
-			fields = append(fields, field{name: name})
-		}
-		fields[i].values = append(fields[i].values, asShown(value))
-	}
-	members := make([]jsondoc.Member, len(fields))
-	for i, f := range fields {
-		members[i] = named(f.name, f.values[0])
-		if len(f.values) > 1 {
-			members[i].Value = jsondoc.List(f.values...)
-		}
-	}
-	return jsondoc.Members(members...)
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -166,6 +167,50 @@ func TestBodies(t *testing.T) {
 	}
 	if got := at(t, action.NewContext(&hookglass.Event{ID: "req_1", Type: hookglass.EventWebhook, Method: "GET", Path: "/"}, endpoint, nil), "/request"); got != `{"id":"req_1","method":"GET","path":"/","query":{},"headers":{},"content_type":null,"body":null}` {
 		t.Errorf("an event in the list form: %s", got)
+	}
+}
+
+// A field of a form is its text, and pointers go on in the JSON that Slack and others send in one.
+func TestPointersGoOnInAFieldOfAForm(t *testing.T) {
+	ev := arrival("payload=" + url.QueryEscape(`{"type":"block_actions", "actions":[{"value":1.0}]}`) + "&n=[1&list=[1]&list=[2]")
+	ev.ContentType = "application/x-www-form-urlencoded"
+	c := action.NewContext(ev, endpoint, nil)
+	for pointer, want := range map[string]string{
+		"/request/body/payload":                 `"{\"type\":\"block_actions\", \"actions\":[{\"value\":1.0}]}"`,
+		"/request/body/payload/type":            `"block_actions"`,
+		"/request/body/payload/actions/0/value": `1.0`,
+		"/request/body/list/1":                  `"[2]"`,
+		"/request/body/list/1/0":                `2`,
+		"/request/body/n/0":                     "absent",
+		"/request/body/payload/type/0":          "absent",
+	} {
+		if got := at(t, c, pointer); got != want {
+			t.Errorf("%s is %s, want %s", pointer, got, want)
+		}
+	}
+	transform, faults := action.ParseTransform([]byte(`{"source":"request","operations":[{"op":"pick","fields":{"t":"/body/payload/type","all":"/body/payload"}}]}`))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	out, failure := transform.Run(action.Values{Context: c})
+	if want := `{"t":"block_actions","all":"{\"type\":\"block_actions\", \"actions\":[{\"value\":1.0}]}"}`; failure != nil || string(out.Bytes()) != want {
+		t.Errorf("%s %v", out.Bytes(), failure)
+	}
+	for _, operation := range []string{`"remove","path":"/body/payload/type"`, `"set","path":"/body/payload/type","value":1`, `"rename","from":"/body/payload/type","to":"/body/payload/t"`} {
+		transform, faults := action.ParseTransform([]byte(`{"source":"request","operations":[{"op":` + operation + `}]}`))
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		if out, failure := transform.Run(action.Values{Context: c}); failure == nil {
+			t.Errorf("%s makes %s", operation, out.Bytes())
+		}
+	}
+	template, err := action.ParseTemplate("{{request.body.payload.actions.0.value}} of {{request.body.payload.actions}}", action.InText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := template.Render(action.Values{Context: c}); err != nil || got.Text != `1.0 of [{"value":1.0}]` {
+		t.Errorf("%q %v", got.Text, err)
 	}
 }
 

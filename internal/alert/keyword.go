@@ -35,7 +35,7 @@ func newMatcher(c hookglass.AlertConfig) matcher {
 // in returns the field of an event, with its payload, that contains the keyword, or "".
 func (m matcher) in(e *hookglass.Event) (where string) {
 	if strings.HasPrefix(m.field, "/") {
-		if value, found := valueAt(plain(e), m.field); found && m.contained(value) {
+		if value, found := valueAt(e, m.field); found && m.contained(value) {
 			return m.field
 		}
 		return ""
@@ -91,13 +91,13 @@ const maxPlain = 1 << 20
 
 func plain(e *hookglass.Event) []byte { return coding.Plain(e.Body, e.Headers, maxPlain) }
 
-// valueAt returns the value of a JSON body at a pointer: a string's text, anything else as JSON.
-func valueAt(body []byte, pointer string) ([]byte, bool) {
+// valueAt returns the value of a JSON body, or of a form, at a pointer: a string's text, anything else as JSON.
+func valueAt(e *hookglass.Event, pointer string) ([]byte, bool) {
 	p, err := jsondoc.ParsePointer(pointer)
 	if err != nil {
 		return nil, false
 	}
-	doc, err := jsondoc.Parse(body, jsondoc.Wide())
+	doc, err := jsondoc.ParseBody(plain(e), hookglass.IsForm(e.ContentType), jsondoc.Wide())
 	if err != nil {
 		return nil, false
 	}

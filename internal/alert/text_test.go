@@ -62,6 +62,12 @@ func TestKeywordsAreFoundWhereTheFieldSays(t *testing.T) {
 			t.Errorf("%s in %s is in %q, want %q", c.keyword, c.field, got, c.where)
 		}
 	}
+	form := &hookglass.Event{Type: hookglass.EventWebhook, ContentType: "application/x-www-form-urlencoded", Payload: &hookglass.Payload{Body: []byte("text=a+b&payload=%7B%22c%22%3A%22ETA%22%7D")}}
+	for field, keyword := range map[string]string{"/text": "a b", "/payload/c": "eta", "/payload": `"c"`} {
+		if got := alert.Matches(hookglass.AlertConfig{Keyword: keyword, Field: field}, form); got != field {
+			t.Errorf("%s in %s of a form is in %q", keyword, field, got)
+		}
+	}
 	// What is not UTF-8 is Latin-1, as it is shown and searched.
 	latin := &hookglass.Event{Type: hookglass.EventWebhook, Path: "/caf\xe9", RawQuery: "q=\xfc", Payload: &hookglass.Payload{Headers: hookglass.Headers{{Name: "X-N", Value: "na\xefve"}}}}
 	for field, keyword := range map[string]string{"path": "café", "query": "ü", "headers": "x-n: naïve"} {

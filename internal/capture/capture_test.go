@@ -212,6 +212,13 @@ func TestTheCustomAnswerReadsWhatASenderEncodedWrongly(t *testing.T) {
 			t.Errorf("%s: %q, want %q", where, r.Body, want)
 		}
 	}
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: `{"all":{{request.body/p}},"id":{{request.body/p/user/id}},"n":{{request.body/p/n}},"none":{{request.body/p/none}},"text":{{request.body/x/0}}}`}
+	})
+	inside := `{"all":"{\"n\":1.0,\"user\":{\"id\":\"U1\"}}","id":"U1","n":1.0,"none":null,"text":null}`
+	if r := b.post("POST", "/", `p={"n":1.0,"user":{"id":"U1"}}&x=a`, "Content-Type", "application/x-www-form-urlencoded"); string(r.Body) != inside {
+		t.Errorf("JSON in a form: %s, want %s", r.Body, inside)
+	}
 }
 
 func TestTheCustomAnswerReadsACompressedBody(t *testing.T) {

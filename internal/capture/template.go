@@ -225,13 +225,14 @@ func (f *filler) value(name string) filling {
 var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
 // member returns the value at a JSON Pointer (RFC 6901) in the body: strings as they are, anything else as JSON with
-// the order of its members kept. For a form, pointers name its fields. A compressed body is decompressed.
+// the order of its members kept. For a form, pointers name its fields, and go on in the JSON that one holds. A
+// compressed body is decompressed.
 func (f *filler) member(pointer string) filling {
 	if f.body == nil {
 		plain := coding.Plain(f.ev.Body, f.ev.Headers, maxDecompressed)
 		f.body = &branch{text: jsondoc.Unmarked(plain)}
 		if !json.Valid(f.body.text) {
-			f.body = form(f.ev.ContentType, plain)
+			f.body = form(f.ev, plain)
 		}
 	}
 	at := f.body
@@ -299,15 +300,16 @@ func (b *branch) member(token string) *branch {
 	return b.members[token]
 }
 
-// form returns the fields of a form as a branch.
-func form(contentType string, body []byte) *branch {
+// form returns the fields of a form as a branch. Each is a text, and what is within is that of the JSON in it.
+func form(ev *hookglass.Event, body []byte) *branch {
 	b := &branch{text: json.RawMessage("null"), opened: true}
-	if !strings.HasPrefix(strings.ToLower(contentType), "application/x-www-form-urlencoded") {
+	if !hookglass.IsForm(ev.ContentType) {
 		return b
 	}
 	b.members = make(map[string]*branch)
 	for name, value := range firsts(string(body)) {
-		b.members[name] = &branch{text: json.RawMessage(quote(value)), opened: true}
+		asText := written(json.RawMessage(quote(value)))
+		b.members[name] = &branch{text: json.RawMessage(value), value: &asText}
 	}
 	return b
 }

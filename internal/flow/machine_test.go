@@ -341,6 +341,18 @@ func TestACompressedBodyIsRead(t *testing.T) {
 	}
 }
 
+func TestAPartIsInAFieldOfAForm(t *testing.T) {
+	e := arrival{1, 1, "a", "payload=%7B%22user%22%3A%7B%22id%22%3A%22U1%22%7D%7D&run=7"}.event(1)
+	e.ContentType = "application/x-www-form-urlencoded"
+	plan := hookglass.FlowPlan{Timeout: time.Minute, Steps: []hookglass.FlowStep{one(1, func(s *hookglass.FlowStep) {
+		s.Key, s.Where = "clicked", []hookglass.FlowWhere{{Part: "/run", Value: "7"}}
+		s.Extract = []hookglass.FlowExtract{{Name: "user", Source: "/payload/user/id"}}
+	})}}
+	if f, err := flow.Play(plan, noon, []*hookglass.Event{e}, noon.Add(time.Second)); err != nil || f.State != hookglass.FlowPassed || f.Progress.Steps[0].Values["user"] != "U1" {
+		t.Errorf("%v %+v", err, f)
+	}
+}
+
 func TestAPatternHasItsTime(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string

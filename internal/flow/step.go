@@ -306,7 +306,7 @@ type reader struct {
 	spent time.Duration // on patterns
 }
 
-// document is a body parsed as JSON.
+// document is a body parsed as JSON, or as a form.
 type document struct {
 	value jsondoc.Value
 	err   error
@@ -372,7 +372,7 @@ func (r *reader) at(pointer string) (string, bool) {
 		return "", false
 	}
 	if r.doc == nil {
-		value, err := jsondoc.Parse(coding.Plain(r.event.Body, r.event.Headers, jsondoc.MaxBytes), jsondoc.Wide())
+		value, err := jsondoc.ParseBody(coding.Plain(r.event.Body, r.event.Headers, jsondoc.MaxBytes), hookglass.IsForm(r.event.ContentType), jsondoc.Wide())
 		r.doc = &document{value, err}
 	}
 	value, found := r.doc.value.At(p)

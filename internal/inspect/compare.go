@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"mime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +26,8 @@ const (
 )
 
 // Compare tells how two events in the detail form differ: their fields, headers by name without case, query parameters,
-// and bodies, decompressed: JSON by pointer, forms by parameter, other text by line. What cannot be read so is
-// compared as bytes.
+// and bodies, decompressed: JSON by pointer, forms by parameter and the JSON in one by pointer, other text by line.
+// What cannot be read so is compared as bytes.
 func Compare(left, right *hookglass.Event) hookglass.Comparison {
 	c := hookglass.Comparison{Left: left.ID, Right: right.ID}
 	for _, f := range []struct{ name, left, right string }{
@@ -60,7 +59,7 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 		plainLeft, decodedLeft := plain(l)
 		plainRight, decodedRight := plain(r)
 		c.Body.Decoded = decodedLeft || decodedRight
-		compareBodies(&c.Body, left.ContentType, right.ContentType, plainLeft, plainRight)
+		compareBodies(&c.Body, hookglass.IsForm(left.ContentType) && hookglass.IsForm(right.ContentType), plainLeft, plainRight)
 	}
 	return c
 }
@@ -204,7 +203,7 @@ func compareLists(left, right list) (changes []hookglass.Change, more bool) {
 	return changes, false
 }
 
-func compareBodies(b *hookglass.BodyChanges, leftType, rightType string, left, right []byte) {
+func compareBodies(b *hookglass.BodyChanges, forms bool, left, right []byte) {
 	l, errLeft := jsondoc.Parse(left, jsondoc.Wide())
 	r, errRight := jsondoc.Parse(right, jsondoc.Wide())
 	switch {
@@ -215,18 +214,45 @@ func compareBodies(b *hookglass.BodyChanges, leftType, rightType string, left, r
 		for _, d := range differences {
 			b.Changes = append(b.Changes, change(d.Path, spelled(d.Left), spelled(d.Right)))
 		}
-	case isForm(leftType) && isForm(rightType):
+	case forms:
 		b.Form = "form"
-		b.Changes, b.More = compareLists(parameterValues(string(left)), parameterValues(string(right)))
+		b.Changes, b.More = compareForms(parameterValues(string(left)), parameterValues(string(right)))
 	case utf8.Valid(left) && utf8.Valid(right):
 		b.Form = "text"
 		b.Text, b.More = diffLines(string(left), string(right))
 	}
 }
 
-func isForm(contentType string) bool {
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && media == "application/x-www-form-urlencoded"
+// compareForms is compareLists, but says where the JSON differs that a field holds on both sides: the path is then the
+// name and the pointer within.
+func compareForms(left, right list) (changes []hookglass.Change, more bool) {
+	all, more := compareLists(left, right)
+	for _, c := range all {
+		l, okLeft := held(left.values[c.Path])
+		r, okRight := held(right.values[c.Path])
+		if !okLeft || !okRight || jsondoc.Same(l, r) { // the same may be spelled in another way
+			changes = append(changes, c)
+			continue
+		}
+		within, beyond := jsondoc.Diff(l, r, maxChanges)
+		more = more || beyond
+		for _, d := range within {
+			changes = append(changes, change(c.Path+d.Path, spelled(d.Left), spelled(d.Right)))
+		}
+	}
+	if len(changes) > maxChanges {
+		changes, more = changes[:maxChanges], true
+	}
+	return changes, more
+}
+
+// held is the object or array that a field holds which is there once.
+func held(values []string) (jsondoc.Value, bool) {
+	if len(values) != 1 {
+		return jsondoc.Value{}, false
+	}
+	v, err := jsondoc.Parse([]byte(values[0]), jsondoc.Wide())
+	return v, err == nil && !v.Scalar()
 }
 
 // spelled is a value as compact JSON.

@@ -268,6 +268,17 @@ func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", c.kind, got, c.form)
 		}
 	}
+	form := func(body string) *hookglass.Event {
+		return event(func(e *hookglass.Event) { e.ContentType, e.Body = "application/x-www-form-urlencoded", []byte(body) })
+	}
+	got := inspect.Compare(form(`payload={"user":{"id":"U1"},"n":1}&x={"a":1}&y=[1]&z=1`), form(`payload={"user":{"id":"U2"},"n":1}&x={"a":%201}&y=1&z=2`)).Body.Changes
+	var paths []string
+	for _, c := range got {
+		paths = append(paths, fmt.Sprint(c.Path, " ", *c.Left, " ", *c.Right))
+	}
+	if want := []string{`payload/user/id "U1" "U2"`, `x {"a":1} {"a": 1}`, `y [1] 1`, `z 1 2`}; !slices.Equal(paths, want) {
+		t.Errorf("in the fields of a form %q differ, want %q", paths, want)
+	}
 	for kind, of := range map[string]func(sign string, n int) string{
 		"application/x-www-form-urlencoded": func(value string, n int) (body string) {
 			for i := range n {

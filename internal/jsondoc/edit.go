@@ -58,10 +58,11 @@ func (v Value) without(tokens []string) (Value, error) {
 // moved is the value with what is at one pointer at another, where nothing may be. In one object the member keeps its
 // place.
 func (v Value) moved(from, to []string) (Value, error) {
-	what, ok := v.At(Pointer{from})
-	if !ok {
-		return v, errMissing
+	without, err := v.without(from) // first: it finds nothing within a field of a form, as At does
+	if err != nil {
+		return v, err
 	}
+	what, _ := v.At(Pointer{from})
 	if _, ok := v.At(Pointer{to}); ok {
 		return v, errExists
 	}
@@ -72,14 +73,10 @@ func (v Value) moved(from, to []string) (Value, error) {
 	if parent, _ := v.At(Pointer{from[:last]}); parent.kind == Object && slices.Equal(from[:last], to[:len(to)-1]) {
 		return v.with(from[:last], parent.renamed(parent.index(from[last]), to[last]))
 	}
-	v, err := v.without(from)
-	if err != nil {
-		return v, err
-	}
-	if _, ok := v.At(Pointer{to}); ok { // the indexes behind a removed element are others now
+	if _, ok := without.At(Pointer{to}); ok { // the indexes behind a removed element are others now
 		return v, errExists
 	}
-	return v.with(to, what)
+	return without.with(to, what)
 }
 
 func (v Value) replaced(i int, child Value) Value {

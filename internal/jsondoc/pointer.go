@@ -53,9 +53,12 @@ func (p Pointer) String() string {
 }
 
 // At finds what a pointer means. In an array a name is an index without leading zeros; "-" means the element after the
-// last, which is never there.
+// last, which is never there. It goes on in the JSON that a field of a form holds.
 func (v Value) At(p Pointer) (Value, bool) {
 	for _, token := range p.tokens {
+		if v.kind == String && v.in != nil {
+			v = v.in.values[0]
+		}
 		i := v.find(token)
 		if i < 0 {
 			return Value{}, false

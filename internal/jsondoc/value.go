@@ -32,7 +32,7 @@ type Value struct {
 	depth uint16
 	size  int32  // bytes of the compact text
 	text  string // of a string, unescaped; of a number, as spelled
-	in    *inner // of an object and an array that are not empty
+	in    *inner // of an object and an array that are not empty; of a field of a form, the JSON that it holds
 }
 
 type inner struct {
@@ -302,7 +302,7 @@ func (v Value) Depth() int { return int(v.depth) }
 
 // Len is the number of members or elements.
 func (v Value) Len() int {
-	if v.in == nil {
+	if v.in == nil || v.Scalar() {
 		return 0
 	}
 	return len(v.in.values)
@@ -326,7 +326,7 @@ func (v Value) index(name string) int {
 // All are the members of an object in their order, or the elements of an array with empty names.
 func (v Value) All() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
-		if v.in == nil {
+		if v.Len() == 0 {
 			return
 		}
 		for i := range v.in.values {

@@ -68,7 +68,7 @@ func detail(e *hookglass.Event, most int, part *int, pointers []jsondoc.Pointer)
 		body = coding.Plain(body, e.Headers, maxParsed)
 	}
 	if len(pointers) > 0 {
-		if out.Parts, err = partsOf(body, most, pointers); err != nil {
+		if out.Parts, err = partsOf(body, hookglass.IsForm(e.ContentType), most, pointers); err != nil {
 			return out, err
 		}
 		out.Body = nil
@@ -115,10 +115,10 @@ func shorten(text *string, most int, encoding string) bool {
 }
 
 // partsOf returns the values of pointers into a body, together at most most bytes; one that does not fit is cut.
-func partsOf(body []byte, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
-	doc, err := jsondoc.Parse(body, jsondoc.Bounds{Bytes: maxParsed, Depth: jsondoc.MaxDepth})
+func partsOf(body []byte, form bool, most int, pointers []jsondoc.Pointer) ([]bodyPart, error) {
+	doc, err := jsondoc.ParseBody(body, form, jsondoc.Bounds{Bytes: maxParsed, Depth: jsondoc.MaxDepth})
 	if err != nil {
-		return nil, hookglass.Invalid("pointers", "need a JSON body of up to 8 MiB; leave them out to see the body as it is")
+		return nil, hookglass.Invalid("pointers", "need a JSON body of up to 8 MiB, or a form of up to 1 MiB; leave them out to see the body as it is")
 	}
 	parts := make([]bodyPart, len(pointers))
 	for i, p := range pointers {

@@ -38,7 +38,7 @@ type (
 	oneEvent struct {
 		RequestPath
 		MaxBytes int      `json:"max_bytes" minimum:"1" maximum:"262144" default:"16384" doc:"How much of each body is returned."`
-		Pointers []string `json:"pointers" maxItems:"50" doc:"JSON Pointers (RFC 6901) into a JSON body, for example /data/object/id; one that came compressed is decompressed for them. Only these parts of the body are returned then."`
+		Pointers []string `json:"pointers" maxItems:"50" doc:"JSON Pointers (RFC 6901) into a JSON body, for example /data/object/id, or a form, for example /payload/user/id; one that came compressed is decompressed for them. Only these parts of the body are returned then."`
 		Part     *int     `json:"part" minimum:"0" maximum:"99" doc:"Of a multipart body, as a form with files: the index in body_parts of the one part that body is to be, and that pointers look into."`
 	}
 

@@ -537,6 +537,10 @@ func TestCompressedBodiesAreReadByPointerAndCompared(t *testing.T) {
 		if _, got = s.call("get_request", args{"request_id": mislabelled, "pointers": []string{"/id"}}); at(got, "data", "parts", 0, "value") != "in_3" {
 			t.Errorf("pointers into a body that is not compressed: %v", at(got, "data", "parts"))
 		}
+		form := s.receive(ep, "/", "application/x-www-form-urlencoded", "payload=%7B%22id%22%3A%22in_4%22%7D&n=1")
+		if _, got = s.call("get_request", args{"request_id": form, "pointers": []string{"/payload/id", "/n"}}); at(got, "data", "parts", 0, "value") != "in_4" || at(got, "data", "parts", 1, "value") != "1" {
+			t.Errorf("pointers into a form: %v", at(got, "data", "parts"))
+		}
 		_, got = s.call("compare_requests", args{"request_id": one, "other_request_id": other})
 		if at(got, "data", "body", "compared_as") != "json" || at(got, "data", "body", "decoded") != true || at(got, "data", "body", "changes", 0, "path") != "/id" {
 			t.Errorf("compare_requests: %v", at(got, "data", "body"))

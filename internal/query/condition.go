@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"hookglass"
@@ -34,18 +35,20 @@ func (c Condition) Means(e *hookglass.Event) bool {
 	return c.Match(e)
 }
 
-// Scalar returns the string or number at an RFC 6901 pointer below the root of an event's JSON body, as written. It
-// returns false if there is none, or an empty string, in the first MaxLooked bytes. The event is in detail form.
+// Scalar returns the string or number at an RFC 6901 pointer below the root of an event's JSON body, as written, or the
+// same of a form. It returns false if there is none, or an empty string, in the first MaxLooked bytes, or a field of
+// the form more than once. The event is in detail form.
 func Scalar(e *hookglass.Event, pointer string) (written []byte, ok bool) {
 	if len(e.Body) > MaxLooked {
 		e = beginning(e)
 	}
 	body := reader{event: e}
-	text := body.decoded()
-	if text == nil {
-		text = e.Body
+	all, rest := body.documents(pointer)
+	documents := slices.Collect(all)
+	if len(documents) != 1 {
+		return nil, false
 	}
-	d, ok := enter(text, pointer)
+	d, ok := enter(documents[0], rest)
 	if !ok {
 		return nil, false
 	}

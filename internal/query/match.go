@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ type reader struct {
 	event *hookglass.Event
 	plain []byte
 	read  bool
+	cut   bool // plain is only the beginning
 	mail  [][]byte // the texts of a mail; nil: not parsed yet
 }
 
@@ -52,10 +54,73 @@ func (r *reader) decoded() []byte {
 	if !r.read {
 		r.read = true
 		if of := coding.Of(r.event.Headers); of != "" {
-			r.plain, _ = coding.Decoded(r.event.Body, of, maxDecoded) // use what precedes an error
+			var err error
+			r.plain, err = coding.Decoded(r.event.Body, of, maxDecoded)
+			r.cut = err != nil // use what precedes an error
 		}
 	}
 	return r.plain
+}
+
+// text returns the body without its content coding, or as it is if it cannot be decoded.
+func (r *reader) text() []byte {
+	if plain := r.decoded(); plain != nil {
+		return plain
+	}
+	return r.event.Body
+}
+
+// maxFields bounds how many fields of one name are read in a form. Each costs far more than an element of an array.
+const maxFields = 1000
+
+// documents yields the JSON that a pointer leads into: the body, or each field of a form that its first token names, of
+// which the first maxFields count. rest is the pointer from there.
+func (r *reader) documents(pointer string) (documents iter.Seq[[]byte], rest string) {
+	form, ok := r.form()
+	if !ok {
+		return func(yield func([]byte) bool) { yield(r.text()) }, pointer
+	}
+	name := pointer[1:]
+	if i := strings.IndexByte(name, '/'); i >= 0 {
+		name, rest = name[:i], name[i:]
+	}
+	for token := range jsontext.Pointer("/" + name).Tokens() {
+		name = token
+	}
+	return func(yield func([]byte) bool) {
+		left := maxFields
+		for n, value := range hookglass.Pairs(form) {
+			if hookglass.Readable(n) != name {
+				continue
+			}
+			if left--; left < 0 {
+				return
+			}
+			document := []byte(hookglass.Readable(value))
+			if rest == "" {
+				document, _ = jsontext.AppendQuote(nil, document) // it fails for what is not UTF-8
+			}
+			if !yield(document) {
+				return
+			}
+		}
+	}, rest
+}
+
+// form returns the fields of a form, and false for any other body, also for JSON: curl calls everything that it posts a
+// form. A field at the end of a body that was cut counts as missing.
+func (r *reader) form() (string, bool) {
+	if !hookglass.IsForm(r.event.ContentType) {
+		return "", false
+	}
+	text := r.text()
+	if start := bytes.TrimLeft(text, "\ufeff \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+		return "", false
+	}
+	if r.cut || int64(len(r.event.Body)) < r.event.Size {
+		text = text[:bytes.LastIndexByte(text, '&')+1]
+	}
+	return string(text), true
 }
 
 func (t *Term) holds(e *hookglass.Event, body *reader) bool {
@@ -177,12 +242,13 @@ func (t *Term) inBody(e *hookglass.Event, body *reader) bool {
 	if e.Payload == nil {
 		return false
 	}
-	text := body.decoded()
-	if text == nil {
-		text = e.Body
+	documents, rest := body.documents(t.Name)
+	for document := range documents {
+		if value, ok := valueAt(document, rest); ok && t.present(value) {
+			return true
+		}
 	}
-	value, ok := valueAt(text, t.Name)
-	return ok && t.present(value)
+	return false
 }
 
 // valueAt returns the value at an RFC 6901 pointer: the text of a string, anything else as written. It parses only up

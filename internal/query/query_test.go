@@ -639,6 +639,65 @@ func TestValuesOfABodyThatIsNotQuiteJSON(t *testing.T) {
 	}
 }
 
+// Slack and Mandrill send JSON in a field of a form.
+func TestAPointerGoesOnInAFieldOfAForm(t *testing.T) {
+	const form = "payload=%7B%22user%22%3A%7B%22id%22%3A%22U1%22%2C%22n%22%3A7%7D%7D&a=x+y&a=z&events=[{%22t%22:%22send%22}]&b=1"
+	of := func(kind, body string, size int) *hookglass.Event {
+		return &hookglass.Event{ContentType: kind, Size: int64(size), Payload: &hookglass.Payload{Body: []byte(body)}}
+	}
+	kind := "Application/X-WWW-Form-Urlencoded ; charset=utf-8"
+	for q, want := range map[string]bool{
+		`body./payload/user/id:u1`:  true,
+		`body./payload/user/n:7`:    true,
+		`body./payload/user/id/0:*`: false,
+		`body./payload:*user*`:      true,
+		`body./payload:*`:           true,
+		`body./user/id:*`:           false,
+		`body./a:"x y"`:             true,
+		`body./a:z`:                 true,
+		`body./a/0:*`:               false,
+		`body./events/0/t:send`:     true,
+		`body./b:1 -body./c:*`:      true,
+		`body./b/0:1`:               false,
+	} {
+		parsed, err := query.Parse(q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parsed.Match(of(kind, form, len(form))); got != want {
+			t.Errorf("%s: %t", q, got)
+		}
+	}
+	for _, c := range []struct {
+		e    *hookglass.Event
+		q    string
+		want bool
+	}{
+		{of("text/plain", form, len(form)), "body./b:1", false},
+		{of(kind, "\ufeff {\"x\":\"&b=1&\"}", 0), "body./b:1", false}, // JSON that curl calls a form
+		{of(kind, `{"b":1}`, 0), "body./b:1", true},
+		{of(kind, form, len(form)+1), "body./b:1", false}, // it may go on
+		{of(kind, form, len(form)+1), "body./a:z", true},
+		{of(kind, "a~1b=%7B%22~%22:1}", 0), "body./a~01b/~0:1", true},
+		{of(kind, "\xe9=\xff", 0), "body./é:ÿ", true},
+		{of(kind, strings.Repeat("a&", 999)+"a=z", 0), "body./a:z", true},
+		{of(kind, strings.Repeat("a&", 1000)+"a=z", 0), "body./a:z", false}, // strangers may send a million
+	} {
+		parsed, err := query.Parse(c.q, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parsed.Match(c.e); got != c.want {
+			t.Errorf("%s finds %.100q: %t", c.q, c.e.Body, got)
+		}
+	}
+	for pointer, want := range map[string]string{"/payload/user/id": `"U1"`, "/b": `"1"`, "/payload/user/n": "7", "/a": "", "/none": ""} {
+		if got, ok := query.Scalar(of(kind, form, len(form)), pointer); string(got) != want || ok != (want != "") {
+			t.Errorf("%s is %s, %t", pointer, got, ok)
+		}
+	}
+}
+
 func TestMatchingLeavesTheBodyAlone(t *testing.T) {
 	e := invoice()
 	before := string(e.Body)

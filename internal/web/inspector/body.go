@@ -28,7 +28,7 @@ type Body struct {
 	Charset  string // from which Text was converted, as the sender named it; empty: UTF-8
 	Marked   bool   // JSON after a byte order mark
 	Broken   bool   // Text has escapes for bytes that are not UTF-8
-	Tree     *Node  // of JSON
+	Tree     *Node  // of JSON, or of a form in which a field holds JSON
 	Partial  bool   // the tree holds only the beginning
 	XML      string // indented; empty: not XML
 	Form     []Pair // of a form
@@ -82,6 +82,9 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	text, cut := beginningOf(body, maxText)
 	if media == "application/x-www-form-urlencoded" {
 		b.Form = pairs(text)
+		if b.Tree == nil {
+			b.Tree, b.Partial = formTree(string(body))
+		}
 		if name := recode(b.Form, contentType); name != "" {
 			b.Charset = name
 		}

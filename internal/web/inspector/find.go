@@ -1,11 +1,11 @@
 package inspector
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 
+	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 	"hookglass/internal/web/show"
@@ -21,8 +21,8 @@ type Found struct {
 // maxFound bounds the results of a search.
 const maxFound = 100
 
-// Find searches the names and scalar values of a whole JSON body for text, ignoring case. more says that it stopped at
-// the bound.
+// Find searches the names and scalar values of a whole JSON body, or of a form and the JSON in its fields, for text,
+// ignoring case. more says that it stopped at the bound.
 func Find(body []byte, contentType, encoding, text string) (found []Found, more bool) {
 	if plain, ok := coding.Beginning(body, encoding, maxDecoded); ok {
 		body = plain
@@ -32,10 +32,31 @@ func Find(body []byte, contentType, encoding, text string) (found []Found, more 
 			body = plain
 		}
 	}
-	f := finder{Decoder: json.NewDecoder(bytes.NewReader(jsondoc.Unmarked(body))), text: strings.ToLower(text)}
-	f.UseNumber()
-	_ = f.value(false) // a syntax error ends the search
+	f := finder{text: strings.ToLower(text)}
+	if document := string(jsondoc.Unmarked(body)); bracketed(document) || !hookglass.IsForm(contentType) {
+		f.in(document, false)
+		return f.found, f.more
+	}
+	for name, value := range hookglass.Pairs(string(body)) {
+		name, value = hookglass.Readable(name), hookglass.Readable(value)
+		f.path = append(f.path[:0], place{name, -1})
+		if bracketed(value) && json.Valid([]byte(value)) {
+			f.in(value, f.has(name))
+		} else if f.has(name) || f.has(value) {
+			f.add(quote(value))
+		}
+		if f.more {
+			break
+		}
+	}
 	return f.found, f.more
+}
+
+// in searches a JSON text, up to a syntax error.
+func (f *finder) in(text string, named bool) {
+	f.Decoder = json.NewDecoder(strings.NewReader(text))
+	f.UseNumber()
+	_ = f.value(named)
 }
 
 type finder struct {

@@ -300,6 +300,30 @@ func TestJSONInAFormIsReadable(t *testing.T) {
 	if len(page) > 1<<20 {
 		t.Errorf("the page has %d bytes", len(page))
 	}
+	for form, want := range map[string]string{
+		"a=%5B%7B%22x%22%3A%22y%22%7D%5D&b=1&a=%7B": "a x b a ", "a=1&b=%5B": "",
+		strings.Repeat("b=1&", 1998) + "a=[1]": strings.Repeat("b ", 1998) + "a …", strings.Repeat("b=1&", 3000) + "a=[]": "",
+	} {
+		b, got := inspector.NewBody([]byte(form), "application/x-www-form-urlencoded", ""), ""
+		var names func(n *inspector.Node)
+		names = func(n *inspector.Node) {
+			for _, c := range n.Children {
+				if n.Kind == '{' {
+					got += c.Key + " "
+				}
+				names(c)
+			}
+		}
+		if b.Tree != nil {
+			names(b.Tree)
+		}
+		if b.Partial {
+			got += "…"
+		}
+		if got != want || len(b.Form) == 0 {
+			t.Errorf("the tree of %.40s… has %.80q, want %.80q", form, got, want)
+		}
+	}
 }
 
 // Indented, each of these fields would be some hundred times as long.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/web/show"
 )
@@ -33,7 +34,45 @@ type Node struct {
 // parseTree parses JSON and keeps the order of members and the spelling of numbers. partial says that it stopped at a
 // bound; the rest was not read.
 func parseTree(body []byte) (root *Node, partial bool, err error) {
-	p := &treeParser{json.NewDecoder(bytes.NewReader(body)), maxNodes}
+	return (&treeParser{left: maxNodes}).tree(body)
+}
+
+// formTree is the tree of a form of which a field holds a JSON object or array, as Slack and GitHub send it; nil: none
+// does. Pointers into it are those of searches.
+func formTree(form string) (root *Node, partial bool) {
+	p := &treeParser{left: maxNodes}
+	root = &Node{Kind: '{'}
+	holds := false
+	for name, value := range hookglass.Pairs(form) {
+		if p.left--; p.left < 0 {
+			root.More = true
+			break
+		}
+		name, value = hookglass.Readable(name), hookglass.Readable(value)
+		field := &Node{Kind: '"', Text: quote(value)}
+		if bracketed(value) {
+			if inner, cut, err := p.tree([]byte(value)); err == nil && inner != nil {
+				field, holds, partial = inner, true, partial || cut
+			}
+		}
+		field.Name, field.Key = quote(name), name
+		root.Children = append(root.Children, field)
+	}
+	if !holds {
+		return nil, false
+	}
+	return root, partial || root.More
+}
+
+// bracketed reports whether a text begins as a JSON object or array does.
+func bracketed(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
+}
+
+// tree is parseTree with the nodes that are left.
+func (p *treeParser) tree(body []byte) (root *Node, partial bool, err error) {
+	p.Decoder = json.NewDecoder(bytes.NewReader(body))
 	p.UseNumber()
 	root, err = p.value(0)
 	if errors.Is(err, errBound) {
