@@ -152,6 +152,9 @@ func (c *carrier) send(ctx context.Context, o outgoing, keep int, begun func()) 
 func read(conn *link, method string, keep int) (a answer, reusable bool, err error) {
 	var res *http.Response
 	conn.head.left = maxHead
+	if start, _ := conn.in.Peek(2); string(start) == "\x15\x03" { // the alert of a port that speaks TLS (RFC 8446, section 5.1)
+		return a, false, errSecure
+	}
 	for i := 0; ; i++ {
 		res, err = http.ReadResponse(conn.in, &http.Request{Method: method})
 		if err != nil {
@@ -245,6 +248,9 @@ func dial(ctx context.Context, t Target) (net.Conn, error) {
 // errTLS marks a failed TLS handshake.
 var errTLS = errors.New("TLS")
 
+// errSecure marks an answer in TLS to a request without it.
+var errSecure = errors.New("it speaks TLS: its URL must begin with https://")
+
 // errHead marks an answer whose head is too long.
 var errHead = errors.New("the head of the answer is too long")
 
@@ -311,11 +317,14 @@ func failed(ctx context.Context, err error, sent bool) answer {
 	var network net.Error
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		a.failure, a.problem = api.FailureTimeout, "no answer in time"
 	case ctx.Err() != nil:
 		a.problem = "stopped before an answer came"
+	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
+		a.failure, a.problem = api.FailureTLS, "it speaks HTTP without TLS: its URL must begin with http://"
 	case errors.As(err, &certificate) || errors.Is(err, errTLS) || errors.As(err, &authority):
 		a.failure, a.foreign = api.FailureTLS, certificate != nil
 	case errors.As(err, &dns):
@@ -326,6 +335,8 @@ func failed(ctx context.Context, err error, sent bool) answer {
 		a.failure, a.problem = api.FailureTimeout, "no connection in time"
 	case sent && closed(err):
 		a.failure, a.problem = api.FailureHTTP, "the connection was closed before an answer came"
+	case errors.Is(err, errSecure):
+		a.failure = api.FailureHTTP
 	case errors.Is(err, errHead):
 		a.failure, a.problem = api.FailureHTTP, fmt.Sprintf("the head of the answer is longer than %d bytes", maxHead)
 	case errors.Is(err, errStatus):

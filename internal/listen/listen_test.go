@@ -879,24 +879,25 @@ func TestWhyNoAnswerCame(t *testing.T) {
 		return "http://" + l.Addr().String()
 	}
 	plain := newTarget(t, nil)
-	for name, c := range map[string]struct{ method, url, category string }{
-		"no request":   {"CONNECT", plain.URL, api.FailureUnknown},
-		"refused":      {"", "http://127.0.0.1:1", api.FailureConnectionRefused},
-		"unknown name": {"", "http://nowhere.invalid:3000", api.FailureDNS},
-		"no TLS":       {"", strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS},
-		"hung up":      {"", rude(""), api.FailureHTTP},
-		"not HTTP":     {"", rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP},
-		"no status":    {"", rude("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
-		"two lengths":  {"", rude("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), api.FailureHTTP},
-		"no end":       {"", rude(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 40) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP},
-		"all head":     {"", rude("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 2000) + "\r\n"), api.FailureHTTP},
+	for name, c := range map[string]struct{ method, url, category, says string }{
+		"no request":   {"CONNECT", plain.URL, api.FailureUnknown, ""},
+		"refused":      {"", "http://127.0.0.1:1", api.FailureConnectionRefused, ""},
+		"unknown name": {"", "http://nowhere.invalid:3000", api.FailureDNS, ""},
+		"no TLS":       {"", strings.Replace(plain.URL, "http:", "https:", 1), api.FailureTLS, "must begin with http://"},
+		"TLS":          {"", rude("\x15\x03\x01\x00\x02\x02\x46"), api.FailureHTTP, "must begin with https://"},
+		"hung up":      {"", rude(""), api.FailureHTTP, ""},
+		"not HTTP":     {"", rude("SSH-2.0-x\r\n\r\n"), api.FailureHTTP, ""},
+		"no status":    {"", rude("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP, ""},
+		"two lengths":  {"", rude("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), api.FailureHTTP, ""},
+		"no end":       {"", rude(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 40) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), api.FailureHTTP, ""},
+		"all head":     {"", rude("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 2000) + "\r\n"), api.FailureHTTP, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			l := start(t, s, c.url, nil)
 			id := s.arrive(api.TunnelRequest{Method: c.method, Respond: true})
 			eventually(t, "a note", func() bool { return len(told[listen.Delivered](l)) == 1 })
-			if d := told[listen.Delivered](l)[0]; d.Failure != c.category || d.Problem == "" || d.Truncated {
+			if d := told[listen.Delivered](l)[0]; d.Failure != c.category || d.Problem == "" || !strings.Contains(d.Problem, c.says) || d.Truncated {
 				t.Errorf("%+v", d)
 			}
 			eventually(t, "a report", func() bool { return get(s, func() bool { return len(s.reports[id]) == 1 }) })

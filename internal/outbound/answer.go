@@ -45,10 +45,16 @@ func (a *answer) read(method string, maxBody int64) (*Response, error) {
 	return nil, failed(CodeProtocolError, "The target sent one interim answer after another.")
 }
 
+// tlsAlert is how a port that speaks TLS begins its answer to what is no TLS: the type and major version of an alert
+// (RFC 8446, section 5.1).
+const tlsAlert = "\x15\x03"
+
 // head reads a status line and the header fields after it.
 func (a *answer) head() (*Response, error) {
 	// Refuse at once what does not begin like HTTP: its first line may never end.
-	if start, err := a.in.Peek(len("HTTP/1.")); string(start) != "HTTP/1."[:len(start)] {
+	if start, err := a.in.Peek(len("HTTP/1.")); strings.HasPrefix(string(start), tlsAlert) {
+		return nil, failed(CodeProtocolError, "The target speaks TLS: its URL must begin with https://.")
+	} else if string(start) != "HTTP/1."[:len(start)] {
 		return nil, failed(CodeProtocolError, "The target did not answer with HTTP/1.1.")
 	} else if err != nil {
 		return nil, err

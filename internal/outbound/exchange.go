@@ -221,6 +221,7 @@ func alerted(err error, alerts ...tls.AlertError) bool {
 // tlsReason says why a handshake failed, without quoting the certificate.
 func tlsReason(err error) string {
 	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return "The certificate of the target is not signed by an authority that is trusted."
@@ -230,7 +231,9 @@ func tlsReason(err error) string {
 		return "The certificate of the target has expired or is not yet valid."
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "The certificate of the target is not valid."
-	case errors.As(err, new(tls.RecordHeaderError)):
+	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
+		return "The target speaks HTTP without TLS: its URL must begin with http://."
+	case errors.As(err, &record):
 		return "The target does not speak TLS."
 	case alerted(err, alertNoApplicationProtocol):
 		return "The target does not speak HTTP/1.1."

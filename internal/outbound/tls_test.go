@@ -96,11 +96,16 @@ func TestTLS(t *testing.T) {
 	}
 	want := []string{
 		"tls_error: The certificate of the target has expired or is not yet valid.", "tls_error: The certificate of the target is not signed by an authority that is trusted.", "tls_error: The certificate of the target is for another name.",
-		"tls_error: The target does not speak TLS.", "tls_error: The target does not speak TLS.", "tls_error: The TLS handshake with the target failed.", "tls_error: The TLS handshake with the target failed.",
+		"tls_error: The target speaks HTTP without TLS: its URL must begin with http://.", "tls_error: The target does not speak TLS.", "tls_error: The TLS handshake with the target failed.", "tls_error: The TLS handshake with the target failed.",
 		"tls_error: The target does not speak HTTP/1.1.",
 	}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Error(diff)
+	}
+	alerting := serve(t, func(c net.Conn) { c.Read(make([]byte, 4096)); io.WriteString(c, "\x15\x03\x01\x00\x02\x02\x46") }).addr
+	_, err := trusting.Do(t.Context(), outbound.Request{Method: "GET", URL: "http://" + alerting})
+	if f := failure(t, err); f.Code != outbound.CodeProtocolError || f.Message != "The target speaks TLS: its URL must begin with https://." {
+		t.Error(f)
 	}
 	select {
 	case r := <-served:
