@@ -25,12 +25,13 @@ var fields = map[string]Field{
 	"provider": Provider, "event": EventType, "event_type": EventType, "sig": Signature, "signature": Signature, "signature_status": Signature,
 	"method": Method, "status": Status, "path": Path, "header": Header, "body": Body, "query": Parameter,
 	"content_type": ContentType, "type": ContentType, "ip": IP, "tag": Tag, "note": Note, "from": From, "to": To, "subject": Subject,
+	"has": Attachment, "attachment": Attachment,
 	"after": Received, "before": Received, "size": Size, "is": Ignored, "delivery": Delivery, "tunnel": Tunnel, "id": ID,
 }
 
 // names lists the field names for errors.
 const names = "provider, event, sig, method, status, path, header.<name>, body.<pointer>, query.<name>, content_type, type, ip, tag, note, " +
-	"from, to, subject, after, before, size, is, delivery, tunnel and id"
+	"from, to, subject, attachment, has, after, before, size, is, delivery, tunnel and id"
 
 // NoDelivery is the value of Delivery, and of Tunnel, for events without deliveries.
 const NoDelivery = "none"
@@ -139,6 +140,13 @@ func (t *Term) compare(name string, v operand, now time.Time) *fault {
 		return nil
 	case Path:
 		t.path(v)
+		return nil
+	case Attachment:
+		if name == "attachment" {
+			t.within(v)
+		} else if foldString(v.text) != "attachment" {
+			return expected(v.at, "attachment, as in has:attachment")
+		}
 		return nil
 	case From, To, Subject, Note:
 		t.within(v)

@@ -37,16 +37,24 @@ type reader struct {
 	plain []byte
 	read  bool
 	cut   bool // plain is only the beginning
-	mail  [][]byte // the texts of a mail; nil: not parsed yet
+	mail  *email.Message
+	texts [][]byte // see shown
+}
+
+func (r *reader) message() *email.Message {
+	if r.mail == nil {
+		r.mail = email.Parse(r.event.Body)
+	}
+	return r.mail
 }
 
 // shown returns the texts of a mail, which may be encoded in the body.
 func (r *reader) shown() [][]byte {
-	if r.mail == nil {
-		m := email.Parse(r.event.Body)
-		r.mail = [][]byte{[]byte(m.Text), []byte(m.HTML), []byte(m.Shown())}
+	if r.texts == nil {
+		m := r.message()
+		r.texts = [][]byte{[]byte(m.Text), []byte(m.HTML), []byte(m.Shown())}
 	}
-	return r.mail
+	return r.texts
 }
 
 // decoded returns the body without its content coding, or nil if it has none or cannot be decoded.
@@ -161,6 +169,8 @@ func (t *Term) holds(e *hookglass.Event, body *reader) bool {
 		return t.Pattern.Match(e.To)
 	case Subject:
 		return t.Pattern.Match(e.Subject)
+	case Attachment:
+		return e.Type == hookglass.EventEmail && e.Payload != nil && slices.ContainsFunc(body.message().Attachments, t.isAttachment)
 	case Received:
 		return t.includes(e.ReceivedAt.UnixMicro())
 	case Size:
@@ -188,6 +198,14 @@ func (t *Term) inDeliveries(e *hookglass.Event) bool {
 		}
 		return t.Pattern.Match(string(s))
 	})
+}
+
+// isAttachment reports whether a file of a mail has the name, or, for has:attachment, is not one that its HTML shows.
+func (t *Term) isAttachment(f email.File) bool {
+	if len(t.Pattern.parts) == 0 {
+		return !f.Inline
+	}
+	return t.Pattern.Match(f.Filename)
 }
 
 func (t *Term) includes(n int64) bool { return t.Min <= n && n <= t.Max }

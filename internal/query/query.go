@@ -40,6 +40,7 @@ const (
 	From                     // of mail
 	To                       // of mail
 	Subject                  // of mail
+	Attachment               // the name of any file of a mail; without a pattern, that there is one beside its HTML
 	Received                 // the time of reception
 	Size                     // of the body
 	Ignored                  // whether it is ignored
@@ -75,7 +76,7 @@ func (q Query) Reads() (headers, body bool) {
 			return true, true
 		case Header:
 			headers = true
-		case Body:
+		case Body, Attachment:
 			body = true
 		}
 	}

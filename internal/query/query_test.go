@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -454,6 +455,8 @@ func TestABadQuerySaysWhere(t *testing.T) {
 		{`status:xx`, 7, "4xx"},
 		{`delivery:lost`, 9, "failed, delivered, pending, skipped or none"},
 		{`tunnel:pending`, 7, "failed, delivered or none"},
+		{`has:note`, 4, "attachment"},
+		{`attachement:a`, 0, "no field"},
 		{`is:nice`, 3, "ignored, webhook or email"},
 		{`after:soon`, 6, "duration"},
 		{`after:""`, 6, "duration"},
@@ -602,6 +605,7 @@ func TestReadsNamesTheParts(t *testing.T) {
 		`provider:x query.a:b`: {false, false},
 		`header.a:b`:           {true, false},
 		`body./a:b`:            {false, true},
+		`has:attachment`:       {false, true},
 		`-x`:                   {true, true},
 	} {
 		parsed, err := query.Parse(q, now)
@@ -776,6 +780,44 @@ func TestAMailIsFoundByItsEnvelope(t *testing.T) {
 		}
 		if got := parsed.Match(e); got != want {
 			t.Errorf("%s: %v, want %v", q, got, want)
+		}
+	}
+}
+
+func TestAMailIsFoundByItsAttachments(t *testing.T) {
+	part := func(head string) string { return "--b\r\n" + head + "\r\n\r\nx\r\n" }
+	of := func(parts ...string) *hookglass.Event {
+		e := mail()
+		e.Body = []byte("Content-Type: multipart/mixed; boundary=b\r\n\r\n" + strings.Join(parts, "") + "--b--\r\n")
+		return e
+	}
+	text := part("Content-Type: text/plain")
+	none, logo := of(text), of(text, part("Content-Type: image/png; name=Logo.png\r\nContent-ID: <a>"))
+	bill := of(text, part("Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"Bill 7.pdf\""))
+	bare := of(text)
+	bare.Payload = nil
+	hook := invoice()
+	hook.Body = bill.Body
+	for q, want := range map[string][]*hookglass.Event{
+		"has:attachment":          {bill},
+		"HAS:Attachment":          {bill},
+		"-has:attachment":         {none, logo, bare, hook},
+		"attachment:bill":         {bill},
+		`attachment:"BILL 7.pdf"`: {bill},
+		"attachment:*.pdf":        {bill},
+		"attachment:*.p":          nil,
+		"attachment:.p":           {bill, logo},
+		"attachment:*":            {bill, logo},
+		"-attachment:*":           {none, bare, hook},
+	} {
+		parsed, err := query.Filter{Q: q, Ignored: "any"}.Parse(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*hookglass.Event{none, logo, bill, bare, hook} {
+			if got := parsed.Match(e); got != slices.Contains(want, e) {
+				t.Errorf("%s finds the mail of %d bytes: %v", q, e.Size, got)
+			}
 		}
 	}
 }

@@ -75,6 +75,8 @@ func (d dialect) condition(t query.Term, a *args) (condition string, exact bool)
 		return delivery(t), true
 	case query.Tunnel:
 		return tunneled(t), true
+	case query.Attachment:
+		return "type = 'email'", false // spares webhooks, of which there may be many, that their bodies are read
 	case query.Tag:
 		tag, ok := t.Pattern.Exact()
 		if !ok {

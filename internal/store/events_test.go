@@ -531,6 +531,7 @@ func TestSQLAndMatchAgree(t *testing.T) {
 			event.SignatureStatus = []hookglass.SignatureStatus{hookglass.SignatureFailed, hookglass.SignatureVerified}[i%2]
 			if i == 3 {
 				event.Type, event.Method, event.Reply, event.ID = hookglass.EventEmail, "EMAIL", nil, hookglass.NewEventID(hookglass.EventEmail, now)
+				event.Body = []byte("Content-Disposition: attachment; filename=Bill.pdf\r\n\r\n" + string(event.Body))
 				event.Envelope = &hookglass.Envelope{From: "bounces@y", To: []string{"first@y", "blind@y"}, Protocol: "ESMTP"}
 			}
 			capture(t, db, event)
@@ -563,7 +564,7 @@ func TestSQLAndMatchAgree(t *testing.T) {
 				queries = append(queries, f+s, "-"+f+s)
 			}
 		}
-		for _, s := range []string{"status:200", "status:3xx", "size:>500", "size:0", "sig:failed", "method:post", "method:email", "is:ignored", "is:email", "type:webhook", "after:5m", "before:5m"} {
+		for _, s := range []string{"status:200", "status:3xx", "size:>500", "size:0", "sig:failed", "method:post", "method:email", "is:ignored", "is:email", "type:webhook", "has:attachment", "attachment:bill", "attachment:*.png", "after:5m", "before:5m"} {
 			queries = append(queries, s, "-"+s)
 		}
 		reading(t, db, func(v *store.View) error {

@@ -96,7 +96,7 @@ func (l List) terms() [][2]string {
 	if l.Mail {
 		return [][2]string{
 			{`"reset your password"`, "this text, anywhere in the mail"}, {"subject:order", "the subject contains this"}, {"from:alice", "the sender contains this"},
-			{"to:shop+test", "the receiver contains this"}, {"after:2h", "received within two hours"}, {"size:>100k", "larger mails"}, {"tag:important", "tagged so"},
+			{"to:shop+test", "the receiver contains this"}, {"has:attachment", "a file is attached"}, {"after:2h", "received within two hours"}, {"size:>100k", "larger mails"}, {"tag:important", "tagged so"},
 		}
 	}
 	return [][2]string{

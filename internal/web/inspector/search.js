@@ -9,6 +9,7 @@ const values = {
   "delivery:": ["failed", "delivered", "pending", "skipped", "none"],
   "tunnel:": ["failed", "delivered", "none"],
   "is:": ["webhook", "email", "ignored"],
+  "has:": ["attachment"],
   "after:": ["15m", "1h", "24h", "7d"],
   "before:": ["1h", "24h", "7d"],
   "size:": [">10k", ">1m", "<1k"],
@@ -18,7 +19,7 @@ const fields = {
   "provider:": "detected provider", "event:": "type of event, as invoice.*", "sig:": "signature status", "method:": "method",
   "status:": "answer to the sender", "path:": "path begins with", "header.": "a header, as header.x-id:7", "query.": "a parameter, as query.page:2",
   "body./": "a JSON value, as body./id:7", "content_type:": "media type", "tag:": "tag", "note:": "note contains", "ip:": "sender's address", "from:": "mail from", "to:": "mail to",
-  "subject:": "mail subject", "after:": "received after", "before:": "received before", "size:": "bytes of the body", "is:": "webhook, email or ignored", "delivery:": "state at forwarding targets", "tunnel:": "state at local machines", "id:": "of that id",
+  "subject:": "mail subject", "attachment:": "name of a mail's file", "has:": "attachment", "after:": "received after", "before:": "received before", "size:": "bytes of the body", "is:": "webhook, email or ignored", "delivery:": "state at forwarding targets", "tunnel:": "state at local machines", "id:": "of that id",
 };
 
 const list = document.createElement("ul");
