@@ -171,7 +171,11 @@ func TestSensitiveNamesBeforeBareValues(t *testing.T) {
 		"to https://h/?n=" + url.QueryEscape("https://h/?n="+url.QueryEscape("/?token=x")) + " it is": "to https://h/?n=" + url.QueryEscape("https://h/?n="+url.QueryEscape("/?token=[redacted]")) + " it is",
 		url.QueryEscape("postgres://ada:x@h/"):                                                        url.QueryEscape("postgres://[redacted]@h/"),
 		"a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=%41":                                            "a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=[redacted]",
-		"user%5Bpwd%5D=x&user[pwd]=y&user[name]=z":                                                    "user%5Bpwd%5D=[redacted]&user[pwd]=[redacted]&user[name]=z",
+		"p=a%3D1%26password%3Dx%26b%3D%7B%22token%22%3A%22x%22%7D":                                    "p=a%3D1%26password%3D%5Bredacted%5D%26b%3D%7B%22token%22%3A%22%5Bredacted%5D%22%7D",
+		// With references.
+		`<a b="c">&lt;Password&gt;x &amp;amp; y&lt;/Password&gt;</a> it's`: `<a b="c">&lt;Password&gt;[redacted]&lt;/Password&gt;</a> it's`,
+		`<a>{&quot;token&quot;: &quot;x&quot;}</a><b>&lt;c&gt;</b>`:        `<a>{&#34;token&#34;: &#34;[redacted]&#34;}</a><b>&lt;c&gt;</b>`,
+		"user%5Bpwd%5D=x&user[pwd]=y&user[name]=z":                         "user%5Bpwd%5D=[redacted]&user[pwd]=[redacted]&user[name]=z",
 	} {
 		if got := r.Body(text); got != want {
 			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
@@ -239,7 +243,7 @@ func TestTextsOfMarks(t *testing.T) {
 		strings.Repeat(`token="`, n/4), strings.Repeat(`token='\`, n/4), strings.Repeat(`"x-token",'`, n/4), strings.Repeat(`'x-token','`+marks[:5]+`',"`, n/8), strings.Repeat(`'token':[`, n/4),
 		strings.Repeat(`name="token" `, n/4), strings.Repeat(` ='`, n), `'` + strings.Repeat(`:`, n) + strings.Repeat(` `, n) + strings.Repeat(`a=,`, n),
 		strings.Repeat("eyJhbGciOi-", n/8), strings.Repeat("eyJhbGciOi.", n/8), strings.Repeat("-----BEGIN PRIVATE KEY-----", n/16), strings.Repeat("sk_live_-", n/8),
-		strings.Repeat("Bearer ", n/8), strings.Repeat("a=b%3D&", n/4), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token=", n/4), strings.Repeat("token: x\n", n/8),
+		strings.Repeat("Bearer ", n/8), strings.Repeat("a=b%3D&", n/4), strings.Repeat("&quot;token&quot;:", n/8), strings.Repeat("&amp;quot;'", n/8), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token=", n/4), strings.Repeat("token: x\n", n/8),
 		`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4),
 	} {
 		cputime.AtMost(t, 5*time.Second, fmt.Sprintf("a text of %d bytes", len(text)), func() { r.Body(text) })

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"html"
 	"net/url"
 	"regexp"
 	"slices"
@@ -175,14 +176,14 @@ func (r *Redactor) Text(s string) (string, bool) {
 	return shown, shown != s
 }
 
-// inURLs redacts secrets in a text, what has the form of a credential, and credentials in URLs. Text within is
-// percent-encoded that many times at most.
+// inURLs redacts secrets in a text, what has the form of a credential, and credentials in URLs. Text within is escaped
+// that many times at most.
 func (r *Redactor) inURLs(s string, depth int) string {
 	s = hideForms(r.Secrets(s))
 	if !mayName(s) {
 		return s
 	}
-	return r.hideEscaped(hideUserinfo(hidePairs(s)), depth)
+	return r.hideReferences(r.hideEscaped(hideUserinfo(hidePairs(s)), depth), depth)
 }
 
 // Secrets redacts only the values, whatever stands beside them.
@@ -432,7 +433,7 @@ func hidePairs(s string) string {
 	return head + strings.Join(parts, "&")
 }
 
-// maxEscaped bounds how often text is percent-encoded into which one looks: a URL in the query of another is twice.
+// maxEscaped bounds how often text is escaped into which one looks: a URL in the query of another is twice.
 const maxEscaped = 3
 
 // hideEscaped redacts in the words of a text that are percent-encoded, which may be URLs or JSON: Slack and GitHub send
@@ -463,6 +464,32 @@ func (r *Redactor) hideEscaped(s string, depth int) string {
 
 // beforeEscaped are the characters beside a word that is percent-encoded.
 const beforeEscaped = afterParameter + "=?"
+
+// hideReferences redacts in XML and HTML that hold JSON or XML as text, with character references for its marks.
+func (r *Redactor) hideReferences(s string, depth int) string {
+	escaped := func(s string) bool {
+		return strings.Contains(s, "&quot;") || strings.Contains(s, "&#34;") || strings.Contains(s, "&lt;")
+	}
+	if depth == 0 || !escaped(s) {
+		return s
+	}
+	p := splice{s: s}
+	for at := 0; at < len(s); at++ {
+		start := at
+		if n := strings.IndexAny(s[at:], `<>"'`); n >= 0 {
+			at += n
+		} else {
+			at = len(s)
+		}
+		if text := s[start:at]; escaped(text) {
+			plain := html.UnescapeString(text)
+			if shown := r.named(plain, depth-1); shown != plain {
+				p.put(start, at, html.EscapeString(shown))
+			}
+		}
+	}
+	return p.text()
+}
 
 // spaced reports whether a text with spaces is a form typed without encoding, and not a sentence.
 func spaced(s string) bool {
