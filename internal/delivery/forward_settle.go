@@ -20,12 +20,12 @@ const (
 	pauseAfter    = 10 * time.Minute
 )
 
-// Bounds of storing outcomes: how many in one transaction, and how long it is tried before it is left to the leases.
+// Bounds of storing outcomes: how many in one transaction, and how often it is tried while the storage is away.
 const (
 	settleAtOnce = 128
-	settleFor    = forwardLease - forwardRenew
-	settleEnd    = 3 * time.Second // when the node stops
 	settleAgain  = 250 * time.Millisecond
+	settleTold   = time.Minute     // how often that is logged
+	settleEnd    = 3 * time.Second // for how long it is tried when the node stops
 )
 
 // withdrawn reports whether an attempt sent nothing, because there was no turn for it or the node stops.
@@ -59,19 +59,22 @@ func (f *Forwarder) settleAll(ctx context.Context) {
 	}
 }
 
-// settle stores a batch. It retries while the storage is unavailable; a batch that fails for another reason is stored
-// one by one. What cannot be stored is sent again when its lease ends.
+// settle stores a batch. It retries while the storage is unavailable, however long: the leases are renewed as soon as
+// it is back, so nobody sends again what was sent. When too many outcomes wait, deliveries keep their places and no
+// more are begun. A batch that fails for another reason is stored one by one. What cannot be stored is sent again when
+// its lease ends.
 func (f *Forwarder) settle(ctx context.Context, batch []*settled) {
+	var told time.Time
 	for began := time.Now(); ; {
-		patience := settleFor
-		if ctx.Err() != nil {
-			patience = settleEnd
-		}
 		err := f.db.UpdateAlong(context.WithoutCancel(ctx), hookglass.System, func(tx *store.Tx) error { return f.write(tx, batch) })
 		switch {
 		case err == nil:
 			return
-		case hookglass.Is(err, hookglass.CodeUnavailable) && time.Since(began) < patience:
+		case hookglass.Is(err, hookglass.CodeUnavailable) && (ctx.Err() == nil || time.Since(began) < settleEnd):
+			if time.Since(told) >= settleTold {
+				told = time.Now()
+				f.Log.Warn("the outcome of deliveries cannot be stored yet", "deliveries", len(batch), "error", err)
+			}
 			time.Sleep(settleAgain)
 			continue
 		case len(batch) > 1 && !hookglass.Is(err, hookglass.CodeUnavailable):
