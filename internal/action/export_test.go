@@ -29,3 +29,9 @@ func (s *Service) SetDeadline(d time.Duration) { s.deadline = d }
 func (s *Service) Abandon(ctx context.Context, h store.HeldRun) error {
 	return s.abandon(ctx, h, hookglass.FailureOutcomeUnknown, "Lost.")
 }
+
+// Seats returns what a worker calls before it computes and after it, with seats for so many.
+func Seats(n int) (enter, leave func()) {
+	s := &saver{seats: make(chan struct{}, n)}
+	return s.enter, s.leave
+}

@@ -19,10 +19,11 @@ import (
 // It also limits how many workers compute at a time, and knows how many are about to store. A node takes dozens of
 // tasks at once; if all of them were runnable, every capture would queue behind them.
 type saver struct {
-	db    *store.DB
-	turn  chan struct{} // held by the worker that writes for all waiting ones
-	seats chan struct{} // one for each worker that computes
-	busy  atomic.Int64  // workers that compute or wait for a seat
+	db       *store.DB
+	turn     chan struct{} // held by the worker that writes for all waiting ones
+	seats    chan struct{} // one for each worker that computes
+	standing atomic.Int64  // workers that compute without a seat
+	busy     atomic.Int64  // workers that compute or wait for a seat
 
 	mu      sync.Mutex
 	waiting []*saving
@@ -65,16 +66,19 @@ func (s *saver) enter() {
 	select {
 	case s.seats <- struct{}{}:
 	case <-patience.C:
+		s.standing.Add(1)
 	}
 }
 
-// leave is called after computing.
+// leave is called after computing. While somebody has no seat, the one that becomes free is theirs.
 func (s *saver) leave() {
 	s.busy.Add(-1)
-	select {
-	case <-s.seats:
-	default: // it computed without a seat
+	for n := s.standing.Load(); n > 0; n = s.standing.Load() {
+		if s.standing.CompareAndSwap(n, n-1) {
+			return
+		}
 	}
+	<-s.seats
 }
 
 // save stores runs and, unless ended is nil, ends a task. It returns when they are on disk. It answers errElsewhere

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hookglass"
+	"hookglass/internal/action"
 	"hookglass/internal/outbound"
 	"hookglass/internal/store"
 )
@@ -147,6 +149,31 @@ func TestARunThatIsStoredWhileItsEventIsDeletedGoesToo(t *testing.T) {
 		must(t, b.actions.Sweep(t.Context()))
 		if n := count(); n != 1 {
 			t.Errorf("%d runs are left, want that of the event that is left", n)
+		}
+	})
+}
+
+// A worker that was not seated in time has nothing to give back: the next one waits as long as all others.
+func TestWhoLeavesWithoutASeatFreesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enter, leave := action.Seats(1)
+		waits := func() time.Duration {
+			began := time.Now()
+			enter()
+			return time.Since(began)
+		}
+		if d := waits(); d != 0 {
+			t.Errorf("the first waited for %s", d)
+		}
+		for range 3 {
+			if d := waits(); d == 0 {
+				t.Error("there was a seat for two")
+			}
+			leave()
+		}
+		leave()
+		if d := waits(); d != 0 {
+			t.Errorf("nobody has the seat, and one waited for %s", d)
 		}
 	})
 }
