@@ -141,13 +141,18 @@ func (w Words) HeardOut() {
 type Reports struct{ *reporter }
 
 // NewReports returns one that is connected to nothing.
-func NewReports() Reports { return Reports{newReporter(nil, func(string) {})} }
+func NewReports(warn func(string)) Reports { return Reports{newReporter(nil, warn)} }
 
 // Keep keeps a report.
-func (r Reports) Keep(report api.DeliveryReport) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.keep(report)
+func (r Reports) Keep(report api.DeliveryReport) { r.report(report) }
+
+// Busy is whether others have to wait.
+func (r Reports) Busy() bool {
+	if !r.mu.TryLock() {
+		return true
+	}
+	r.mu.Unlock()
+	return false
 }
 
 // Acked has the server confirm a report.

@@ -118,7 +118,7 @@ func TestReplaysWithoutEndTakeNoMemoryWithoutEnd(t *testing.T) {
 // A server that takes no report has the listener keep what came of each event, and of large answers what they were.
 func TestReportsThatNobodyTakesAreKeptWithoutTheirBodies(t *testing.T) {
 	const answer, events = 1 << 20, 100
-	r := listen.NewReports()
+	r := listen.NewReports(func(string) {})
 	for i := range events {
 		r.Keep(api.DeliveryReport{DeliveryAttemptID: fmt.Sprint(i), TunnelEvidence: api.TunnelEvidence{Body: strings.Repeat("x", answer)}})
 	}
@@ -142,7 +142,13 @@ func TestReportsThatNobodyTakesAreKeptWithoutTheirBodies(t *testing.T) {
 // One report that the server does not take is kept, however many it takes after it; of too many the oldest go.
 func TestReportsThatAreTakenPushOutNoOther(t *testing.T) {
 	const bound, large = 10_000, 1 << 20
-	r := listen.NewReports()
+	warned := 0
+	var r listen.Reports
+	r = listen.NewReports(func(string) {
+		if warned++; r.Busy() { // whoever is told may take as long as a terminal that stands still
+			t.Error("reports wait for a warning")
+		}
+	})
 	keep := func(attempt string, body string) {
 		r.Keep(api.DeliveryReport{DeliveryAttemptID: attempt, TunnelEvidence: api.TunnelEvidence{Body: body}})
 	}
@@ -160,7 +166,7 @@ func TestReportsThatAreTakenPushOutNoOther(t *testing.T) {
 	for i := range bound {
 		keep(fmt.Sprint("kept ", i), "")
 	}
-	if r.Kept("stuck").DeliveryAttemptID != "" || r.Kept("kept 0").DeliveryAttemptID == "" {
+	if r.Kept("stuck").DeliveryAttemptID != "" || r.Kept("kept 0").DeliveryAttemptID == "" || warned != 1 {
 		t.Error("of more than are kept it is not the oldest that goes")
 	}
 	for i := range 100 { // those whose answers are gone are known after others went from between them, too

@@ -75,13 +75,16 @@ func (r *reporter) stir() {
 func (r *reporter) report(report api.DeliveryReport) {
 	r.mu.Lock()
 	link := r.link
-	k := r.keep(report)
+	k, full := r.keep(report)
 	if link != nil {
 		link.sign(&k.report)
 		k.sent = time.Now()
 		report = k.report
 	}
 	r.mu.Unlock()
+	if full {
+		r.warn(tooMany)
+	}
 	if link != nil && link.report(report) == nil {
 		return
 	}
@@ -95,13 +98,16 @@ func (r *reporter) report(report api.DeliveryReport) {
 // later.
 func (r *reporter) deliver(ctx context.Context, report api.DeliveryReport) {
 	r.mu.Lock()
-	k := r.keep(report)
+	k, full := r.keep(report)
 	k.sent = time.Now().Add(reportCall) // so that run does not send it meanwhile
 	if r.link != nil {
 		r.link.sign(&k.report)
 	}
 	report = k.report
 	r.mu.Unlock()
+	if full {
+		r.warn(tooMany)
+	}
 	if r.send(ctx, report) {
 		return
 	}
@@ -124,14 +130,17 @@ func (r *reporter) confirm(ctx context.Context, attempt string) {
 	r.send(ctx, report)
 }
 
-func (r *reporter) keep(report api.DeliveryReport) *kept {
-	k := &kept{report: report}
+// tooMany is the warning for a report that was dropped.
+const tooMany = "more than 10000 results could not be reported; the oldest was dropped"
+
+// keep adds a report. full says that the oldest one was dropped for it. The caller holds the lock.
+func (r *reporter) keep(report api.DeliveryReport) (k *kept, full bool) {
+	k = &kept{report: report}
 	r.kept[report.DeliveryAttemptID] = k
 	r.order = append(r.order, report.DeliveryAttemptID)
 	r.bytes += len(report.Body)
-	if len(r.kept) > maxReports {
+	if full = len(r.kept) > maxReports; full {
 		r.trim()
-		r.warn("more than 10000 results could not be reported; the oldest was dropped")
 		r.drop(r.order[0])
 		r.shift()
 	}
@@ -144,7 +153,7 @@ func (r *reporter) keep(report api.DeliveryReport) *kept {
 			old.report.TunnelEvidence = withoutBody(old.report.TunnelEvidence)
 		}
 	}
-	return k
+	return k, full
 }
 
 // drop removes a report. The caller holds the lock.
