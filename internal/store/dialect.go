@@ -174,6 +174,14 @@ func lookUp(table, condition, as string) string {
 	return " JOIN LATERAL (SELECT ctid, * FROM " + table + " AS " + as + " WHERE " + condition + " OFFSET 0) AS " + as + " ON true"
 }
 
+// with returns a left join that looks up the rows of a table for each row so far; see [lookUp].
+func (d dialect) with(table, as, condition string) string {
+	if d == postgres {
+		return " LEFT" + lookUp(table, condition, as)
+	}
+	return " LEFT JOIN " + table + " AS " + as + " ON " + condition
+}
+
 // rowsOf returns the condition that selects the rows of an owner with above < number < below. owner and number are
 // columns, the others expressions. Use it with ORDER BY owner, number or the reverse of it.
 //

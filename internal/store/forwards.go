@@ -38,9 +38,8 @@ func (v *View) ForwardQueues() ([]ForwardQueue, error) {
 	return queryAll(v, scanForwardQueue, awaited+`SELECT q.target, (SELECT f.due_at FROM forwards f WHERE f.target = q.target AND f.due_at IS NOT NULL ORDER BY f.due_at, f.num LIMIT 1),
 			coalesce(e.num, 0), coalesce(e.id, ''), coalesce(t.name, ''), coalesce(t.url, ''), t.sealed IS NOT NULL, coalesce(t.enabled, 0), coalesce(t.timeout_seconds, 0),
 			coalesce(t.retry_count, 0), coalesce(t.rate_limit, 0), coalesce(t.rate_period, 0), t.rate_next, coalesce(t.dedupe_by, ''), coalesce(t.dedupe_seconds, 0), t.paused_at, coalesce(t.failures, 0), coalesce(a.id, 0), coalesce(a.plan, ''), coalesce(a.subscription, ''), coalesce(a.payment_method, 0)
-		FROM q LEFT JOIN forwarding_targets t ON t.id = q.target
-			LEFT JOIN endpoints e ON e.num = t.endpoint AND e.deleted_at IS NULL
-			LEFT JOIN accounts a ON a.id = e.account_id
+		FROM q`+v.dialect.with("forwarding_targets", "t", "t.id = q.target")+
+		v.dialect.with("endpoints", "e", "e.num = t.endpoint AND e.deleted_at IS NULL")+v.dialect.with("accounts", "a", "a.id = e.account_id")+`
 		WHERE q.target IS NOT NULL ORDER BY q.target`)
 }
 

@@ -120,8 +120,8 @@ func (v *View) countGap(g *hookglass.Gap) error {
 		below = next(g.To)
 	}
 	a := &args{}
-	from := "(SELECT seq FROM events WHERE " + v.dialect.bounded(a, g.EndpointNum, g.From, below) + ") AS f LEFT JOIN tunnel_events t ON t.event = f.seq WHERE t.event IS NULL OR t.reported_at > " +
-		a.add(g.DetectedAt.UnixMicro())
+	from := "(SELECT seq FROM events WHERE " + v.dialect.bounded(a, g.EndpointNum, g.From, below) + ") AS f" +
+		v.dialect.with("tunnel_events", "t", "t.event = f.seq") + " WHERE t.event IS NULL OR t.reported_at > " + a.add(g.DetectedAt.UnixMicro())
 	hidden := "f.seq <= " + a.add(floor)
 	sum := func(condition string) string {
 		return "coalesce(sum(CASE WHEN " + condition + " THEN 1 ELSE 0 END), 0)"
