@@ -112,7 +112,7 @@ type eventList struct {
 	InEndpoint
 	EventFilter
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many at most." example:"25"`
-	Offset int64  `query:"offset" minimum:"0" doc:"How many of the newest to pass over; a cursor is cheaper." example:"0"`
+	Offset int64  `query:"offset" minimum:"0" default:"0" doc:"How many of the newest to pass over; a cursor is cheaper." example:"0"`
 	Cursor string `query:"cursor" doc:"The next_cursor of the answer before."`
 }
 
