@@ -33,7 +33,7 @@ func description(publicURL string) *huma.OpenAPI {
 		},
 		Servers: []*huma.Server{{URL: publicURL + Base}},
 		Components: &huma.Components{
-			Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+			Schemas: huma.NewMapRegistry("#/components/schemas/", nameSchema),
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				scheme: {Type: "http", Scheme: "bearer", Description: "An API token (hg_…) with the scope named, or, where an operation says so, the key of a temporary endpoint (tk_…)."},
 			},
@@ -46,6 +46,15 @@ const (
 	scheme    = "token"
 	errorType = "Error"
 )
+
+// nameSchema names the schema of a type as the type, but for the one that would hide what generated clients in
+// TypeScript call an answer of fetch.
+func nameSchema(t reflect.Type, hint string) string {
+	if name := huma.DefaultSchemaNamer(t, hint); name != "Response" {
+		return name
+	}
+	return "EndpointResponse"
+}
 
 // nameTypes describes types with their own JSON form to the registry.
 func nameTypes(r huma.Registry) {

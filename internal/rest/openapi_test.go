@@ -105,8 +105,8 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"NewEndpoint/workspace_id":             {"minimum": 1.0},
 		"NewTag/workspace_id":                  {"minimum": 1.0},
 		"Overrides/headers":                    {"maxProperties": 50.0},
-		"Response/body":                        {"maxLength": 1048576.0},
-		"Response/headers":                     {"maxProperties": 50.0},
+		"EndpointResponse/body":                {"maxLength": 1048576.0},
+		"EndpointResponse/headers":             {"maxProperties": 50.0},
 		"ResponseRule/headers":                 {"maxProperties": 50.0},
 		"SendTestRequest/headers":              {"maxProperties": 256.0},
 		"SendTestRequest/path":                 {"pattern": "^([/?]|$)", "maxLength": 65536.0},
@@ -172,6 +172,14 @@ func TestTextThatIsRequiredIsDescribedAsNotEmpty(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An answer of fetch is a Response to TypeScript, which a schema of that name hides in clients that orval generates.
+func TestNoSchemaHidesTheAnswerOfFetch(t *testing.T) {
+	schemas := open(t, storetest.SQLite(t)).describe().raw["components"].(map[string]any)["schemas"].(map[string]any)
+	if schemas["Response"] != nil || schemas["EndpointResponse"] == nil {
+		t.Error("the answer of an endpoint is called Response")
+	}
 }
 
 // A client that was generated from the description can only send the types that it names.
