@@ -1,6 +1,9 @@
 // What every page has: copy buttons, ages that count up, and keyboard shortcuts.
 
 const announce = (text) => {
+  // WebKit lays a page out halfway where main and what is outside it changed together, and scrolls it as far up as the
+  // half allows. So what is new in main is laid out first.
+  document.body.getBoundingClientRect();
   document.getElementById("announce").textContent = text;
 };
 
