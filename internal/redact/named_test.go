@@ -3,6 +3,7 @@ package redact_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -144,48 +145,60 @@ func TestSensitiveNamesInTextsThatAreLikeJSON(t *testing.T) {
 
 // Settings, logs, connection strings and URLs are texts in which a value may stand bare.
 func TestSensitiveNamesBeforeBareValues(t *testing.T) {
-	r := redact.New(redact.Mask{Value: "s3cret-value", Shown: "{{secrets.KEY}}"})
-	for text, want := range map[string]string{
+	r := redact.New()
+	marks, marked := strings.NewReplacer("‹", "", "›", ""), regexp.MustCompile("‹[^›]*›")
+	for _, text := range []string{
 		// On a line of its own.
-		"a: b\nPASSWORD: hunter\nc: d":                                   "a: b\nPASSWORD: [redacted]\nc: d",
-		"a\n  db.password = hunter # why\r\n- token: x":                  "a\n  db.password = [redacted] # why\r\n- token: [redacted]",
-		"export API_TOKEN=a&b;c\n":                                       "export API_TOKEN=[redacted]\n",
-		"Your temporary password: Xy12!z\nInvalid token: mismatch":       "Your temporary password: [redacted]\nInvalid token: mismatch",
-		"token: is missing\ntoken:\npassword: null\nsecret = ":           "token: is missing\ntoken:\npassword: null\nsecret = ",
-		"token: {{secrets.KEY}}\ntoken: s3cret-value\ntoken: [redacted]": "token: {{secrets.KEY}}\ntoken: {{secrets.KEY}}\ntoken: [redacted]",
-		"X-Functions-Key: a b\nX-Event-Key: repo:push":                   "X-Functions-Key: [redacted]\nX-Event-Key: repo:push",
-		"token: |\n  a\nsecret: \"a b\"\npassword: { a: 1 }":             "token: |\n  a\nsecret: \"[redacted]\"\npassword: { a: 1 }",
-		`{"log":"a\nPASSWORD: hunter\nb"}`:                               `{"log":"a\nPASSWORD: [redacted]\nb"}`,
+		"a: b\nPASSWORD: ‹hunter›\nc: d",
+		"a\n  db.password = ‹hunter› # why\r\n- token: ‹x›",
+		"export API_TOKEN=‹a&b;c›\n",
+		"Your temporary password: ‹Xy12!z›\nInvalid token: mismatch",
+		"token: is missing\ntoken:\npassword: null\nsecret = ",
+		"token: {{secrets.KEY}}\ntoken: [redacted]",
+		"X-Functions-Key: ‹a b›\nX-Event-Key: repo:push",
+		"token: |\n  a\nsecret: \"‹a b›\"\npassword: { a: 1 }",
+		`{"log":"a\nPASSWORD: ‹hunter›\nb"}`,
 		// Behind a sign.
-		"login user=ada password=hunter ip=1 (token=x)":             "login user=ada password=[redacted] ip=1 (token=[redacted])",
-		"tool --api-key=x --name=y":                                 "tool --api-key=[redacted] --name=y",
-		"Server=db;User Id=sa;Password=x/y+z==;A=b":                 "Server=db;User Id=sa;Password=[redacted];A=b",
-		"Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=x=": "Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=[redacted]",
-		"token==x, token != x, token=>x, token = x + 1":             "token==x, token != x, token=>x, token = x + 1",
-		"password={{secrets.KEY}} token=[redacted] secret=null":     "password={{secrets.KEY}} token=[redacted] secret=null",
-		"https://h/a;token=x/b?c=d":                                 "https://h/a;token=[redacted]",
-		"https://h/?a=b;token=x;c=d":                                "https://h/?a=b;token=[redacted];c=d",
-		"https://h/?sv=1&sp=r&sig=a%2Fb%3D":                         "https://h/?sv=1&sp=r&sig=[redacted]",
-		// Percent-encoded.
-		"https://h/?next=" + url.QueryEscape("https://h/?a=b&token=x") + "&c=d":                       "https://h/?next=" + url.QueryEscape("https://h/?a=b&token=[redacted]") + "&c=d",
-		"to https://h/?n=" + url.QueryEscape("https://h/?n="+url.QueryEscape("/?token=x")) + " it is": "to https://h/?n=" + url.QueryEscape("https://h/?n="+url.QueryEscape("/?token=[redacted]")) + " it is",
-		url.QueryEscape("postgres://ada:x@h/"):                                                        url.QueryEscape("postgres://[redacted]@h/"),
-		"a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=%41":                                            "a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=[redacted]",
-		"p=a%3D1%26password%3Dx%26b%3D%7B%22token%22%3A%22x%22%7D":                                    "p=a%3D1%26password%3D%5Bredacted%5D%26b%3D%7B%22token%22%3A%22%5Bredacted%5D%22%7D",
-		// With references.
-		`<a b="c">&lt;Password&gt;x &amp;amp; y&lt;/Password&gt;</a> it's`: `<a b="c">&lt;Password&gt;[redacted]&lt;/Password&gt;</a> it's`,
-		`<a>{&quot;token&quot;: &quot;x&quot;}</a><b>&lt;c&gt;</b>`:        `<a>{&#34;token&#34;: &#34;[redacted]&#34;}</a><b>&lt;c&gt;</b>`,
-		"user%5Bpwd%5D=x&user[pwd]=y&user[name]=z":                         "user%5Bpwd%5D=[redacted]&user[pwd]=[redacted]&user[name]=z",
+		"login user=ada password=‹hunter› ip=1 (token=‹x›)",
+		"tool --api-key=‹x› --name=y",
+		"Server=db;User Id=sa;Password=‹x/y+z==›;A=b",
+		"Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=‹x=›",
+		"token==x, token != x, token=>x, token = x + 1",
+		"password={{secrets.KEY}} token=[redacted] secret=null",
+		"https://h/a;token=‹x/b?c=d›",
+		"https://h/?a=b;token=‹x›;c=d",
+		"https://h/?sv=1&sp=r&sig=‹a%2Fb%3D›",
+		"user%5Bpwd%5D=‹x›&user[pwd]=‹y›&user[name]=z",
+		"a=%7B%22b%22%3A%22c%22%7D 100% %20 %zz?token=‹%41›",
 	} {
-		if got := r.Body(text); got != want {
-			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
+		if got, want := r.Body(marks.Replace(text)), marked.ReplaceAllString(text, hookglass.Redacted); got != want {
+			t.Errorf("%q\nbecame %q", text, got)
 		} else if again := r.Body(got); again != got {
 			t.Errorf("%q became %q at last", got, again)
 		}
 	}
-	got := r.Headers(hookglass.Headers{{Name: "Link", Value: `<https://h/?token=x>; rel="next"`}, {Name: "X-Debug", Value: "ghp_a1B2c3D4e5F6g7H8i9J0"}})
-	if got[0].Value != `<https://h/?token=[redacted]>; rel="next"` || got[1].Value != hookglass.Redacted {
-		t.Errorf("of headers is shown %v", got)
+	link := hookglass.Header{Name: "Link", Value: `<https://h/?token=x>; rel="next"`}
+	if got := r.Headers(hookglass.Headers{link})[0].Value; got != `<https://h/?token=[redacted]>; rel="next"` {
+		t.Errorf("of a header is shown %s", got)
+	}
+}
+
+// Escapes hide no name, and are written again.
+func TestSensitiveNamesInEscapedTexts(t *testing.T) {
+	r, escaped := redact.New(), url.QueryEscape
+	for _, c := range [][2]string{
+		{"https://h/?n=" + escaped("https://h/?a=b&token=x") + "&c=d", "https://h/?n=" + escaped("https://h/?a=b&token=[redacted]") + "&c=d"},
+		{"to ?n=" + escaped("?n="+escaped("/?token=x")) + " it", "to ?n=" + escaped("?n="+escaped("/?token=[redacted]")) + " it"},
+		{escaped("postgres://ada:x@h/"), escaped("postgres://[redacted]@h/")},
+		{"p=" + escaped(`a=1&password=x&b={"token":"x"}`), "p=" + escaped(`a=1&password=[redacted]&b={"token":"[redacted]"}`)},
+		{"<a>&lt;Token&gt;x &amp;amp; y&lt;/Token&gt;</a> it's", "<a>&lt;Token&gt;[redacted]&lt;/Token&gt;</a> it's"},
+		{"<a>{&quot;token&quot;: &quot;x&quot;}</a>&lt;c&gt;", "<a>{&#34;token&#34;: &#34;[redacted]&#34;}</a>&lt;c&gt;"},
+	} {
+		if got := r.Body(c[0]); got != c[1] {
+			t.Errorf("%q\nbecame %q\nwant   %q", c[0], got, c[1])
+		} else if again := r.Body(got); again != got {
+			t.Errorf("%q became %q at last", got, again)
+		}
 	}
 }
 
@@ -193,10 +206,10 @@ func TestSensitiveNamesBeforeBareValues(t *testing.T) {
 func TestAValueThatEndsWithAName(t *testing.T) {
 	r := redact.New(redact.Mask{Value: "/hooks/sub", Shown: "/hooks/…", Whole: true, Ends: true})
 	for text, want := range map[string]string{
-		"/hooks/subscriptions /hooks/sub-2 /hooks/sub_":            "/hooks/subscriptions /hooks/sub-2 /hooks/sub_",
-		"/hooks/sub /hooks/sub/a /hooks/sub?b /hooks/sub.":         "/hooks/… /hooks/…/a /hooks/…?b /hooks/….",
-		`"\/hooks\/sub" "\/hooks\/subs" %2Fhooks%2Fsub`:            `"/hooks/…" "\/hooks\/subs" /hooks/…`,
-		"L2hvb2tzL3N1Yg== " + "https://h.example/hooks/sub/x#subs": "/hooks/… " + "https://h.example/hooks/…/x#subs",
+		"/hooks/subscriptions /hooks/sub-2 /hooks/sub_":       "/hooks/subscriptions /hooks/sub-2 /hooks/sub_",
+		"/hooks/sub /hooks/sub/a /hooks/sub?b /hooks/sub.":    "/hooks/… /hooks/…/a /hooks/…?b /hooks/….",
+		`"\/hooks\/sub" "\/hooks\/subs" %2Fhooks%2Fsub`:       `"/hooks/…" "\/hooks\/subs" /hooks/…`,
+		"L2hvb2tzL3N1Yg== https://h.example/hooks/sub/x#subs": "/hooks/… https://h.example/hooks/…/x#subs",
 	} {
 		if got := r.Secrets(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
@@ -242,8 +255,10 @@ func TestTextsOfMarks(t *testing.T) {
 		strings.Repeat(part, n/40), strings.Repeat(part+"\n", n/40), strings.Repeat(part, n/12) + strings.Repeat("\n", 3*n), strings.Repeat("--"+marks[:n/100]+"\n"+part+"\n", 100),
 		strings.Repeat(`token="`, n/4), strings.Repeat(`token='\`, n/4), strings.Repeat(`"x-token",'`, n/4), strings.Repeat(`'x-token','`+marks[:5]+`',"`, n/8), strings.Repeat(`'token':[`, n/4),
 		strings.Repeat(`name="token" `, n/4), strings.Repeat(` ='`, n), `'` + strings.Repeat(`:`, n) + strings.Repeat(` `, n) + strings.Repeat(`a=,`, n),
-		strings.Repeat("eyJhbGciOi-", n/8), strings.Repeat("eyJhbGciOi.", n/8), strings.Repeat("-----BEGIN PRIVATE KEY-----", n/16), strings.Repeat("sk_live_-", n/8),
-		strings.Repeat("Bearer ", n/8), strings.Repeat("a=b%3D&", n/4), strings.Repeat("&quot;token&quot;:", n/8), strings.Repeat("&amp;quot;'", n/8), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token=", n/4), strings.Repeat("token: x\n", n/8),
+		strings.Repeat("eyJhbGciOi-", n/8), strings.Repeat("eyJhbGciOi.", n/8), strings.Repeat("Bearer ", n/8),
+		strings.Repeat("-----BEGIN PRIVATE KEY-----", n/16), strings.Repeat("sk_live_-", n/8), strings.Repeat("token=", n/4),
+		strings.Repeat("a=b%3D&", n/4), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token: x\n", n/8),
+		strings.Repeat("&quot;token&quot;:", n/8), strings.Repeat("&amp;quot;'", n/8),
 		`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4),
 	} {
 		cputime.AtMost(t, 5*time.Second, fmt.Sprintf("a text of %d bytes", len(text)), func() { r.Body(text) })

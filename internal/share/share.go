@@ -130,14 +130,15 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 	return e, share, nil
 }
 
-// keyParameter finds a parameter that is often all by which a sender proves itself; to Azure it is a long code. Elsewhere
-// a field of this name is the key or the code of anything, so it is no credential to the redactor.
+// keyParameter finds a parameter that is often all by which a sender proves itself; to Azure it is a long code.
+// Elsewhere a field of this name is the key or the code of anything, so it is no credential to the redactor.
 var keyParameter = regexp.MustCompile(`(?i)((?:^|&)key=)([^&]+)|((?:^|&)code=)([^&]{16,})`)
 
 func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 	masks := []redact.Mask{{Value: string(at.ID)}}
 	if at.CustomID != "" { // often a word, so only where it is an address
-		masks = append(masks, redact.Mask{Value: "/hooks/" + at.CustomID, Shown: "/hooks/" + hookglass.Redacted, Whole: true, Ends: true})
+		shown := "/hooks/" + hookglass.Redacted
+		masks = append(masks, redact.Mask{Value: "/hooks/" + at.CustomID, Shown: shown, Whole: true, Ends: true})
 	}
 	for _, secret := range secrets {
 		masks = append(masks, redact.Mask{Value: secret})
