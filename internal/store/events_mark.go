@@ -67,8 +67,7 @@ func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 		if log.endpoint.WorkspaceID == 0 {
 			return tags, nil
 		}
-		_, err := tx.exec("INSERT INTO tags (workspace_id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id, name) DO NOTHING",
-			log.endpoint.WorkspaceID, tag, tx.Now.UnixMicro())
+		_, err := tx.RequireTag(log.endpoint.WorkspaceID, tag) // who deletes or renames it waits, and then finds it here
 		return tags, err
 	})
 }

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"hookglass"
@@ -78,6 +80,53 @@ func TestNothingIsLeftOfAChannelDeletedBesideItsUse(t *testing.T) {
 					return err
 				})
 			}
+		}
+	})
+}
+
+// An event that is given a tag while the tag is deleted or renamed has none that the workspace does not have.
+func TestNoEventHasATagDeletedBesideItsUse(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "tagged@example.com")
+		e := endpointIn(t, db, home.first)
+		for i, ev := range several(t, db, e, 4) {
+			tag := hookglass.Tag{WorkspaceID: home.first.ID, Name: fmt.Sprint("tag", i)}
+			writing(t, db, func(tx *store.Tx) error { return tx.CreateTag(&tag) })
+			used := func(tx *store.Tx) error { _, err := tx.TagEvent(string(e.ID), string(ev.ID), tag.Name); return err }
+			renamed := tag
+			renamed.Name += "new"
+			gone, now := func(tx *store.Tx) error { return tx.DeleteTag(tag.ID) }, ""
+			if i%2 == 1 {
+				gone, now = func(tx *store.Tx) error { return tx.SaveTag(renamed) }, renamed.Name
+			}
+			removed := func(tx *store.Tx) error {
+				if err := gone(tx); err != nil {
+					return err
+				}
+				_, err := tx.Retag(home.first.ID, 0, tag.Name, now)
+				return err
+			}
+			if i < 2 {
+				beside(t, db, used, removed)
+			} else {
+				beside(t, db, removed, used)
+			}
+			reading(t, db, func(v *store.View) error {
+				all, err := v.Tags(home.first.ID, 0, 0)
+				if err != nil {
+					return err
+				}
+				found, err := v.ListedEvent(string(e.ID), string(ev.ID))
+				if err != nil {
+					return err
+				}
+				for _, name := range found.Tags {
+					if !slices.ContainsFunc(all, func(t hookglass.Tag) bool { return t.Name == name }) {
+						t.Errorf("%d: the event has the tag %s, which is gone", i, name)
+					}
+				}
+				return nil
+			})
 		}
 	})
 }
