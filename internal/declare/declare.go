@@ -34,6 +34,9 @@ const (
 	maxParts     = 2000 // of all endpoints
 )
 
+// tries is how often a declaration is tried while others delete what it is about.
+const tries = 4
+
 // defaultSet is the name of a set that gives none.
 const defaultSet = "default"
 
@@ -73,6 +76,18 @@ func (s *Service) Apply(ctx context.Context, who hookglass.Principal, d api.Decl
 	if err != nil {
 		return nil, err
 	}
+	for range tries {
+		changes, err = s.apply(ctx, who, set, d, dryRun)
+		if !hookglass.Is(err, hookglass.CodeNotFound) {
+			break
+		}
+	}
+	return changes, err
+}
+
+// apply tries once. It answers not_found if somebody deleted meanwhile what it had looked at, as may happen on
+// PostgreSQL: the next time it is missing from the beginning.
+func (s *Service) apply(ctx context.Context, who hookglass.Principal, set string, d api.Declaration, dryRun bool) (changes []hookglass.DeclaredChange, err error) {
 	err = s.db.Together(ctx, func(ctx context.Context) error {
 		r := &run{Service: s, ctx: ctx, set: set, sets: make(map[string]string), seen: make(map[string]bool)}
 		if err := r.open(who, d.Workspace.Value); err != nil {
@@ -245,7 +260,11 @@ func (r *run) open(who hookglass.Principal, name string) error {
 // fail keeps what is wrong at a path, and returns errors that are about nothing in the declaration.
 func (r *run) fail(at, wrapped string, err error) error {
 	var coded *hookglass.Error
-	if !errors.As(err, &coded) || coded.Code == hookglass.CodeUnavailable || coded.Code == hookglass.CodeInternal {
+	if !errors.As(err, &coded) {
+		return err
+	}
+	switch coded.Code {
+	case hookglass.CodeUnavailable, hookglass.CodeInternal, hookglass.CodeNotFound:
 		return err
 	}
 	var faults []hookglass.FieldError
@@ -260,7 +279,7 @@ func (r *run) fail(at, wrapped string, err error) error {
 		faults = []hookglass.FieldError{{Field: at, Message: coded.Message}}
 	}
 	switch coded.Code {
-	case hookglass.CodeValidationFailed, hookglass.CodeConflict, hookglass.CodeNotFound:
+	case hookglass.CodeValidationFailed, hookglass.CodeConflict:
 		r.faults = append(r.faults, faults...)
 	default:
 		if r.refused == nil {

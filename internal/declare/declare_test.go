@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -436,5 +437,41 @@ func TestNodesThatStartTogetherMakeEverythingOnce(t *testing.T) {
 			t.Errorf("%d things were made of 6", made)
 		}
 		y.wants(y.names(), "Pay", "mail")
+	})
+}
+
+// What is deleted while it is declared is deleted before or after that, which is no fault of the declaration.
+func TestWhatIsDeletedMeanwhileIsMadeAgainOrGone(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		d := y.read(`endpoints: [{custom_id: pay, name: Pay, forwarding_targets: [
+			{name: a, url: "https://example.com"},
+			{name: b, url: "https://example.com"},
+			{name: c, url: "https://example.com"},
+		]}]`)
+		for n := range 8 {
+			changes, err := y.svc.Apply(t.Context(), y.who, d, false) // the endpoint, then its targets
+			must(t, err)
+			e := changes[0].ID
+			target, err := strconv.ParseInt(changes[3].ID, 10, 64)
+			must(t, err)
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := y.svc.Apply(t.Context(), y.who, d, false); err != nil {
+					t.Errorf("%d: %v", n, err)
+				}
+			})
+			both.Go(func() {
+				var err error
+				if n%2 == 0 {
+					_, err = y.endpoints.Delete(t.Context(), y.who, e)
+				} else {
+					err = y.endpoints.DeleteForwardingTarget(t.Context(), y.who, e, target)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			both.Wait()
+		}
 	})
 }
