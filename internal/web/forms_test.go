@@ -318,16 +318,36 @@ func TestAFaultOfASignUpIsToldBesideTheHint(t *testing.T) {
 	b.want(422, "POST", "/sign-up", url.Values{"email": {"grace@example.com"}, "password": {"short"}}).holds(t, `aria-describedby="password-hint password-fault"`)
 }
 
-func TestATagMayBeAsLongInTheInspectorAsAnywhere(t *testing.T) {
+// maxlength counts an emoji twice, the API once; and what is pasted is cut off by it without a word.
+func TestALimitOfCharactersIsToldAndNotTypedInto(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn()
 	event := s.hook(json(`{}`))
-	page := b.want(200, "GET", s.page("/requests/"+string(event)), nil)
-	for _, input := range regexp.MustCompile(`<input name="tag"[^>]*>`).FindAllString(page.body, -1) {
-		if !regexp.MustCompile(`maxlength="64"`).MatchString(input) {
-			t.Error(input)
+	texts := regexp.MustCompile(`<(?:input|textarea)[^>]* name="(?:name|description|tag|note|when|dedupe_by)"[^>]*>`)
+	for _, path := range []string{
+		"/endpoints", "/account/tokens", "/account/workspaces", "/tags",
+		s.path("/settings"), s.path("/requests/" + string(event)), s.path("?q=x"),
+	} {
+		fields := texts.FindAllString(b.want(200, "GET", path, nil).body, -1)
+		if len(fields) == 0 {
+			t.Errorf("%s has none", path)
+		}
+		for _, field := range fields {
+			if strings.Contains(field, "maxlength") {
+				t.Errorf("%s: %s", path, field)
+			}
 		}
 	}
+	long := strings.Repeat("😀", 65)
+	b.want(422, "POST", "/tags", url.Values{"name": {long}}).holds(t, "64 printable characters", long)
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.open(s.page("?q=x"))
+	c.until(`(() => {
+		const name = document.querySelector(".searches [name=name]");
+		const fits = (n) => (name.value = "😀".repeat(n), name.checkValidity());
+		return fits(60) && !fits(61);
+	})()`)
 }
 
 // PostgreSQL takes nothing else for text.

@@ -1933,7 +1933,7 @@ func searches(m Model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 174, "\"> <label class=\"field\"><span>Search name</span><input name=\"name\" required maxlength=\"60\" autocomplete=\"off\"></label> <button type=\"submit\">Save</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 174, "\"> <label class=\"field\"><span>Search name</span><input name=\"name\" required pattern=\".{1,60}\" title=\"1 to 60 characters\" autocomplete=\"off\"></label> <button type=\"submit\">Save</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1978,7 +1978,7 @@ func bulk(m Model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Writes {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 178, "<input name=\"tag\" list=\"bulk-tags\" placeholder=\"tag\" aria-label=\"Tag for the selected requests\" maxlength=\"64\" autocomplete=\"off\"> <datalist id=\"bulk-tags\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 178, "<input name=\"tag\" list=\"bulk-tags\" placeholder=\"tag\" aria-label=\"Tag for the selected requests\" autocomplete=\"off\"> <datalist id=\"bulk-tags\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
