@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"hookglass"
 	"hookglass/api"
-	"hookglass/internal/jsondoc"
 	"hookglass/internal/outbound"
 	"hookglass/internal/provider"
 	"hookglass/internal/server"
@@ -59,33 +57,16 @@ func (c *TriggerCmd) Validate() error {
 	case c.To != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
 		return errors.New("--to must be an http or https address")
 	}
-	for _, s := range c.Set {
-		at, _, ok := strings.Cut(s, "=")
-		if _, err := jsondoc.ParsePointer(at); err != nil || !ok {
-			return errors.New("--set takes a JSON Pointer and a value, for example /data/object/customer=cus_1")
-		}
+	if _, err := provider.Values("", "", c.Set); err != nil {
+		return errors.New("--set takes a JSON Pointer and a value, for example /data/object/customer=cus_1")
 	}
 	return nil
 }
 
 // values returns what --set says as the API takes it, or nothing.
 func (c *TriggerCmd) values(name, event string) api.JSONObject {
-	if len(c.Set) == 0 {
-		return nil
-	}
-	out, _ := provider.Sample(name, event, "")           // that there is none is said where it is sent
-	sample, _ := jsondoc.Parse(out.Body, jsondoc.Wide()) // and that it is no JSON
-	puts := make(map[string]json.RawMessage, len(c.Set))
-	for _, s := range c.Set {
-		pointer, value, _ := strings.Cut(s, "=")
-		at, _ := jsondoc.ParsePointer(pointer) // as Validate found
-		there, _ := sample.At(at)
-		if puts[pointer] = json.RawMessage(value); there.Kind() == jsondoc.String || jsondoc.Check([]byte(value)) != nil {
-			puts[pointer], _ = json.Marshal(value) // text never fails
-		}
-	}
-	object, _ := json.Marshal(puts) // of valid JSON
-	return object
+	set, _ := provider.Values(name, event, c.Set) // as Validate found
+	return set
 }
 
 func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {

@@ -118,6 +118,29 @@ func (o Outgoing) Set(values []byte) (Outgoing, error) {
 	return o, nil
 }
 
+// Values makes what people write, /data/object/customer=cus_1, the values that Set takes. A value is JSON, or text
+// where it is none or the sample has text. It answers validation_failed.
+func Values(providerID, event string, lines []string) ([]byte, error) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	o, _ := Sample(providerID, event, "")              // that there is none is said where it is sent
+	sample, _ := jsondoc.Parse(o.Body, jsondoc.Wide()) // and that it is no JSON
+	puts := make(map[string]json.RawMessage, len(lines))
+	for _, line := range lines {
+		pointer, value, ok := strings.Cut(line, "=")
+		at, err := jsondoc.ParsePointer(pointer)
+		if err != nil || !ok {
+			return nil, hookglass.Invalid("set", "takes lines of a JSON Pointer and a value, for example /data/object/customer=cus_1")
+		}
+		there, _ := sample.At(at)
+		if puts[pointer] = json.RawMessage(value); there.Kind() == jsondoc.String || jsondoc.Check([]byte(value)) != nil {
+			puts[pointer], _ = json.Marshal(value) // text never fails
+		}
+	}
+	return json.Marshal(puts)
+}
+
 // noSample returns the error that lists the available samples.
 func noSample(providerID string) error {
 	var providers, events []string

@@ -853,9 +853,27 @@ func TestATestRequestIsSentWithoutLeavingThePage(t *testing.T) {
 	c.open(s.link())
 	c.until(isLive)
 	eval[bool](c, `window.same = true`)
-	c.click("[data-test] button")
+	c.click("[data-test] > button")
 	c.untilIn(soon, isShown+` && window.same`)
 	c.silent()
+
+	c.click("[data-command=\"Send a sample\"]")
+	eval[bool](c, `(document.querySelector("#sample-form textarea").value = "customer=cus_1", true)`)
+	c.click("#sample-form [type=submit]")
+	c.until(`document.querySelector("#sample-form .fault").checkVisibility() && window.same`)
+	eval[bool](c, `(document.querySelector("#sample-form textarea").value = "/mine=1", true)`)
+	c.click("#sample-form [type=submit]")
+	c.untilIn(soon, `document.querySelectorAll(".row").length === 2 && window.same`)
+	c.until(`document.activeElement.matches("[popovertarget=sample-form]")`)
+
+	s.away.Store(true)
+	eval[any](c, `document.querySelector("#live").dataset.state = "lost"`)
+	c.click("[data-test] > button")
+	c.until(`document.querySelector("#trouble").textContent.startsWith("The server could not be reached.") && window.same`)
+	s.away.Store(false)
+	s.hook(json(`{}`))
+	c.untilIn(soon, `document.querySelectorAll(".row").length === 3 && window.same`)
+	c.until(`!document.querySelector("#trouble").checkVisibility()`)
 }
 
 func TestTheListOfEndpointsIsAlive(t *testing.T) {

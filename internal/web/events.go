@@ -6,12 +6,14 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"hookglass"
 	"hookglass/internal/capture"
 	"hookglass/internal/httpd"
 	"hookglass/internal/paste"
+	"hookglass/internal/provider"
 	"hookglass/internal/query"
 	"hookglass/internal/store"
 	"hookglass/internal/web/fresh"
@@ -269,11 +271,27 @@ func backTo(r *http.Request, e hookglass.Endpoint, more ...string) string {
 	return inspector.List{Endpoint: e.ID, Query: r.URL.Query().Get("q")}.Path("", more...)
 }
 
-// sendTest captures a request as if it had come from outside, with the rights of any sender.
+// sendTest captures a request as if it had come from outside, with the rights of any sender: the sample that the form
+// names, or a request of hookglass's own.
 func (a *app) sendTest(w http.ResponseWriter, r *http.Request) error {
-	_, e, err := a.open(r)
+	v, e, err := a.open(r)
 	if err != nil {
 		return err
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	if name, event, ok := strings.Cut(r.PostFormValue("sample"), "."); ok {
+		lines := strings.FieldsFunc(r.PostFormValue("set"), func(c rune) bool { return c == '\n' || c == '\r' })
+		t := capture.TestRequest{Provider: name, EventType: event}
+		if t.Set, err = provider.Values(name, event, lines); err != nil {
+			return err
+		}
+		if _, err := a.Captures.SendTest(r.Context(), v.who, string(e.ID), a.Addresses.PublicURL, t); err != nil {
+			return err
+		}
+		redirect(w, r, "/endpoints/"+string(e.ID))
+		return nil
 	}
 	target, err := a.Captures.Admit(r.Context(), string(e.ID))
 	if err != nil {

@@ -508,6 +508,22 @@ func TestRequestsAreDeletedAndTried(t *testing.T) {
 	b.want(200, "GET", s.page(""), nil).holds(t, "application/json", `class="row"`)
 }
 
+func TestASampleIsSentWithValuesOfOnesOwn(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn()
+	send := func(set string) url.Values { return url.Values{"sample": {"stripe.invoice.paid"}, "set": {set}} }
+	b.want(303, "POST", s.page("/test"), send("/data/object/number=7\r\n/data/object/amount_paid=500\r\n"))
+	sent := b.want(200, "GET", s.page(""), nil).found(t, `href="(/endpoints/[^"]+/requests/[^"?]+)"`)
+	b.want(200, "GET", sent+"/body", nil).holds(t, `"type":"invoice.paid"`, `"number":"7"`, `"amount_paid":500`)
+	for set, fault := range map[string]string{
+		"number=7":          "The list of values takes lines of a JSON Pointer and a value",
+		"/data/nothing/a=1": "no object or array that could hold /data/nothing/a",
+	} {
+		b.want(422, "POST", s.page("/test"), send(set)).holds(t, fault, set+"</textarea>")
+	}
+	b.want(422, "POST", s.page("/test"), url.Values{"sample": {"stripe.nothing"}})
+}
+
 func TestNobodySeesWhatIsNotTheirs(t *testing.T) {
 	s := newSite(t)
 	event := s.hook(json(`{"secret":"not for others"}`))

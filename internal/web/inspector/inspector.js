@@ -691,7 +691,7 @@ function follow(address) {
     if (live.dataset.state === "live" || live.dataset.state === "paused") return;
     const was = live.dataset.state;
     state("live");
-    if (was === "out") trouble("");
+    trouble("");
     again();
     if (was === "retry" || was === "out") renew();
   };
@@ -845,24 +845,28 @@ function enable(button) {
   if (document.activeElement === document.body) button.focus({ preventScroll: true });
 }
 
-// ---- A test request: the stream shows it, so the page stays
+// ---- A test request: the stream shows it, so the page stays, as it does while the server is away
 
 root.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-test]");
-  if (!form || !["live", "paused"].includes(live?.dataset.state)) return;
+  if (!form) return;
   event.preventDefault();
-  const button = form.querySelector("button");
+  const button = event.submitter ?? form.querySelector("[type=submit]");
+  const fault = form.querySelector(".fault");
+  const show = fault ? (text) => (fault.textContent = text, fault.hidden = !text) : trouble;
+  let sent = false;
   button.disabled = true;
   try {
-    const answer = await fetch(form.action, { method: "POST", redirect: "manual" });
-    if (answer.type !== "opaqueredirect" && !answer.ok) throw new Error(String(answer.status));
-    trouble("");
-  } catch (e) {
-    if (e instanceof TypeError) trouble("The server could not be reached. Try again.");
-    else form.submit(); // the page that follows says what is wrong
-  } finally {
-    enable(button);
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" });
+    sent = answer.type === "opaqueredirect";
+    show(sent ? "" : await refusal(answer));
+  } catch {
+    show("The server could not be reached. Try again.");
   }
+  enable(button);
+  if (!sent) return;
+  form.closest("[popover]")?.hidePopover(); // gives the focus back
+  if (!["live", "paused"].includes(live?.dataset.state)) location.reload();
 });
 
 // ---- Forms of the detail: sent without leaving the page, which then shows the result

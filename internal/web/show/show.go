@@ -223,6 +223,8 @@ func Field(wire string) string {
 		return "way to tell duplicates"
 	case "dedupe_seconds":
 		return "window for duplicates"
+	case "set":
+		return "list of values"
 	}
 	words := strings.Split(last, "_")
 	for i, word := range words {
