@@ -79,6 +79,7 @@ type TunnelDelivery struct {
 	ResponseHeaders   map[string]string `json:"response_headers,omitempty"`
 	Body              *string           `json:"body"`
 	BodyEncoding      string            `json:"body_encoding,omitempty" enum:"utf8,base64"`
+	DeclaredLength    *int64            `json:"declared_content_length" doc:"The answer's Content-Length; null: it had none."`
 	RetainedBytes     *int64            `json:"retained_bytes"`
 	ObservedBytes     *int64            `json:"decoded_bytes_observed"`
 	CaptureComplete   *bool             `json:"capture_complete"`
@@ -100,6 +101,9 @@ func fromDeliveryReport(r *hookglass.DeliveryReport) TunnelDelivery {
 		out.ContentType, out.Body, out.BodyEncoding, out.TruncationReason = textOrNil(e.ContentType), &body, encoding, textOrNil(e.TruncationReason)
 		out.ResponseHeaders, _ = headersOf(e.Headers)
 		out.RetainedBytes, out.ObservedBytes, out.CaptureComplete = &e.RetainedBytes, &e.ObservedBytes, &e.Complete
+		if e.DeclaredLength >= 0 {
+			out.DeclaredLength = &e.DeclaredLength
+		}
 	}
 	return out
 }

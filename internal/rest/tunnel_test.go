@@ -218,7 +218,7 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 		s.want(200, "POST", "/tunnel/connect", `{"endpoint_id":"`+e.ID+`"}`, &ticket)
 		mine := `,"tunnel_client_id":"` + ticket.TunnelClientID + `","tunnel_client_credential":"` + ticket.TunnelClientCredential + `"`
 		full := `,"status_code":201,"report_version":2,"delivery_attempt_id":"a1","response_time_ms":12,"response_message":"Created","content_type":"text/plain",` +
-			`"response_headers":{"X-A":"1"},"body":"aGk=","body_encoding":"base64","declared_content_length":2,"decoded_bytes_observed":2,"retained_bytes":2,"capture_complete":true` + mine
+			`"response_headers":{"X-A":"1"},"body":"aGk=","body_encoding":"base64","declared_content_length":7,"decoded_bytes_observed":2,"retained_bytes":2,"capture_complete":true` + mine
 		var first, again api.ReportedDelivery
 		s.want(200, "POST", path, body(full), &first)
 		if first.Status != "ok" || !first.Data.Delivered || first.Data.EndpointID != e.ID || first.Data.WebhookRequestID != id {
@@ -237,7 +237,7 @@ func TestReportsAreCheckedAndCountOnce(t *testing.T) {
 		s.want(200, "GET", "/endpoints/"+e.ID+"/requests/"+id, "", &shown)
 		d := shown.Data.Deliveries
 		if len(d) != 3 || d[0].Status != "failed" || d[1].Status != "delivered" || d[1].StatusCode != 201 || d[1].Body == nil || *d[1].Body != "hi" || d[1].ResponseHeaders["X-A"] != "1" ||
-			d[2].FailureCategory == nil || *d[2].FailureCategory != "connection_refused" {
+			d[0].DeclaredLength != nil || d[1].DeclaredLength == nil || *d[1].DeclaredLength != 7 || d[2].FailureCategory == nil || *d[2].FailureCategory != "connection_refused" {
 			t.Errorf("the event shows %+v", d)
 		}
 		var left api.Undelivered
