@@ -200,6 +200,7 @@ func TestAMistakeIsToldWithoutWordsOfTheParser(t *testing.T) {
 		"hookglass: --part: \"two\" is not a whole number\n":                                                {"requests", "get", "latest", "-e", "payments", "--part", "two"},
 		"hookglass: <link>: \"latest\" is not a whole number\n":                                             {"share", "revoke", "latest", "-e", "payments"},
 		"hookglass: --factor: \"many\" is not a number\n":                                                   {"alerts", "create", "flood", "volume_spike", "-e", "payments", "--factor", "many"},
+		"hookglass: --expires-in: \"100000d\" is not a number of days up to 65535\n":                        {"share", "create", "latest", "-e", "payments", "--expires-in", "100000d"},
 		"hookglass: unknown flag -e\n":                                                                      {"endpoints", "get", "-e", "payments"},
 		"or the word tunnel, for the machine on which \"hookglass listen\" runs\n":                          {"replay", "latest", "-e", "payments"},
 		"for the machine on which \"hookglass listen\" runs; \"localhost:3000\" is neither\nUsage:":         {"replay", "latest", "-e", "payments", "--to", "localhost:3000"},

@@ -168,7 +168,8 @@ func eventAmong(ctx context.Context, from *client.Client, endpoint, word string,
 	if !ok || eventType != "" && eventType[0] != ' ' {
 		return word, nil
 	}
-	among.EventType = strings.TrimSpace(eventType)
+	eventType = strings.TrimSpace(eventType)
+	among.EventType = eventType
 	page, err := from.Requests(ctx, endpoint, among, client.Page{Limit: 1})
 	if err != nil {
 		return "", err
@@ -176,12 +177,14 @@ func eventAmong(ctx context.Context, from *client.Client, endpoint, word string,
 	switch {
 	case len(page.Data) > 0:
 		return page.Data[0].ID, nil
+	case among.Ignored == "true" && eventType == "":
+		return "", outcome{exitFailed, "nothing is ignored"}
 	case among.Ignored == "true":
-		return "", outcome{exitFailed, "nothing is ignored" + visible(strings.Replace(eventType, " ", " of the type ", 1))}
+		return "", outcome{exitFailed, "nothing is ignored of the type " + visible(eventType)}
 	case eventType == "":
 		return "", outcome{exitFailed, "nothing came to this endpoint yet, or nothing is left"}
 	}
-	return "", outcome{exitFailed, "the endpoint has nothing of the type" + visible(eventType) + "; what comes from unknown senders has no type"}
+	return "", outcome{exitFailed, "the endpoint has nothing of the type " + visible(eventType) + "; what comes from unknown senders has no type"}
 }
 
 // RequestsGetCmd is `hookglass requests get`.

@@ -81,7 +81,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil {
-			return 0, fmt.Errorf("%q is not a number of days", text)
+			return 0, fmt.Errorf("%q is not a number of days up to 65535", text)
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
 	}
