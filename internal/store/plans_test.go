@@ -347,3 +347,35 @@ func TestADumpSortsNoPayloads(t *testing.T) {
 		look("when there are many events")
 	})
 }
+
+// Many processes for the rows of one endpoint take longer to start than to read them. PostgreSQL does not know how few
+// these are, and means to start some from a million events on; here it is told that they cost nothing.
+func TestNoQueryIsDividedAmongProcesses(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	for _, setting := range []string{
+		"parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size", "min_parallel_index_scan_size",
+	} {
+		exec(t, dsn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+setting+` = 0', current_database()); END $$`)
+	}
+	db := storetest.Open(t, store.Config{URL: dsn})
+	e := newEndpoint(t, db)
+	several(t, db, e, 1_000)
+	if err := db.Analyze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var seen []statement
+	reading(t, db, func(v *store.View) error {
+		v.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+		_, _, err := v.CountUndelivered(e.Num, v.Now.Add(-time.Hour))
+		return err
+	})
+	if len(seen) < 2 {
+		t.Fatalf("%d statements", len(seen))
+	}
+	for _, s := range seen {
+		plan, err := db.PlanForAll(t.Context(), s.text, s.args...)
+		if text := strings.Join(plan, "\n"); err != nil || strings.Contains(text, "Workers") {
+			t.Errorf("%v %s:\n%s", err, s.text, text)
+		}
+	}
+}

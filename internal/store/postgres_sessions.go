@@ -103,6 +103,9 @@ func setUp(connect, statement, lock, idle time.Duration) pgconn.AfterConnectFunc
 		// older than the row say that there is nothing to read.
 		{"enable_mergejoin", "off"},
 		{"jit", "off"}, // unavoidable scans would look so costly that they would be compiled first
+		// Among many events each endpoint is taken for one that has a good part of them, for which processes would be
+		// started. That takes longer than most of these queries.
+		{"max_parallel_workers_per_gather", "0"},
 		// The server notices within about 20 s that a node's machine is gone, even while it waits for the rest of a
 		// message.
 		{"tcp_keepalives_idle", "8"},
