@@ -247,7 +247,8 @@ func channelFree(at string) string {
 
 // ChannelsDue lists channels that have something to send and are not leased: the first of each account, then the second
 // of each, and so on. Within an account the one that waited longest since its last turn comes first. Turns in which
-// nothing was sent count too, because every capture makes all channels that follow captures due.
+// nothing was sent count too, because every capture makes all channels that follow captures due. It finds each channel
+// with messages by one index look-up, and reads no others.
 func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	newest, err := v.NewestOfAll()
 	if err != nil {
@@ -256,10 +257,17 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 	return queryAll(v, func(scan func(...any) error) (d ChannelDue, err error) {
 		err = scan(&d.Num, &d.AccountID)
 		return d, err
-	}, `SELECT num, account_id FROM (
+	}, `WITH RECURSIVE q (channel) AS (
+			SELECT (SELECT n.channel FROM notifications n ORDER BY n.channel, n.num LIMIT 1)
+			UNION ALL
+			SELECT (SELECT n.channel FROM notifications n WHERE n.channel > q.channel ORDER BY n.channel, n.num LIMIT 1)
+			FROM q WHERE q.channel IS NOT NULL
+		)
+		SELECT num, account_id FROM (
 			SELECT c.num, w.account_id, c.due_at, row_number() OVER (PARTITION BY w.account_id ORDER BY c.due_at, c.num) AS place`+channelTables+`
-			WHERE `+channelFree("cast($1 AS bigint)")+`
-				AND ((SELECT n.channel FROM notifications n WHERE n.channel = c.num LIMIT 1) IS NOT NULL OR c.follows = 1 AND c.cursor < cast($2 AS bigint))
+			WHERE `+channelFree("cast($1 AS bigint)")+" AND "+v.dialect.picked("c.num", `
+				SELECT q.channel FROM q WHERE q.channel IS NOT NULL
+				UNION SELECT f.num FROM notification_channels f WHERE f.follows = 1 AND f.cursor < cast($2 AS bigint)`)+`
 		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), newest, limit)
 }
 

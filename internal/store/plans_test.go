@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -378,4 +379,33 @@ func TestNoQueryIsDividedAmongProcesses(t *testing.T) {
 			t.Errorf("%v %s:\n%s", err, s.text, text)
 		}
 	}
+}
+
+// Each node looks for channels every second, and whenever a message is queued. Most channels have nothing to send.
+func TestChannelsWithNothingToSendAreNotRead(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newTenant(t, db, "ada@example.com")
+		for i := range 40 {
+			newChannel(t, db, ada.first, fmt.Sprint(i))
+		}
+		if db.Postgres() {
+			writing(t, db, func(tx *store.Tx) error {
+				return tx.Exec("ANALYZE workspaces, notification_channels, notifications")
+			})
+		}
+		var seen []statement
+		reading(t, db, func(v *store.View) error {
+			v.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+			_, err := v.ChannelsDue(v.Now, 20)
+			return err
+		})
+		byNum := regexp.MustCompile(`SEARCH c USING INTEGER PRIMARY KEY \(rowid=\?\)`)
+		if db.Postgres() {
+			byNum = regexp.MustCompile(`channels_pkey on notification_channels c .*\n *Index Cond: \(num = ANY`)
+		}
+		plan, err := db.Plan(t.Context(), seen[len(seen)-1].text, seen[len(seen)-1].args...)
+		if text := strings.Join(plan, "\n"); err != nil || !byNum.MatchString(text) || strings.Contains(text, "SCAN w") {
+			t.Errorf("%v\n%s", err, text)
+		}
+	})
 }
