@@ -216,6 +216,16 @@ func (d dialect) oldestOf(a *args, owner string, of int64, number string, after 
 	return d.rowsOf(owner, number, a.add(of), a.add(after), newestNum) + " ORDER BY " + owner + ", " + number + a.limit(limit)
 }
 
+// ownNum returns a number by which an owner's rows are sorted where the index on the owner does not have it. It keeps
+// PostgreSQL from reading the index on the number, in which the rows of all others lie before those of an owner who
+// came late. SQLite has the number in each index.
+func (d dialect) ownNum(number string) string {
+	if d == postgres {
+		return number + " + 0"
+	}
+	return number
+}
+
 // list is the argument for among.
 func (d dialect) list(values []int64) any {
 	if d == postgres {

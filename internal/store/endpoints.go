@@ -107,7 +107,13 @@ func (v *View) endpointBy(column string, value any, lock string) (hookglass.Endp
 // Endpoints lists endpoints with a row number above after, oldest first; limit 0 is all.
 func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE` + v.endpointScope(a) + a.oldestPage("e.num", after, limit)
+	query := `SELECT e.num FROM endpoints e WHERE` + v.endpointScope(a) + a.oldestPage(v.dialect.ownNum("e.num"), after, limit)
+	return v.endpointsAmong(query, a)
+}
+
+// endpointsAmong reads the endpoints whose row numbers a query returns, oldest first.
+func (v *View) endpointsAmong(query string, a *args) ([]hookglass.Endpoint, error) {
+	query = `SELECT ` + endpointColumns + endpointTables + ` WHERE ` + v.dialect.picked("e.num", query) + ` ORDER BY e.num`
 	return queryAll(v, scanEndpoint, query, a.all()...)
 }
 
@@ -115,14 +121,13 @@ func (v *View) Endpoints(after int64, limit int) ([]hookglass.Endpoint, error) {
 // case of ASCII letters does not matter; limit 0 is all.
 func (v *View) EndpointsNamed(words []string, limit int) ([]hookglass.Endpoint, error) {
 	a := &args{}
-	query := `SELECT ` + endpointColumns + endpointTables + ` WHERE` + v.endpointScope(a)
+	query := `SELECT e.num FROM endpoints e WHERE` + v.endpointScope(a)
 	text := v.dialect.lower(`e.name || ' ' || coalesce(e.custom_id, '') || ' ' || e.id || ' ' || coalesce(e.email_local_part, '')`)
 	for _, word := range words {
 		pattern := a.add("%" + likeEscaper.Replace(encodeText(word)) + "%")
 		query += ` AND ` + text + ` LIKE ` + v.dialect.lower("cast("+pattern+" AS text)") + ` ESCAPE '\'`
 	}
-	query += ` ORDER BY e.num` + a.limit(limit)
-	return queryAll(v, scanEndpoint, query, a.all()...)
+	return v.endpointsAmong(query+" ORDER BY "+v.dialect.ownNum("e.num")+a.limit(limit), a)
 }
 
 // EndpointsDue lists the row numbers of temporary endpoints that have expired.

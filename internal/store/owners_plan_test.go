@@ -1,10 +1,12 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +103,57 @@ func TestAPageOfAListReadsNoRowsOfOthers(t *testing.T) {
 			if looked == 0 {
 				t.Errorf("no statement on %s was looked at", list.table)
 			}
+		}
+	})
+}
+
+// An account that came late may have many endpoints, too. Those of others are before them in the order of the numbers.
+func TestAPageOfEndpointsReadsNoneOfOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		home := newTenant(t, db, "ada@example.com")
+		rows := "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 2000) INSERT INTO "
+		writing(t, db, func(tx *store.Tx) error {
+			err := tx.Exec(rows+`endpoints
+				(num, id, account_id, workspace_id, name, kind, provider_config, enabled, created_at, updated_at)
+				SELECT 1000 + n, 'id' || n, CASE WHEN n > 1000 THEN cast($1 AS bigint) END,
+					CASE WHEN n > 1000 THEN cast($2 AS bigint) END, 'a', 'webhook', '{}', 1, 1, 1 FROM s`,
+				home.account.ID, home.first.ID)
+			if err == nil {
+				err = tx.Exec(rows + `endpoint_stats (endpoint, event_count, ignored_count, refused_count, floor_seq)
+					SELECT 1000 + n, 0, 0, 0, 0 FROM s`)
+			}
+			if err == nil && db.Postgres() {
+				err = tx.Exec("ANALYZE endpoints, endpoint_stats")
+			}
+			return err
+		})
+		own := regexp.MustCompile(`SEARCH e USING INDEX endpoints_account \(account_id=\?`)
+		others := regexp.MustCompile(`SCAN e\b|TEMP B-TREE`)
+		if db.Postgres() {
+			own = regexp.MustCompile(`endpoints_(account|workspace) on endpoints`)
+			others = regexp.MustCompile(`endpoints_pkey on endpoints e.*\n *Index Cond: \(num >|Seq Scan`)
+		}
+		older := func(a, b hookglass.Endpoint) int { return cmp.Compare(a.Num, b.Num) }
+		for name, read := range map[string]func(v *store.View) ([]hookglass.Endpoint, error){
+			"the first page": func(v *store.View) ([]hookglass.Endpoint, error) { return v.Endpoints(0, 25) },
+			"a later page":   func(v *store.View) ([]hookglass.Endpoint, error) { return v.Endpoints(2100, 25) },
+			"by name": func(v *store.View) ([]hookglass.Endpoint, error) {
+				return v.EndpointsNamed([]string{"A"}, 25)
+			},
+		} {
+			view(t, db, home.everywhere, func(v *store.View) {
+				var seen []statement
+				recorded := *v
+				recorded.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+				page, err := read(&recorded)
+				if err != nil || len(page) != 25 || !slices.IsSortedFunc(page, older) {
+					t.Errorf("%s: %d endpoints, %v", name, len(page), err)
+				}
+				plan, err := db.Plan(t.Context(), seen[0].text, seen[0].args...)
+				if text := strings.Join(plan, "\n"); err != nil || !own.MatchString(text) || others.MatchString(text) {
+					t.Errorf("%s: %v %s\n%s", name, err, seen[0].text, text)
+				}
+			})
 		}
 	})
 }
