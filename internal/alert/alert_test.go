@@ -42,7 +42,7 @@ func TestMissingWebhookIsTriggeredOnceAndResolvedByWhatArrives(t *testing.T) {
 func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		a := y.watch(hookglass.AlertMissingWebhook, alert.Settings{WindowMinutes: new(int64(5))})
-		const times = 25 // more than one purge looks at
+		const times = 25
 		for range times {
 			y.clock.advance(5*time.Minute + time.Second)
 			y.judge(a)
@@ -53,10 +53,12 @@ func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
 		y.want("it goes on", a, hookglass.AlertTriggered, times+1)
 		left := func(retention time.Duration) (n int) {
 			y.update(func(tx *store.Tx) error {
-				for more, err := true, error(nil); more; {
-					if more, err = tx.PurgeIncidents(y.clock.now(), retention); err != nil {
-						return err
-					}
+				due, err := tx.IncidentsDue(y.clock.now(), retention)
+				for err == nil && len(due) > 0 {
+					due, err = tx.PurgeIncidents(y.clock.now(), due)
+				}
+				if err != nil {
+					return err
 				}
 				found, err := tx.Incidents(string(y.ep.ID), a.ID, 0, 100)
 				n = len(found)

@@ -78,7 +78,7 @@ func (s *Service) Purge(ctx context.Context) error {
 	}
 	until := time.Now().Add(s.purgeTime)
 	failed = errors.Join(failed, s.purge(ctx, due, until))
-	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity, (*store.Tx).PurgeIncidents} {
+	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity} {
 		for more := true; more; more = more && time.Now().Before(until) {
 			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
 				more, err = piece(tx, now, s.cfg.Retention)
@@ -88,6 +88,23 @@ func (s *Service) Purge(ctx context.Context) error {
 				return errors.Join(failed, err)
 			}
 		}
+	}
+	incidents, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.IncidentsDue, error) {
+		return v.IncidentsDue(now, s.cfg.Retention)
+	})
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	for more := len(incidents) > 0; more; more = len(incidents) > 0 && time.Now().Before(until) {
+		var left []store.IncidentsDue
+		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+			left, err = tx.PurgeIncidents(now, incidents)
+			return err
+		})
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		incidents = left
 	}
 	return failed
 }

@@ -173,12 +173,25 @@ func TestIncidentsOfAFutureTimeKeepNoOlderOnes(t *testing.T) {
 				return tx.Exec("INSERT INTO alert_incidents (id, alert, summary, started_at, resolved_at) VALUES ($1, $2, '', $3, $3)", fmt.Sprint("inc_", id), a.Num, at.UnixMicro())
 			})
 		}
-		const future = 25 // more than one purge looks at
+		const future = 25
 		for i := range future {
 			over(i, now.Add(time.Hour))
 		}
 		over(future, now.Add(-2*time.Hour))
-		writing(t, db, func(tx *store.Tx) error { _, err := tx.PurgeIncidents(now, time.Hour); return err })
+		writing(t, db, func(tx *store.Tx) error { // more than one purge deletes
+			return tx.Exec(`WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 600)
+				INSERT INTO alert_incidents (id, alert, summary, started_at, resolved_at)
+				SELECT 'x' || n, cast($1 AS bigint), '', 1, 1 FROM s`, a.Num)
+		})
+		var due []store.IncidentsDue
+		reading(t, db, func(v *store.View) (err error) { due, err = v.IncidentsDue(now, time.Hour); return err })
+		pieces := 0
+		for ; len(due) > 0; pieces++ {
+			writing(t, db, func(tx *store.Tx) (err error) { due, err = tx.PurgeIncidents(now, due); return err })
+		}
+		if pieces != 2 {
+			t.Errorf("they went in %d pieces", pieces)
+		}
 		reading(t, db, func(v *store.View) error {
 			left, err := v.Incidents(string(e.ID), a.ID, 0, 100)
 			if err == nil && (len(left) != future || left[0].ID == fmt.Sprint("inc_", future)) {

@@ -202,7 +202,14 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 		{"sockets of an endpoint", "tunnel_subscriptions", func(tx *store.Tx) error { return found(tx.TunnelConnections(ref)) }},
 		{"what a file declared", "declared", func(tx *store.Tx) error { return found(tx.Declared(e.WorkspaceID)) }},
 		{"tokens of a user", "tokens", func(tx *store.Tx) error { return found(tx.Tokens(1)) }},
-		{"old incidents", "alert_incidents", func(tx *store.Tx) error { _, err := tx.PurgeIncidents(tx.Now, time.Hour); return err }},
+		{"old incidents", "alert_incidents", func(tx *store.Tx) error {
+			due, err := tx.IncidentsDue(tx.Now, time.Hour)
+			if err := found(due, err); err != nil {
+				return err
+			}
+			_, err = tx.PurgeIncidents(tx.Now, due)
+			return err
+		}},
 		{"old attempts", "script_positions", func(tx *store.Tx) error { _, err := tx.PurgeAttempts(tx.Now.Add(3*time.Hour), time.Hour); return err }},
 		{"old replays", "replay_case_runs|replay_cases|replay_batches|replay_batch_items", func(tx *store.Tx) error { _, err := tx.PurgeReplays(time.Hour); return err }},
 		{"a deleted endpoint", "script_positions|replay_batch_items", func(tx *store.Tx) error {
