@@ -94,6 +94,7 @@ func (tx *Tx) PurgeTunnels(retention, rest time.Duration) (more bool, err error)
 	now := tx.Now.UnixMicro()
 	// The durations are subtracted one by one, because their sum could overflow.
 	settled := tx.Now.Add(-rest)
+	cutoff := "CASE WHEN c.retention > 0 THEN cast($2 AS bigint) - c.retention ELSE cast($3 AS bigint) END"
 	for _, s := range []struct {
 		table, key, old string
 		args            []any
@@ -102,7 +103,9 @@ func (tx *Tx) PurgeTunnels(retention, rest time.Duration) (more bool, err error)
 		{"tunnel_commands", "num", "FROM tunnel_commands WHERE expires_at < $2", []any{tx.Now.Add(-10 * time.Minute).UnixMicro()}},
 		{"tunnel_clients", "id", "FROM tunnel_clients WHERE created_at < $2 AND NOT EXISTS (SELECT 1 FROM tunnel_sessions s WHERE s.client_id = tunnel_clients.id)", []any{tx.Now.Add(-clientLife).UnixMicro()}},
 		{"tunnel_gaps", "num", `FROM tunnel_gaps LEFT JOIN endpoints e ON e.num = tunnel_gaps.endpoint LEFT JOIN accounts c ON c.id = e.account_id
-			WHERE tunnel_gaps.state <> 'open' AND tunnel_gaps.reconnected_at < CASE WHEN c.retention > 0 THEN cast($2 AS bigint) - c.retention ELSE cast($3 AS bigint) END`,
+			WHERE tunnel_gaps.state <> 'open' AND tunnel_gaps.reconnected_at < ` + cutoff + `
+				AND tunnel_gaps.reconnected_at < (SELECT max(latest) FROM (
+					SELECT ` + cutoff + ` AS latest FROM accounts c UNION ALL SELECT cast($3 AS bigint)) AS every)`, // nothing is joined to younger ones
 			[]any{settled.UnixMicro(), settled.Add(-retention).UnixMicro()}},
 	} {
 		picked := tx.dialect.picked(s.key, "SELECT "+s.table+"."+s.key+" "+s.old+" LIMIT $1")
