@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"hookglass"
 	"hookglass/api"
@@ -125,8 +126,16 @@ func (s *service) createAction(ctx context.Context, in *newAction) (out api.One[
 		d.Conditions = &made
 	}
 	steps := make([]action.StepDraft, len(*in.Steps))
+	var faults []hookglass.FieldError
 	for i, st := range *in.Steps {
+		if st.StepType != "" && st.Type != "" && st.StepType != st.Type {
+			field := fmt.Sprintf("steps.%d.type", i)
+			faults = append(faults, hookglass.FieldError{Field: field, Message: "differs from step_type; give it once"})
+		}
 		steps[i] = st.draft()
+	}
+	if len(faults) > 0 {
+		return out, hookglass.InvalidFields(faults)
 	}
 	d.Steps = &steps
 	a, err := s.Actions.Create(ctx, asker(ctx), in.EndpointID, d)

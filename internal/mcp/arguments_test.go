@@ -70,6 +70,7 @@ func TestArgumentsThatAreWrongAreToldWithTheWayToMendThem(t *testing.T) {
 			{"replay_request", args{"endpoint_id": ep, "request_id": "latest", "target_url": "tunnel", "time_shift": ""}, []string{`time_shift must be "now", a duration`}},
 			{"send_test_request", args{"endpoint_id": ep, "headers": args{"X-A": nil}}, []string{"headers.X-A may not be null"}},
 			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []any{nil}}, []string{"steps.0 may not be null"}},
+			{"create_action", args{"endpoint_id": ep, "name": "n", "steps": []args{{"step_type": "ignore", "type": "tag"}}}, []string{"steps.0.type differs from step_type"}},
 			{"get_replay_case_run", args{"endpoint_id": ep, "run_id": "rrun_x"}, []string{"not_found", "list_replay_cases"}},
 			{"create_endpoint", args{"name": "n", "secret": "x"}, []string{"secret is not an argument"}},
 		} {
