@@ -105,7 +105,11 @@ func (a *app) createToken(w http.ResponseWriter, r *http.Request) error {
 	if m.Level == hookglass.LevelWorkspace && r.PostFormValue("workspace") != "" {
 		ask.Workspace = &m.Workspace
 	}
-	if days, err := strconv.Atoi(m.Expires); err == nil && days > 0 && days <= 3650 {
+	if m.Expires != "" {
+		days, err := strconv.Atoi(m.Expires)
+		if err != nil || days < 1 || days > 3650 {
+			return hookglass.Invalid("expires", "must be 1 to 3650 days, or empty for a token without end")
+		}
 		ask.ExpiresIn = time.Duration(days) * 24 * time.Hour
 	}
 	text, _, err := a.Accounts.CreateToken(r.Context(), v.who, ask)

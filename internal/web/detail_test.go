@@ -1168,6 +1168,9 @@ func TestTokensSessionsAndThePasswordAreOnesOwn(t *testing.T) {
 	}
 	b.want(422, "POST", "/account/tokens", url.Values{"name": {"none"}, "level": {"account"}}).holds(t, "Scopes must name")
 	b.want(422, "POST", "/account/tokens", url.Values{"scopes": {"read"}, "level": {"odd"}}).holds(t, "Level must be account or workspace")
+	for _, days := range []string{"0", "-1", "3651", "soon"} { // none of them makes a token without end
+		b.want(422, "POST", "/account/tokens", url.Values{"scopes": {"read"}, "level": {"account"}, "expires": {days}})
+	}
 	revoke := regexp.MustCompile(`action="(/account/tokens/\d+/revoke)"`).FindStringSubmatch(list.body)[1]
 	b.want(303, "POST", revoke, url.Values{})
 	if _, err := s.accounts.Authenticate(t.Context(), token); !hookglass.Is(err, hookglass.CodeUnauthorized) {
