@@ -124,6 +124,9 @@ func TestWhatIsWrongWithAFormIsToldInWords(t *testing.T) {
 	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"localhost:3000"}, "identity_mode": {"odd"}}).
 		holds(t, "The target URL must begin with http:// or https://.", "The identity mode must be ")
 	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"https://app.example.com/"}, "method": {"ODD"}}).holds(t, "The method must be one of ")
+	b.want(422, "POST", request+"/replay", url.Values{"target_url": {"https://app.example.com/"}, "headers": {"X-A: 1\nX-B=2"}}).
+		holds(t, "The headers must be lines as Name: value")
+	b.want(422, "POST", s.page("/response"), url.Values{"status": {"200"}, "headers": {"X-A: 1\nX-A: 2"}}).holds(t, "names X-A twice")
 	b.want(422, "POST", request+"/tags", url.Values{"tag": {""}}).holds(t, "The tag must have 1 to 64 printable characters")
 	b.want(422, "POST", request+"/note", url.Values{"note": {strings.Repeat("a", 2001)}}).holds(t, "The note must have 2000 characters at most")
 }

@@ -348,16 +348,16 @@ func (a *app) readReplay(w http.ResponseWriter, r *http.Request) (v visitor, e h
 		TargetURL: strings.TrimSpace(r.PostFormValue("target_url")), Identity: r.PostFormValue("identity_mode"), Signature: r.PostFormValue("signature_mode"), TimeShift: r.PostFormValue("time_shift"),
 	}
 	if event.Type == hookglass.EventWebhook {
-		ask.Overrides = overrides(event, r.PostForm)
+		ask.Overrides, err = overrides(event, r.PostForm)
 	}
-	return v, e, event, ask, nil
+	return v, e, event, ask, err
 }
 
 // maxReplayForm bounds the form of a replay, whose body may be edited.
 const maxReplayForm = 512 << 10
 
 // overrides returns what the form changed of a request. Unchanged parts are sent byte for byte.
-func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
+func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides, err error) {
 	if method := form.Get("method"); method != "" && method != e.Method {
 		o.Method = &method
 	}
@@ -365,7 +365,11 @@ func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
 		o.Query = &q
 	}
 	if form.Has("headers") {
-		o.Headers = changedHeaders(paste.EditableHeaders(e.Headers), form.Get("headers"))
+		typed, err := headerList(form.Get("headers"))
+		if err != nil {
+			return o, err
+		}
+		o.Headers = changedHeaders(paste.EditableHeaders(e.Headers), typed)
 	}
 	if form.Has("body") {
 		body := string(e.Body)
@@ -374,7 +378,7 @@ func overrides(e *hookglass.Event, form url.Values) (o delivery.Overrides) {
 			o.Body = &typed
 		}
 	}
-	return o
+	return o, nil
 }
 
 // plainLines ends lines with LF. A browser ends those of a form with CRLF, whatever ended them in the page.
@@ -392,13 +396,7 @@ func lineEnd(text string) string {
 	return "\n"
 }
 
-func changedHeaders(before hookglass.Headers, text string) map[string]*string {
-	var after hookglass.Headers
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && strings.TrimSpace(name) != "" {
-			after = append(after, hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
-		}
-	}
+func changedHeaders(before, after hookglass.Headers) map[string]*string {
 	changed := map[string]*string{}
 	for _, h := range after {
 		if !slices.Equal(before.Values(h.Name), after.Values(h.Name)) {

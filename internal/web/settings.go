@@ -222,9 +222,8 @@ func readResponse(t settings.Answer) (*hookglass.Response, error) {
 	return response, nil
 }
 
-// headerLines parses headers that a person typed, one per line.
-func headerLines(text string) (map[string]string, error) {
-	headers := map[string]string{}
+// headerList parses headers that a person typed, one per line.
+func headerList(text string) (headers hookglass.Headers, err error) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -234,7 +233,23 @@ func headerLines(text string) (map[string]string, error) {
 		if !ok {
 			return nil, hookglass.Invalid("headers", "must be lines as Name: value")
 		}
-		headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		headers = append(headers, hookglass.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	return headers, nil
+}
+
+// headerLines parses headers that a person typed and that have one value each.
+func headerLines(text string) (map[string]string, error) {
+	list, err := headerList(text)
+	if err != nil {
+		return nil, err
+	}
+	headers := map[string]string{}
+	for _, h := range list {
+		if _, typed := headers[h.Name]; typed {
+			return nil, hookglass.Invalid("headers", "names %s twice", h.Name)
+		}
+		headers[h.Name] = h.Value
 	}
 	return headers, nil
 }
