@@ -223,13 +223,13 @@ func orNull(text []byte) json.RawMessage {
 // RerunAction is the body of POST /endpoints/{endpoint_id}/actions/{action_id}/runs.
 type RerunAction struct {
 	_   struct{}  `additionalProperties:"false"`
-	Run *NewRerun `json:"run,omitempty" required:"true"`
+	Run *NewRerun `json:"run,omitempty" required:"true" minProperties:"1"`
 }
 
 // NewRerun selects what to run an action on.
 type NewRerun struct {
 	_           struct{}         `additionalProperties:"false"`
-	EventID     Optional[string] `json:"event_id,omitzero" doc:"The captured event; it may be left out where a parent is named." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+	EventID     Optional[string] `json:"event_id,omitzero" minLength:"1" doc:"The captured event; it may be left out where a parent is named." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	ParentRunID Optional[string] `json:"parent_run_id,omitzero" null:"true" doc:"The run that this one repeats. Default: the action's first run on the event, if there is one." example:"arun_0dfk3v6m8t7h1s9xq2b4c5n6wy"`
 }
 

@@ -71,11 +71,11 @@ type NotificationChannelChange struct {
 // ChannelSettings are how a channel is reached; each kind has its own fields. Credentials are write-only.
 type ChannelSettings struct {
 	_          struct{}           `additionalProperties:"false"`
-	WebhookURL Optional[string]   `json:"webhook_url,omitzero" minLength:"1" maxLength:"2048" doc:"slack, discord and teams: the incoming webhook. Write-only." example:"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"`
+	WebhookURL Optional[string]   `json:"webhook_url,omitzero" pattern:"^[Hh][Tt][Tt][Pp][Ss]?://" maxLength:"2048" doc:"slack, discord and teams: the incoming webhook. Write-only." example:"https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"`
 	BotToken   Optional[string]   `json:"bot_token,omitzero" minLength:"1" maxLength:"256" doc:"telegram: the bot's token. Write-only."`
 	ChatID     Optional[ChatID]   `json:"chat_id,omitzero" also:"integer" doc:"telegram: the chat's number, or @name."`
 	To         Optional[[]string] `json:"to,omitzero" minItems:"1" maxItems:"20" doc:"email: 1 to 20 addresses."`
-	URL        Optional[string]   `json:"url,omitzero" minLength:"1" maxLength:"2048" doc:"webhook: where messages are posted to."`
+	URL        Optional[string]   `json:"url,omitzero" pattern:"^[Hh][Tt][Tt][Pp][Ss]?://" maxLength:"2048" doc:"webhook: where messages are posted to."`
 	Secret     Optional[string]   `json:"secret,omitzero" minLength:"1" maxLength:"256" doc:"webhook: what messages are signed with (Standard Webhooks): whsec_ and base64 of 24 to 64 bytes, or any other text. Without one it is made and shown once. Write-only."`
 	Events     Optional[[]string] `json:"events,omitzero" enum:"webhook.received,email.received,forwarding.failed,alert.triggered" doc:"webhook: activity that is pushed to it: webhook.received, email.received, forwarding.failed, alert.triggered."`
 }

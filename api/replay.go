@@ -14,7 +14,7 @@ import (
 // ReplayRequest is the body of POST /endpoints/{endpoint_id}/requests/{id}/replay.
 type ReplayRequest struct {
 	_             struct{}   `additionalProperties:"false"`
-	TargetURL     string     `json:"target_url,omitempty" required:"true" minLength:"1" doc:"Where to send it, or the word tunnel for the connected local machine." example:"https://app.example.com/webhooks"`
+	TargetURL     string     `json:"target_url,omitempty" required:"true" pattern:"^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)" doc:"Where to send it, or the word tunnel for the connected local machine." example:"https://app.example.com/webhooks"`
 	IdentityMode  string     `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original. Webhooks only; regenerate needs a JSON body and a payment method." example:"original"`
 	SignatureMode string     `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve. Webhooks only; resign needs a signature config and a payment method." example:"preserve"`
 	Overrides     *Overrides `json:"overrides,omitempty" doc:"Changes to a copy of the event."`
@@ -253,7 +253,7 @@ type NewReplayCase struct {
 	SourceID    Optional[string]      `json:"source_id,omitzero" required:"true" minLength:"1" doc:"The event that it replays. The case keeps a copy." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
 	Name        Optional[string]      `json:"name,omitzero" required:"true" minLength:"1" maxLength:"200" example:"An invoice is paid"`
 	Description Optional[string]      `json:"description,omitzero" null:"true" maxLength:"2000" example:"The order must become paid."`
-	TargetURL   Optional[string]      `json:"target_url,omitzero" required:"true" minLength:"1" doc:"Where every run sends it, or the word tunnel." example:"https://app.example.com/webhooks"`
+	TargetURL   Optional[string]      `json:"target_url,omitzero" required:"true" pattern:"^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)" doc:"Where every run sends it, or the word tunnel." example:"https://app.example.com/webhooks"`
 	Options     Optional[CaseOptions] `json:"options,omitzero"`
 	Assertions  Optional[Assertions]  `json:"assertions,omitzero" required:"true" minProperties:"1"`
 }
@@ -271,7 +271,7 @@ type ReplayCaseChange struct {
 	SourceID    Optional[string]      `json:"source_id,omitzero" minLength:"1" doc:"Another event to copy."`
 	Name        Optional[string]      `json:"name,omitzero" minLength:"1" maxLength:"200" example:"An invoice is paid"`
 	Description Optional[string]      `json:"description,omitzero" null:"true" maxLength:"2000"`
-	TargetURL   Optional[string]      `json:"target_url,omitzero" minLength:"1"`
+	TargetURL   Optional[string]      `json:"target_url,omitzero" pattern:"^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)"`
 	Options     Optional[CaseOptions] `json:"options,omitzero" doc:"Replaces the whole object."`
 	Assertions  Optional[Assertions]  `json:"assertions,omitzero" minProperties:"1" doc:"Replaces the whole object."`
 }
@@ -398,7 +398,7 @@ type CreateReplayBatch struct {
 	_             struct{} `additionalProperties:"false"`
 	Query         string   `json:"query,omitempty" maxLength:"1000" doc:"Which events, in the search language of the list's q; without one, all that are not ignored. At most 10,000." example:"provider:stripe -tag:noise"`
 	RequestIDs    []string `json:"request_ids,omitempty" minItems:"1" maxItems:"1000" doc:"These events, in place of a query; one that is named twice is sent once, and one that is not there is 422."`
-	TargetURL     string   `json:"target_url,omitempty" required:"true" minLength:"1" example:"https://app.example.com/webhooks"`
+	TargetURL     string   `json:"target_url,omitempty" required:"true" pattern:"^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)" doc:"Where to send them, or the word tunnel." example:"https://app.example.com/webhooks"`
 	IdentityMode  string   `json:"identity_mode,omitempty" enum:"original,regenerate" doc:"Default original." example:"original"`
 	SignatureMode string   `json:"signature_mode,omitempty" enum:"preserve,strip,resign" doc:"Default preserve." example:"preserve"`
 	Rate          *int     `json:"rate,omitempty" minimum:"1" maximum:"100" doc:"Events a second at most; default 10. They go one after another." example:"10"`

@@ -130,7 +130,7 @@ type SendTestRequest struct {
 	_         struct{}          `additionalProperties:"false"`
 	Provider  string            `json:"provider,omitempty" doc:"Whose sample to send: github, stripe, shopify, slack, twilio or generic_hmac." example:"github"`
 	EventType string            `json:"event_type,omitempty" doc:"Which sample; default the provider's first." example:"push"`
-	Set       JSONObject        `json:"set,omitempty" doc:"With provider: values for the sample's JSON body, by their JSON Pointers, 100 at most. They take the place of what is there, or become members of an object that is there." example:"{\"/repository/name\":\"orders\"}"`
+	Set       JSONObject        `json:"set,omitempty" maxProperties:"100" doc:"With provider: values for the sample's JSON body, by their JSON Pointers, 100 at most. They take the place of what is there, or become members of an object that is there." example:"{\"/repository/name\":\"orders\"}"`
 	Method    string            `json:"method,omitempty" enum:"GET,POST,PUT,PATCH,DELETE,HEAD,OPTIONS" doc:"Without provider; default POST."`
 	Path      string            `json:"path,omitempty" pattern:"^([/?]|$)" maxLength:"65536" doc:"Without provider: what follows the endpoint's URL."`
 	Headers   map[string]string `json:"headers,omitempty" maxProperties:"256" doc:"Without provider."`

@@ -21,7 +21,7 @@ type CreateTag struct {
 type NewTag struct {
 	_           struct{}         `additionalProperties:"false"`
 	Name        Optional[string] `json:"name,omitzero" required:"true" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"billing"`
-	Color       Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
+	Color       Optional[string] `json:"color,omitzero" null:"true" pattern:"^(#[0-9a-fA-F]{3}|#[0-9a-fA-F]{6}|[a-zA-Z]{3,32})?$" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
 	WorkspaceID Optional[int64]  `json:"workspace_id,omitzero" null:"true" minimum:"1" doc:"A workspace of the account; default is the token's own, or the account's oldest."`
 }
 
@@ -35,7 +35,7 @@ type UpdateTag struct {
 type TagChange struct {
 	_     struct{}         `additionalProperties:"false"`
 	Name  Optional[string] `json:"name,omitzero" minLength:"1" maxLength:"64" doc:"1 to 64 characters; unique in its workspace." example:"invoices"`
-	Color Optional[string] `json:"color,omitzero" null:"true" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
+	Color Optional[string] `json:"color,omitzero" null:"true" pattern:"^(#[0-9a-fA-F]{3}|#[0-9a-fA-F]{6}|[a-zA-Z]{3,32})?$" doc:"#rrggbb, #rgb or the name of a colour." example:"#0a7d33"`
 }
 
 // FromTag converts a tag.

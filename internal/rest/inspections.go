@@ -11,7 +11,7 @@ import (
 
 type comparisonOf struct {
 	EventPath
-	Other string `query:"other_request_id" required:"true" doc:"The event to compare it with; it may be of another endpoint." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wy"`
+	Other string `query:"other_request_id" required:"true" shortest:"1" doc:"The event to compare it with; it may be of another endpoint." example:"req_0dfk3v6m8t7h1s9xq2b4c5n6wy"`
 }
 
 func (s *service) inspections(t *table) {

@@ -110,6 +110,18 @@ func TestTheBoundsOfBodiesAreDescribed(t *testing.T) {
 		"ResponseRule/headers":                 {"maxProperties": 50.0},
 		"SendTestRequest/headers":              {"maxProperties": 256.0},
 		"SendTestRequest/path":                 {"pattern": "^([/?]|$)", "maxLength": 65536.0},
+		"SendTestRequest/set":                  {"maxProperties": 100.0},
+		"RerunAction/run":                      {"minProperties": 1.0},
+		"NewRerun/event_id":                    {"minLength": 1.0},
+		"ReplayRequest/target_url":             {"pattern": "^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)"},
+		"CreateReplayBatch/target_url":         {"pattern": "^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)"},
+		"NewReplayCase/target_url":             {"pattern": "^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)"},
+		"ReplayCaseChange/target_url":          {"pattern": "^(tunnel$|[Hh][Tt][Tt][Pp][Ss]?://)"},
+		"NewForwardingTarget/url":              {"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"},
+		"ForwardingTargetChange/url":           {"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"},
+		"DeclaredForwardingTarget/dedupe_by":   {"pattern": "^((id|body)$|header[.]|/)"},
+		"ChannelSettings/webhook_url":          {"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"},
+		"NewTag/color":                         {"pattern": "^(#[0-9a-fA-F]{3}|#[0-9a-fA-F]{6}|[a-zA-Z]{3,32})?$"},
 
 		"DeliveryReport/declared_content_length": {"minimum": 0.0, "maximum": 1125899906842624.0},
 		"DeliveryReport/decoded_bytes_observed":  {"minimum": 0.0, "maximum": 1125899906842624.0},
@@ -245,6 +257,9 @@ func TestTheWordsOfParametersAreDescribed(t *testing.T) {
 			}
 			if strings.HasSuffix(p.Name, "[]") && p.Schema["maxItems"] != map[bool]float64{true: 1000, false: 100}[p.Name == "endpoint_ids[]"] {
 				t.Errorf("%s: %s may have %v entries", op.OperationID, p.Name, p.Schema["maxItems"])
+			}
+			if p.In == "query" && p.Required && p.Schema["type"] == "string" && p.Schema["minLength"] != 1.0 {
+				t.Errorf("%s: %s is required, and described as if it may be empty", op.OperationID, p.Name)
 			}
 			if p.In != "query" || words[p.Name] == "" {
 				continue

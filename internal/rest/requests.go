@@ -57,8 +57,8 @@ type (
 		Status          string `query:"status" form:"^[1-5](xx|[0-9]{2})$" doc:"What the sender was answered: a status, or a class as 4xx." example:"200"`
 		Tag             string `query:"tag" longest:"1000" doc:"A tag that the event has." example:"billing"`
 		ContentType     string `query:"content_type" longest:"1000" doc:"The media type, or a part of it." example:"application/json"`
-		Before          string `query:"before" doc:"Received before this time: ISO 8601 (UTC where it names no offset), or a duration as 2h that counts back from now." example:"2026-11-20T12:00:00Z"`
-		After           string `query:"after" doc:"Received after this time." example:"2026-11-20T10:00:00Z"`
+		Before          string `query:"before" longest:"1000" doc:"Received before this time: ISO 8601 (UTC where it names no offset), or a duration as 2h that counts back from now." example:"2026-11-20T12:00:00Z"`
+		After           string `query:"after" longest:"1000" doc:"Received after this time." example:"2026-11-20T10:00:00Z"`
 		Ignored         string `query:"ignored" words:"false,true,any" doc:"false, which is the default, true or any." example:"any"`
 		Q               string `query:"q" longest:"1000" doc:"A search: free text in path, headers, body, subject, from and to, and terms as provider:stripe, sig:failed, header.x-a:b or body./data/id:in_1; - before a term negates it." example:"invoice -tag:noise"`
 	}

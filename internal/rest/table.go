@@ -272,7 +272,7 @@ func narrow[In any](op *huma.Operation) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
 		words, form := f.Tag.Get("words"), f.Tag.Get("form")
 		shortest, longest, most := numberIn(f, "shortest"), numberIn(f, "longest"), numberIn(f, "most")
-		if words == "" && form == "" && longest == nil && most == nil {
+		if words == "" && form == "" && shortest == nil && longest == nil && most == nil {
 			continue
 		}
 		i := slices.IndexFunc(op.Parameters, func(p *huma.Param) bool {

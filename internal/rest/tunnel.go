@@ -38,12 +38,12 @@ type (
 
 	missedList struct {
 		TunnelEndpoints
-		Since string `query:"since" required:"true" doc:"RFC 3339." example:"2026-11-20T10:15:30Z"`
+		Since string `query:"since" required:"true" shortest:"1" doc:"RFC 3339." example:"2026-11-20T10:15:30Z"`
 	}
 
 	missedByKey struct {
-		TunnelKey string `query:"tunnel_key" required:"true" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
-		Since     string `query:"since" required:"true" doc:"RFC 3339." example:"2026-11-20T10:15:30Z"`
+		TunnelKey string `query:"tunnel_key" required:"true" shortest:"1" doc:"The key of a temporary endpoint." example:"tk_0dfk3v6m8t7h1s9xq2b4c5n6wz"`
+		Since     string `query:"since" required:"true" shortest:"1" doc:"RFC 3339." example:"2026-11-20T10:15:30Z"`
 	}
 
 	gapPath struct {
