@@ -25,7 +25,7 @@ type RequestsCmd struct {
 
 	List   RequestsListCmd   `cmd:"" help:"List events, newest first."`
 	Tail   RequestsTailCmd   `cmd:"" help:"Print events as they come, until it is stopped."`
-	Wait   RequestsWaitCmd   `cmd:"" help:"Wait for an event, and show it, or the link or code in a mail."`
+	Wait   RequestsWaitCmd   `cmd:"" help:"Wait for an event, and show it, a value in it, or the link or code in a mail."`
 	Get    RequestsGetCmd    `cmd:"" help:"Show an event with its headers, body and answer."`
 	Export RequestsExportCmd `cmd:"" help:"Write events as a file, oldest first."`
 	Delete RequestsDeleteCmd `cmd:"" help:"Delete events, by their ids or a search, or all."`
@@ -189,11 +189,12 @@ func eventAmong(ctx context.Context, from *client.Client, endpoint, word string,
 
 // RequestsGetCmd is `hookglass requests get`.
 type RequestsGetCmd struct {
-	Event      string  `arg:"" help:"The event's id, latest, or latest and an event type."`
-	Body       bool    `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
-	Attachment *int    `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
-	Part       *int    `xor:"bytes" placeholder:"N" help:"Write a part of a multipart body alone, by its number."`
-	As         *string `xor:"bytes" enum:"curl,httpie,fetch,go,python" placeholder:"LANGUAGE" help:"Write what sends the request again: curl, httpie, fetch, go or python."`
+	Event      string   `arg:"" help:"The event's id, latest, or latest and an event type."`
+	Pointer    *pointer `xor:"bytes" placeholder:"POINTER" help:"Write the value at this place of the body alone, for example /data/id."`
+	Body       bool     `xor:"bytes" help:"Write the body alone, byte for byte; of a mail the whole message."`
+	Attachment *int     `xor:"bytes" placeholder:"N" help:"Write an attachment of a mail alone, by its number."`
+	Part       *int     `xor:"bytes" placeholder:"N" help:"Write a part of a multipart body alone, by its number."`
+	As         *string  `xor:"bytes" enum:"curl,httpie,fetch,go,python" placeholder:"LANGUAGE" help:"Write what sends the request again: curl, httpie, fetch, go or python."`
 }
 
 func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *RequestsCmd) error {
@@ -202,8 +203,8 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 		return err
 	}
 	alone := c.Body || c.Attachment != nil || c.Part != nil
-	if r.JSON && (alone || c.As != nil) {
-		return outcome{exitUsage, "--body, --attachment, --part and --as write no JSON: leave --json out"}
+	if r.JSON && (alone || c.As != nil || c.Pointer != nil) {
+		return outcome{exitUsage, "--pointer, --body, --attachment, --part and --as write no JSON: leave --json out"}
 	}
 	if c.Event, err = eventNamed(ctx, from, r.Endpoint, c.Event); err != nil {
 		return err
@@ -217,6 +218,14 @@ func (c *RequestsGetCmd) Run(ctx context.Context, t *server.Terminal, r *Request
 	}
 	if c.As != nil {
 		return pasted(t, e, *c.As)
+	}
+	if c.Pointer != nil {
+		line, ok := c.Pointer.value(t, e)
+		if !ok {
+			return outcome{exitFailed, "the body has no value at " + c.Pointer.String()}
+		}
+		_, err = io.WriteString(t.Out, line)
+		return err
 	}
 	return r.say(t, api.One[api.EventDetail]{Data: e}, "%s", detail(e))
 }

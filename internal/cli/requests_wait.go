@@ -22,6 +22,7 @@ type RequestsWaitCmd struct {
 	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"How long to wait (default: ${default}); exit with 4 when it passes."`
 	Link    *string       `xor:"part" placeholder:"TEXT" help:"Print the first link of the mail with this text in it, alone; a mail without one is not what is waited for."`
 	Code    bool          `xor:"part" help:"Print the first one-time code of the mail, alone; a mail without one is not what is waited for."`
+	Pointer *pointer      `xor:"part" placeholder:"POINTER" help:"Print the value at this place of the body, alone, for example /data/id; an event without one is not what is waited for."`
 }
 
 // Help implements kong.HelpProvider.
@@ -29,6 +30,7 @@ func (c *RequestsWaitCmd) Help() string {
 	return `Examples:
 
   hookglass requests wait -e ep_… -q 'provider:stripe event:invoice.paid' --json
+  id=$(hookglass requests wait -e ep_… -q event:invoice.paid --pointer /data/object/id)
   link=$(hookglass requests wait -e ci -q 'path:ci+signup7@' --since 1m --link /reset)
 
 What comes from now on counts, and with --since what came shortly before.`
@@ -48,8 +50,8 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 	if err != nil {
 		return err
 	}
-	if r.JSON && (c.Link != nil || c.Code) {
-		return outcome{exitUsage, "--link and --code print a line, which is no JSON: leave --json out"}
+	if r.JSON && (c.Link != nil || c.Code || c.Pointer != nil) {
+		return outcome{exitUsage, "--link, --code and --pointer print a line, which is no JSON: leave --json out"}
 	}
 	waiting, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -77,7 +79,7 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 		if err != nil {
 			return err
 		}
-		part, ok := c.part(e)
+		part, ok := c.part(t, e)
 		if !ok {
 			continue
 		}
@@ -95,9 +97,11 @@ func (c *RequestsWaitCmd) Run(ctx context.Context, t *server.Terminal, r *Reques
 }
 
 // part returns what the flags ask to print of an event; ok is false if the event has no such part.
-func (c *RequestsWaitCmd) part(e api.EventDetail) (text string, ok bool) {
+func (c *RequestsWaitCmd) part(t *server.Terminal, e api.EventDetail) (text string, ok bool) {
 	var found []string
 	switch {
+	case c.Pointer != nil:
+		return c.Pointer.value(t, e)
 	case !c.Code && c.Link == nil:
 		return detail(e), true
 	case e.Extracted == nil:

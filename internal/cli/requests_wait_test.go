@@ -61,6 +61,28 @@ func TestWaitingForAMailGivesItsLinkOrCode(t *testing.T) {
 	}
 }
 
+// A value of an event is had alone, also one in the JSON that a field of a form holds.
+func TestAValueOfAnEventIsHadAlone(t *testing.T) {
+	endpoint, hook := listening(t)
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	send(t, hook, "application/json", `{"id":"a\u001bb\nc","n":1.50,"o":{"x":[1, 2]},"none":null}`)
+	for pointer, want := range map[string]string{"/id": "a\x1bb\nc\n", "/n": "1.50\n", "/o": `{"x":[1,2]}` + "\n", "/none": "null\n"} {
+		if r := run(t, "", "requests", "get", "latest", "--pointer", pointer); r.code != 0 || r.out != want {
+			t.Errorf("%s: %+v, want %q", pointer, r, want)
+		}
+	}
+	fails(t, 1, "no value at /o/y", "requests", "get", "latest", "--pointer", "/o/y")
+	fails(t, 2, "begin with a slash", "requests", "get", "latest", "--pointer", "id")
+	fails(t, 2, "no JSON", "requests", "get", "latest", "--pointer", "/id", "--json")
+	fails(t, 2, "no JSON", "requests", "wait", "--pointer", "/id", "--json")
+	send(t, hook, "application/x-www-form-urlencoded", "payload=%7B%22user%22%3A%7B%22id%22%3A%22U1%22%7D%7D")
+	send(t, hook, "text/plain", "nothing")
+	fails(t, 1, "no value at /id", "requests", "get", "latest", "--pointer", "/id")
+	if r := run(t, "", "requests", "wait", "--since", "1h", "--pointer", "/payload/user/id"); r.code != 0 || r.out != "U1\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // The clock of the machine that asks may be off: the server knows what "since" is by the times that it gave.
 func TestTheClockOfTheServerSaysWhatSinceIs(t *testing.T) {
 	var asked string
