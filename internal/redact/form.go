@@ -98,8 +98,9 @@ func formAt(s string, i int) (f Form, past int) {
 			continue
 		}
 		from := i + len(known.start)
-		end := runEnd(s, from, known.more)
+		end := runEnd(s[:min(len(s), from+maxWords)], from, known.more)
 		if end-from >= known.least && (known.least < leastRandom && known.more != moreOfScheme || random(s[from:end])) {
+			end = runEnd(s, from, known.more)
 			return Form{Start: i, End: end}, end
 		}
 	}
@@ -125,8 +126,13 @@ func runEnd(s string, at int, more string) int {
 	return at + len(strings.TrimRight(s[at:end], "."))
 }
 
-// leastRandom is the length from which on a form begins so shortly that words may have it: then it must look random.
-const leastRandom = 20
+const (
+	// leastRandom is the length from which on a form begins so shortly that words may have it: then it must look
+	// random.
+	leastRandom = 20
+	// maxWords is how much of it must. There may be no more, because others may begin within what is no credential.
+	maxWords = 200
+)
 
 // random reports whether a text cannot be words: it has a digit, or capitals within.
 func random(s string) bool {

@@ -257,6 +257,7 @@ func TestTextsOfMarks(t *testing.T) {
 		strings.Repeat(`name="token" `, n/4), strings.Repeat(` ='`, n), `'` + strings.Repeat(`:`, n) + strings.Repeat(` `, n) + strings.Repeat(`a=,`, n),
 		strings.Repeat("eyJhbGciOi-", n/8), strings.Repeat("eyJhbGciOi.", n/8), strings.Repeat("Bearer ", n/8),
 		strings.Repeat("-----BEGIN PRIVATE KEY-----", n/16), strings.Repeat("sk_live_-", n/8), strings.Repeat("token=", n/4),
+		strings.Repeat("hf_-", n/4), strings.Repeat("secret_-", n/8),
 		strings.Repeat("a=b%3D&", n/4), strings.Repeat("%253D%3D=?", n/8), strings.Repeat("token: x\n", n/8),
 		strings.Repeat("&quot;token&quot;:", n/8), strings.Repeat("&amp;quot;'", n/8),
 		`"token` + marks + `":[` + marks, `"token` + marks + `":[` + strings.Repeat(marks[:n/4]+`a"`, 4),
