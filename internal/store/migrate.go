@@ -65,7 +65,10 @@ func (db *DB) Foreign(ctx context.Context) error {
 	}
 	if db.dialect == postgres {
 		var hidden bool
-		if err := db.read.QueryRowContext(ctx, "SELECT to_regclass('"+firstTable+"') IS NOT NULL").Scan(&hidden); err != nil || hidden {
+		// Another node may have created the tables since, in the schema where they belong.
+		err := db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('"+firstTable+"') "+
+			"AND relnamespace IS DISTINCT FROM (SELECT oid FROM pg_namespace WHERE nspname = current_schema()))").Scan(&hidden)
+		if err != nil || hidden {
 			return cmp.Or(classify(err), ErrHidden)
 		}
 	}
