@@ -333,9 +333,6 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// formType is the media type of forms.
-const formType = "application/x-www-form-urlencoded"
-
 func isJSON(contentType string) bool {
 	kind := mediaType(contentType)
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")

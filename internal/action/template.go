@@ -195,10 +195,10 @@ func BodyPlace(contentType, body string) Place {
 	body = strings.TrimLeft(body, " \t\r\n")
 	switch {
 	case contentType != "" && !strings.Contains(contentType, "{{"):
-		switch kind := mediaType(contentType); {
-		case isJSON(contentType) || slices.Contains(jsonLines, kind):
+		switch {
+		case isJSON(contentType) || slices.Contains(jsonLines, mediaType(contentType)):
 			return InJSON
-		case kind == formType:
+		case hookglass.IsForm(contentType):
 			return InForm
 		}
 	case strings.HasPrefix(body, "["), strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "{{"):

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -140,7 +139,7 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 
 // json edits a JSON object or array in place; ok is false if the text is neither.
 func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
-	if start := bytes.TrimLeft(jsondoc.Unmarked(text), " \t\r\n"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
+	if !jsondoc.Bracketed(jsondoc.Unmarked(text)) {
 		return nil, false
 	}
 	bounds := jsondoc.Bounds{Bytes: MaxBytes, Depth: jsondoc.MaxDepth}

@@ -1,10 +1,6 @@
 package jsondoc
 
-import (
-	"strings"
-
-	"hookglass"
-)
+import "hookglass"
 
 // ParseBody is [Parse] for a body that may be a form, of which it makes what [Form] does. JSON goes first, because curl
 // calls everything that it posts a form. A form of more than MaxBytes is ErrNotJSON: its fields take many times that.
@@ -16,12 +12,12 @@ func ParseBody(body []byte, form bool, b Bounds) (Value, error) {
 	return Form(string(body)), nil
 }
 
-// maxParsed bounds how many fields of a form are parsed: many small ones take far longer than one of their length.
-const maxParsed = 1000
+// MaxParsed bounds how many fields of a form are parsed: many small ones take far longer than one of their length.
+const MaxParsed = 1000
 
 // Form is a form, or a query string, as an object of its fields in order of their first appearance; a name that repeats
 // holds an array. What is not UTF-8 is read as Latin-1. A field is its text. Slack, Mandrill and others send JSON in
-// one: where that is an object or an array, [Value.At] goes on in it. It does in the first maxParsed of those.
+// one: where that is an object or an array, [Value.At] goes on in it. It does in the first MaxParsed of those.
 func Form(raw string) Value {
 	var names []string
 	values := map[string][]Value{}
@@ -32,7 +28,7 @@ func Form(raw string) Value {
 			names = append(names, name)
 		}
 		v := Text(text)
-		if parsed < maxParsed && mayHold(text) {
+		if parsed < MaxParsed && Bracketed(text) {
 			parsed++
 			if held, err := Parse([]byte(text), Wide()); err == nil {
 				v.in = &inner{values: []Value{held}}
@@ -50,8 +46,14 @@ func Form(raw string) Value {
 	return Members(members...)
 }
 
-// mayHold reports whether a text begins as an object or an array does.
-func mayHold(text string) bool {
-	start := strings.TrimLeft(text, " \t\r\n")
-	return strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")
+// Bracketed reports whether a text begins as an object or an array does.
+func Bracketed[T string | []byte](text T) bool {
+	for i := range len(text) {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return text[i] == '{' || text[i] == '['
+		}
+	}
+	return false
 }

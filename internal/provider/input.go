@@ -4,6 +4,7 @@ import (
 	"mime"
 	"strings"
 
+	"hookglass"
 	"hookglass/internal/coding"
 	"hookglass/internal/jsondoc"
 )
@@ -39,7 +40,7 @@ func (in *input) contentType() string {
 }
 
 func (in *input) isForm() bool {
-	return strings.EqualFold(in.contentType(), "application/x-www-form-urlencoded")
+	return hookglass.IsForm(in.Headers.Get("Content-Type"))
 }
 
 // boundary returns the boundary of a multipart form, or "".

@@ -108,10 +108,9 @@ func Apply(o provider.Outgoing, delta time.Duration, skip func(header string) bo
 		}
 	}
 	// Try JSON first, whatever the header says: curl declares all that it posts to be a form.
-	media, _, _ := strings.Cut(o.Headers.Get("Content-Type"), ";")
 	if out, ok := m.json(o.Body, func() string { return "" }, 0); ok {
 		o.Body = out
-	} else if strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
+	} else if hookglass.IsForm(o.Headers.Get("Content-Type")) {
 		o.Body = m.form(o.Body)
 	}
 	if len(m.changes) > MaxChanges {

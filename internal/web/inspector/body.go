@@ -1,7 +1,6 @@
 package inspector
 
 import (
-	"bytes"
 	"encoding/hex"
 	"net/http"
 	"strings"
@@ -70,7 +69,7 @@ func NewBody(body []byte, contentType, encoding string) Body {
 	}
 	claimsJSON := media == "application/json" || strings.HasSuffix(media, "+json")
 	document := jsondoc.Unmarked(body)
-	if first := bytes.TrimLeft(document, " \t\r\n"); claimsJSON || len(first) > 0 && (first[0] == '{' || first[0] == '[') {
+	if claimsJSON || jsondoc.Bracketed(document) {
 		tree, partial, err := parseTree(document)
 		switch {
 		case err == nil:
@@ -143,7 +142,7 @@ func isBrokenText(body []byte, media string) bool {
 // readable returns a decoded value as it is shown. JSON, which GitHub and Slack send as the payload of a form, has its
 // values on lines of their own, unless it becomes very much longer: hundreds of fields may hold nested brackets.
 func readable(value string) string {
-	if strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
+	if jsondoc.Bracketed(value) {
 		if text, ok := jsondoc.Indent([]byte(value), "  ", 4<<10+16*len(value)); ok {
 			value = string(text)
 		}

@@ -33,14 +33,16 @@ func Find(body []byte, contentType, encoding, text string) (found []Found, more 
 		}
 	}
 	f := finder{text: strings.ToLower(text)}
-	if document := string(jsondoc.Unmarked(body)); bracketed(document) || !hookglass.IsForm(contentType) {
+	if document := string(jsondoc.Unmarked(body)); jsondoc.Bracketed(document) || !hookglass.IsForm(contentType) {
 		f.in(document, false)
 		return f.found, f.more
 	}
+	parsed := 0
 	for name, value := range hookglass.Pairs(string(body)) {
 		name, value = hookglass.Readable(name), hookglass.Readable(value)
 		f.path = append(f.path[:0], place{name, -1})
-		if bracketed(value) && json.Valid([]byte(value)) {
+		if parsed < jsondoc.MaxParsed && jsondoc.Bracketed(value) && json.Valid([]byte(value)) {
+			parsed++
 			f.in(value, f.has(name))
 		} else if f.has(name) || f.has(value) {
 			f.add(quote(value))

@@ -11,6 +11,7 @@ import (
 
 	"hookglass"
 	"hookglass/api"
+	"hookglass/internal/jsondoc"
 	"hookglass/internal/web/show"
 )
 
@@ -50,7 +51,7 @@ func formTree(form string) (root *Node, partial bool) {
 		}
 		name, value = hookglass.Readable(name), hookglass.Readable(value)
 		field := &Node{Kind: '"', Text: quote(value)}
-		if bracketed(value) {
+		if jsondoc.Bracketed(value) {
 			if inner, cut, err := p.tree([]byte(value)); err == nil && inner != nil {
 				field, holds, partial = inner, true, partial || cut
 			}
@@ -62,12 +63,6 @@ func formTree(form string) (root *Node, partial bool) {
 		return nil, false
 	}
 	return root, partial || root.More
-}
-
-// bracketed reports whether a text begins as a JSON object or array does.
-func bracketed(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
-	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
 
 // tree is parseTree with the nodes that are left.
