@@ -78,33 +78,29 @@ func (s *Service) Purge(ctx context.Context) error {
 	}
 	until := time.Now().Add(s.purgeTime)
 	failed = errors.Join(failed, s.purge(ctx, due, until))
-	for _, piece := range []func(*store.Tx, time.Time, time.Duration) (bool, error){(*store.Tx).PurgeAttempts, (*store.Tx).PurgeActivity} {
-		for more := true; more; more = more && time.Now().Before(until) {
-			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-				more, err = piece(tx, now, s.cfg.Retention)
-				return err
-			})
-			if err != nil {
-				return errors.Join(failed, err)
-			}
-		}
-	}
 	incidents, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.IncidentsDue, error) {
 		return v.IncidentsDue(now, s.cfg.Retention)
 	})
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	for more := len(incidents) > 0; more; more = len(incidents) > 0 && time.Now().Before(until) {
-		var left []store.IncidentsDue
-		err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-			left, err = tx.PurgeIncidents(now, incidents)
-			return err
-		})
-		if err != nil {
-			return errors.Join(failed, err)
+	for _, piece := range []func(*store.Tx) (more bool, err error){
+		func(tx *store.Tx) (bool, error) { return tx.PurgeAttempts(now, s.cfg.Retention) },
+		func(tx *store.Tx) (bool, error) { return tx.PurgeActivity(now, s.cfg.Retention) },
+		func(tx *store.Tx) (_ bool, err error) {
+			incidents, err = tx.PurgeIncidents(now, incidents) // what a repeated transaction passes over is due next time
+			return len(incidents) > 0, err
+		},
+	} {
+		for more := true; more; more = more && time.Now().Before(until) {
+			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+				more, err = piece(tx)
+				return err
+			})
+			if err != nil {
+				return errors.Join(failed, err)
+			}
 		}
-		incidents = left
 	}
 	return failed
 }
