@@ -2,7 +2,6 @@ package provider
 
 import (
 	"mime"
-	"strings"
 
 	"hookglass"
 	"hookglass/internal/coding"
@@ -32,11 +31,6 @@ type fields struct {
 	known   int
 	members [32]span
 	more    bool // there are more members than fit
-}
-
-func (in *input) contentType() string {
-	ct, _, _ := strings.Cut(in.Headers.Get("Content-Type"), ";")
-	return strings.TrimSpace(ct)
 }
 
 func (in *input) isForm() bool {
