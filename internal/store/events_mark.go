@@ -58,9 +58,10 @@ func (tx *Tx) TagEvent(ref, id, tag string) ([]string, error) {
 	}
 	return tx.changeTags(ref, id, func(log eventLog, tags []string) ([]string, error) {
 		at, found := slices.BinarySearch(tags, tag)
-		if !found {
-			tags = slices.Insert(tags, at, tag)
+		if found {
+			return tags, nil // who deletes the tag may have it locked, and wants this event next
 		}
+		tags = slices.Insert(tags, at, tag)
 		if len(tags) > hookglass.MaxEventTags {
 			return nil, hookglass.Invalid("tag", "would be one too many: an event has %d tags at most", hookglass.MaxEventTags)
 		}

@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -43,6 +45,32 @@ func TestUpdatesThatWaitForEachOtherAreBothDone(t *testing.T) {
 	if calls[0]+calls[1] < 3 {
 		t.Errorf("no update was ended: %d and %d calls", calls[0], calls[1])
 	}
+}
+
+// Who deletes a tag locks it, then the events that have it. Who gives it once more to one of these, which is locked, must
+// not wait for the tag.
+func TestATagIsGivenTwiceBesideItsDeletion(t *testing.T) {
+	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
+	home := newTenant(t, db, "tags@example.com")
+	e := endpointIn(t, db, home.first)
+	event := several(t, db, e, 1)[0]
+	give := func(tx *store.Tx) error { _, err := tx.TagEvent(string(e.ID), string(event.ID), "vip"); return err }
+	writing(t, db, give)
+	reading(t, db, func(v *store.View) error {
+		tags, err := v.Tags(home.first.ID, 0, 0)
+		if err != nil || len(tags) != 1 {
+			t.Fatal(tags, err)
+		}
+		writing(t, db, func(tx *store.Tx) error {
+			if _, err := tx.LockTag(tags[0].ID); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			return db.Update(ctx, hookglass.System, give)
+		})
+		return nil
+	})
 }
 
 // An update that is ended whatever others do is given up.
