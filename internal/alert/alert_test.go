@@ -55,7 +55,7 @@ func TestIncidentsGoWithTheActivityThatTellsOfThem(t *testing.T) {
 			y.update(func(tx *store.Tx) error {
 				due, err := tx.IncidentsDue(y.clock.now(), retention)
 				for err == nil && len(due) > 0 {
-					due, err = tx.PurgeIncidents(y.clock.now(), due)
+					due, err = tx.PurgeIncidents(due)
 				}
 				if err != nil {
 					return err

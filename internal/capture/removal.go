@@ -78,28 +78,25 @@ func (s *Service) Purge(ctx context.Context) error {
 	}
 	until := time.Now().Add(s.purgeTime)
 	failed = errors.Join(failed, s.purge(ctx, due, until))
-	incidents, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.IncidentsDue, error) {
-		return v.IncidentsDue(now, s.cfg.Retention)
-	})
-	if err != nil {
-		return errors.Join(failed, err)
-	}
-	for _, piece := range []func(*store.Tx) (more bool, err error){
-		func(tx *store.Tx) (bool, error) { return tx.PurgeAttempts(now, s.cfg.Retention) },
-		func(tx *store.Tx) (bool, error) { return tx.PurgeActivity(now, s.cfg.Retention) },
-		func(tx *store.Tx) (_ bool, err error) {
-			incidents, err = tx.PurgeIncidents(now, incidents) // what a repeated transaction passes over is due next time
-			return len(incidents) > 0, err
-		},
+	for _, kind := range []struct {
+		due   func(*store.View, time.Time, time.Duration) ([]store.Overdue, error)
+		purge func(*store.Tx, []store.Overdue) ([]store.Overdue, error)
+	}{
+		{(*store.View).AttemptsDue, (*store.Tx).PurgeAttempts},
+		{(*store.View).ActivityDue, (*store.Tx).PurgeActivity},
+		{(*store.View).IncidentsDue, (*store.Tx).PurgeIncidents},
 	} {
-		for more := true; more; more = more && time.Now().Before(until) {
-			err := s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
-				more, err = piece(tx)
+		left, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.Overdue, error) {
+			return kind.due(v, now, s.cfg.Retention)
+		})
+		for more := len(left) > 0; more && err == nil; more = len(left) > 0 && time.Now().Before(until) {
+			err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) (err error) {
+				left, err = kind.purge(tx, left) // what a repeated transaction passes over is due next time
 				return err
 			})
-			if err != nil {
-				return errors.Join(failed, err)
-			}
+		}
+		if err != nil {
+			return errors.Join(failed, err)
 		}
 	}
 	return failed

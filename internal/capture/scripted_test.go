@@ -259,7 +259,13 @@ func TestCountsOfAttemptsGoWithTheRetentionOfEvents(t *testing.T) {
 		b.set(func(e *hookglass.Endpoint) { e.ResponseScript = "500,200" })
 		b.attempts(1, "x")
 		purge := func(at time.Time) {
-			if err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error { _, err := tx.PurgeAttempts(at, time.Hour); return err }); err != nil {
+			if err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
+				due, err := tx.AttemptsDue(at, time.Hour)
+				if err == nil {
+					_, err = tx.PurgeAttempts(due)
+				}
+				return err
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

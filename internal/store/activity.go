@@ -195,40 +195,6 @@ func (tx *Tx) AddActivity(line hookglass.Activity) error {
 	return tx.notifyFollowers(e, line)
 }
 
-// activityRows bounds the lines of the feed that one transaction purges.
-const activityRows = 500
-
-// PurgeActivity deletes some of the lines of the feed that are past the retention of their account, or past the given
-// one of the installation if the account has none. Lines of captures go with their events. It reports whether there may
-// be more.
-func (tx *Tx) PurgeActivity(at time.Time, retention time.Duration) (more bool, err error) {
-	type due struct{ account, cutoff int64 }
-	// Only the oldest line of each account is examined. Lines with a future timestamp, from a time when the clock was
-	// wrong, must not keep those behind them alive.
-	all, err := queryAll(&tx.View, func(scan func(...any) error) (d due, err error) { err = scan(&d.account, &d.cutoff); return d, err },
-		`SELECT account, cutoff FROM (
-			SELECT c.id AS account, cast($1 AS bigint) - `+retained+` AS cutoff FROM accounts c
-			UNION ALL SELECT 0, cast($1 AS bigint) - cast($2 AS bigint)
-		) AS c WHERE (SELECT occurred_at FROM activities WHERE `+tx.dialect.linesOf("c.account", "0")+` AND occurred_at <= cast($1 AS bigint) ORDER BY account_id, id LIMIT 1) < cutoff
-			ORDER BY account LIMIT $3`,
-		at.UnixMicro(), retention.Microseconds(), activityRows)
-	if err != nil {
-		return false, err
-	}
-	left := int64(activityRows)
-	for _, d := range all {
-		n, err := tx.exec("DELETE FROM activities WHERE "+tx.dialect.picked("id", "SELECT id FROM activities WHERE "+tx.dialect.linesOf("$1", "0")+" AND occurred_at <= $4 ORDER BY account_id, id LIMIT $2")+
-			" AND occurred_at < $3", d.account, left, d.cutoff, at.UnixMicro())
-		if err != nil {
-			return false, err
-		}
-		if left -= n; left <= 0 {
-			return true, nil
-		}
-	}
-	return len(all) == activityRows, nil
-}
-
 // newest sorts a feed and cuts it. Lines of the same time keep the order in which they were read.
 func newest(feed []hookglass.Activity, limit int) []hookglass.Activity {
 	slices.SortStableFunc(feed, func(a, b hookglass.Activity) int { return b.OccurredAt.Compare(a.OccurredAt) })

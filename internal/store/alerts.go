@@ -241,49 +241,6 @@ func (v *View) Incidents(ref, id string, before int64, limit int) ([]hookglass.I
 	}, query, a.all()...)
 }
 
-// IncidentsDue is an alert with incidents past their retention.
-type IncidentsDue struct {
-	AlertNum int64
-	Cutoff   time.Time // incidents resolved before it expire
-}
-
-// IncidentsDue lists the alerts whose oldest resolved incident is past the retention of their account, or past the
-// given one of the installation if the account has none. It examines one incident of each alert and skips those with a
-// future time: incidents from when the clock was wrong must not hold up older ones.
-func (v *View) IncidentsDue(at time.Time, retention time.Duration) ([]IncidentsDue, error) {
-	return queryAll(v, func(scan func(...any) error) (d IncidentsDue, err error) {
-		var cutoff int64
-		err = scan(&d.AlertNum, &cutoff)
-		d.Cutoff = time.UnixMicro(cutoff)
-		return d, err
-	}, `SELECT num, cutoff FROM (
-			SELECT a.num, cast($1 AS bigint) - `+retained+` AS cutoff
-			FROM alerts a JOIN endpoints e ON e.num = a.endpoint LEFT JOIN accounts c ON c.id = e.account_id
-		) AS d WHERE (
-			SELECT x.resolved_at FROM alert_incidents x WHERE `+v.dialect.rowsOf("x.alert", "x.num", "d.num", "0", newestNum)+`
-				AND x.resolved_at <= cast($1 AS bigint) ORDER BY x.alert, x.num LIMIT 1
-		) < cutoff ORDER BY num`,
-		at.UnixMicro(), retention.Microseconds())
-}
-
-// purgeIncidents bounds the incidents that one transaction deletes.
-const purgeIncidents = 500
-
-// PurgeIncidents deletes some of the incidents that are due, so that they leave with their lines in the feed, and
-// returns the alerts that may have more.
-func (tx *Tx) PurgeIncidents(at time.Time, due []IncidentsDue) (left []IncidentsDue, err error) {
-	oldest := tx.dialect.picked("num", "SELECT num FROM alert_incidents WHERE "+
-		tx.dialect.rowsOf("alert", "num", "$1", "0", newestNum)+" AND resolved_at <= $2 ORDER BY alert, num LIMIT $4")
-	for most := int64(purgeIncidents); len(due) > 0; due = due[1:] {
-		n, err := tx.exec("DELETE FROM alert_incidents WHERE "+oldest+" AND resolved_at < $3",
-			due[0].AlertNum, at.UnixMicro(), due[0].Cutoff.UnixMicro(), most)
-		if most -= n; err != nil || most == 0 {
-			return due, err
-		}
-	}
-	return nil, nil
-}
-
 // countedLooks is how many of an endpoint's newest events are searched for one that is not ignored.
 const countedLooks = 200
 

@@ -183,11 +183,11 @@ func TestIncidentsOfAFutureTimeKeepNoOlderOnes(t *testing.T) {
 				INSERT INTO alert_incidents (id, alert, summary, started_at, resolved_at)
 				SELECT 'x' || n, cast($1 AS bigint), '', 1, 1 FROM s`, a.Num)
 		})
-		var due []store.IncidentsDue
+		var due []store.Overdue
 		reading(t, db, func(v *store.View) (err error) { due, err = v.IncidentsDue(now, time.Hour); return err })
 		pieces := 0
 		for ; len(due) > 0; pieces++ {
-			writing(t, db, func(tx *store.Tx) (err error) { due, err = tx.PurgeIncidents(now, due); return err })
+			writing(t, db, func(tx *store.Tx) (err error) { due, err = tx.PurgeIncidents(due); return err })
 		}
 		if pieces != 2 {
 			t.Errorf("they went in %d pieces", pieces)

@@ -221,10 +221,10 @@ func (tx *Tx) eraseEndpoint(endpointNum int64) (done bool, err error) {
 		rows string
 		most int64
 	}{ // tables that may hold as many rows as there were events, or more
-		{"script_positions WHERE " + tx.dialect.pickedRows("FROM script_positions x WHERE x.endpoint = $1 LIMIT $2"), positionRows},
+		{"script_positions WHERE " + tx.dialect.pickedRows("FROM script_positions x WHERE x.endpoint = $1 LIMIT $2"), purgeRows},
 		{"replay_batch_items WHERE " + tx.dialect.picked("num", "SELECT x.num FROM replay_batches b"+tx.dialect.each("replay_batch_items", "x.batch = b.num")+" AND b.endpoint = $1 LIMIT $2"), purgeItems},
 		{"replay_case_runs WHERE " + tx.dialect.picked("num", "SELECT num FROM replay_case_runs WHERE endpoint = $1 LIMIT $2"), purgeRuns},
-		{"activities WHERE " + tx.dialect.picked("id", "SELECT id FROM activities WHERE endpoint = $1 LIMIT $2"), activityRows},
+		{"activities WHERE " + tx.dialect.picked("id", "SELECT id FROM activities WHERE endpoint = $1 LIMIT $2"), purgeRows},
 	} {
 		if n, err := tx.exec("DELETE FROM "+many.rows, endpointNum, many.most); err != nil || n == many.most {
 			return false, err

@@ -175,7 +175,7 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 		do           func(tx *store.Tx) error
 	}{
 		{"failed deliveries of a page", "tunnel_reports|action_runs|forwards", func(tx *store.Tx) error { return tx.LoadFailed([]*hookglass.Event{event}) }},
-		{"channels that are due", "notification_channels c|workspaces", func(tx *store.Tx) error { return found(tx.ChannelsDue(tx.Now, 20)) }},
+		{"channels that are due", "notification_channels c|workspaces|endpoints", func(tx *store.Tx) error { return found(tx.ChannelsDue(tx.Now, 20)) }},
 		{"lines of the ledger", "action_runs|forwards|tunnel_events", func(tx *store.Tx) error {
 			_, _, err := tx.LedgerLines(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute), 0, 20)
 			return err
@@ -207,10 +207,17 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 			if err := found(due, err); err != nil {
 				return err
 			}
-			_, err = tx.PurgeIncidents(tx.Now, due)
+			_, err = tx.PurgeIncidents(due)
 			return err
 		}},
-		{"old attempts", "script_positions", func(tx *store.Tx) error { _, err := tx.PurgeAttempts(tx.Now.Add(3*time.Hour), time.Hour); return err }},
+		{"old attempts", "script_positions", func(tx *store.Tx) error {
+			due, err := tx.AttemptsDue(tx.Now.Add(3*time.Hour), time.Hour)
+			if err := found(due, err); err != nil {
+				return err
+			}
+			_, err = tx.PurgeAttempts(due)
+			return err
+		}},
 		{"old replays", "replay_case_runs|replay_cases|replay_batches|replay_batch_items", func(tx *store.Tx) error { _, err := tx.PurgeReplays(time.Hour); return err }},
 		{"a deleted endpoint", "script_positions|replay_batch_items", func(tx *store.Tx) error {
 			if err := tx.DeleteEndpoint(&e); err != nil {

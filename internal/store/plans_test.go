@@ -147,18 +147,18 @@ func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 		var seen []statement
 		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
 			tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
-			_, attempts := tx.PurgeAttempts(tx.Now, time.Hour)
+			_, attempts := tx.AttemptsDue(tx.Now, time.Hour)
 			_, replays := tx.PurgeReplays(time.Hour)
-			_, activity := tx.PurgeActivity(tx.Now, time.Hour)
+			_, activity := tx.ActivityDue(tx.Now, time.Hour)
 			_, orphans := tx.OrphanedBatchItems(tx.Now, 20)
 			return errors.Join(attempts, replays, activity, orphans)
 		})
 		if err != nil || len(seen) != 5 {
 			t.Fatal(len(seen), err)
 		}
-		byAge, all := regexp.MustCompile(`SEARCH x .*\((endpoint=\? AND (at|finished_at>\? AND finished_at)<\?|batch=\? AND state=\?)\)|SEARCH activities .*\(account_id=\? AND id>\? AND id<\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
+		byAge, all := regexp.MustCompile(`SEARCH x .*\((endpoint=\? AND (at>\? AND at|finished_at>\? AND finished_at)<\?|batch=\? AND state=\?)\)|SEARCH activities .*\(account_id=\? AND id>\? AND id<\?\)`), regexp.MustCompile(`SCAN (x|activities)\b`)
 		if db.Postgres() {
-			byAge = regexp.MustCompile(`Index Cond: .*(endpoint = e.num\) AND .*(at|finished_at) <|batch = b.num\) AND \(state = )|Index Cond: .*ROW\(account_id, id\) < ROW\(c.account,`)
+			byAge = regexp.MustCompile(`Index Cond: .*(endpoint = e.num\) AND .*finished_at <|batch = b.num\) AND \(state = )|Index Cond: .*ROW\((x.endpoint, x.at|endpoint, at|account_id, id)\) < ROW\(`)
 			all = regexp.MustCompile(`Seq Scan on (script_positions|replay_case|replay_batch_items|replay_batches x|activities)|(Merge|Hash) Join`)
 		}
 		for _, s := range seen {

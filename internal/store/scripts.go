@@ -1,10 +1,6 @@
 package store
 
-import (
-	"time"
-
-	"hookglass"
-)
+import "hookglass"
 
 // NextAttempt counts an attempt of a delivery at an endpoint with a response script and returns its number, from 1 on.
 // If the script has changed since the previous attempt, counting starts over. It answers not_found.
@@ -53,16 +49,4 @@ func (tx *Tx) setAttempt(endpointNum int64, key hookglass.DeliveryKey, n int64) 
 func (tx *Tx) ForgetAttempts(endpointNum int64, key hookglass.DeliveryKey) error {
 	_, err := tx.exec(`DELETE FROM script_positions WHERE endpoint = $1 AND identity = $2`, endpointNum, key[:])
 	return err
-}
-
-// positionRows bounds the attempt counters that one transaction purges.
-const positionRows = 500
-
-// PurgeAttempts deletes some of the attempt counters that are older than the retention of their account, or the given
-// one of the installation if the account has none. It reports whether there may be more.
-func (tx *Tx) PurgeAttempts(at time.Time, retention time.Duration) (more bool, err error) {
-	n, err := tx.exec("DELETE FROM script_positions WHERE "+tx.dialect.pickedRows("FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id"+
-		tx.dialect.each("script_positions", "x.endpoint = e.num AND x.at < cast($1 AS bigint) - "+retained)+
-		" LIMIT $3"), at.UnixMicro(), retention.Microseconds(), positionRows)
-	return n == positionRows, err
 }
