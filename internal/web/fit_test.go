@@ -561,6 +561,11 @@ func TestAPhoneHasRoomForNamesAndTables(t *testing.T) {
 	if height := eval[float64](c, `Math.max(...[...document.querySelectorAll(".retries tr")].map((row) => row.getBoundingClientRect().height))`); height > 300 {
 		t.Errorf("a row is %v pixels high", height)
 	}
+	c.do(chromedp.EmulateViewport(360, 900))
+	c.open(s.page(""))
+	if !eval[bool](c, `new Set([...document.querySelectorAll(".head-actions > :is(button, form)")].map((action) => action.getBoundingClientRect().top)).size === 1`) {
+		t.Error("what can be sent is not one row")
+	}
 	c.silent()
 }
 
