@@ -519,7 +519,7 @@ func TestASampleIsSentWithValuesOfOnesOwn(t *testing.T) {
 		"number=7":          "The list of values takes lines of a JSON Pointer and a value",
 		"/data/nothing/a=1": "no object or array that could hold /data/nothing/a",
 	} {
-		b.want(422, "POST", s.page("/test"), send(set)).holds(t, fault)
+		b.want(422, "POST", s.page("/test"), send(set)).holds(t, fault, "stripe.invoice.paid</textarea>", set+"</textarea>")
 	}
 	b.want(422, "POST", s.page("/test"), url.Values{"sample": {"stripe.nothing"}})
 }

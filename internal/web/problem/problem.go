@@ -29,7 +29,7 @@ type Text struct{ Label, Value string }
 func TypedIn(form url.Values) (typed []Text) {
 	for _, t := range []Text{
 		{"Target URL", "target_url"}, {"Method", "method"}, {"Query", "query"}, {"Headers", "headers"}, {"Body", "body"},
-		{"Recipients", "to"}, {"Note", "note"}, {"Tag", "tag"}, {"Search name", "name"},
+		{"Recipients", "to"}, {"Note", "note"}, {"Tag", "tag"}, {"Search name", "name"}, {"Sample", "sample"}, {"Values of your own", "set"},
 	} {
 		if value := form.Get(t.Value); value != "" {
 			typed = append(typed, Text{t.Label, value})
