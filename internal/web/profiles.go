@@ -11,6 +11,7 @@ import (
 	"hookglass/internal/endpoint"
 	"hookglass/internal/query"
 	measured "hookglass/internal/retries"
+	"hookglass/internal/web/fresh"
 	"hookglass/internal/web/layout"
 	"hookglass/internal/web/retries"
 	"hookglass/internal/web/schemas"
@@ -22,8 +23,10 @@ func (a *app) registerProfiles() {
 	})
 	a.page("POST /endpoints/{endpoint}/retries", a.saveScript)
 	a.page("GET /endpoints/{endpoint}/schemas", a.showSchemas)
+	a.part("GET /endpoints/{endpoint}/schemas/rows", ofEndpoint(a, a.schemasOf, schemas.Rows))
 	a.page("POST /endpoints/{endpoint}/schemas", a.trackSchemas)
 	a.page("GET /endpoints/{endpoint}/schemas/{provider}/{type}", func(w http.ResponseWriter, r *http.Request) error { return a.renderSchema(w, r, http.StatusOK, "") })
+	a.part("GET /endpoints/{endpoint}/schemas/{provider}/{type}/state", ofEndpoint(a, a.schemaOf, schemas.Found))
 	a.page("POST /endpoints/{endpoint}/schemas/{provider}/{type}/accept", a.acceptSchema)
 }
 
@@ -72,20 +75,25 @@ func (a *app) showSchemas(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := schemas.Model{Of: e}
-	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+	var m schemas.Model
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics, fresh.Script); err != nil {
 		return err
 	}
 	m.Frame.Title = "Schemas · " + e.Name
-	all, err := a.Drift.All(r.Context(), v.who, string(e.ID), drift.DefaultSample)
-	if err != nil {
+	if m.List, err = a.schemasOf(r, v, e); err != nil {
 		return err
 	}
-	for _, t := range all.Types {
-		m.List.Data = append(m.List.Data, t.Summary())
-	}
-	m.List.Meta = api.SchemaMeta{Tracking: e.SchemaTracking, Source: all.Source(), Events: all.Events, More: all.More}
 	return render(w, r, http.StatusOK, schemas.Page(m))
+}
+
+func (a *app) schemasOf(r *http.Request, v visitor, e hookglass.Endpoint) (schemas.List, error) {
+	l := schemas.List{Of: e}
+	all, err := a.Drift.All(r.Context(), v.who, string(e.ID), drift.DefaultSample)
+	for _, t := range all.Types {
+		l.Data = append(l.Data, t.Summary())
+	}
+	l.Meta = api.SchemaMeta{Tracking: e.SchemaTracking, Source: all.Source(), Events: all.Events, More: all.More}
+	return l, err
 }
 
 func (a *app) trackSchemas(w http.ResponseWriter, r *http.Request) error {
@@ -105,16 +113,23 @@ func (a *app) renderSchema(w http.ResponseWriter, r *http.Request, status int, f
 	if err != nil {
 		return err
 	}
-	all, t, err := a.Drift.One(r.Context(), v.who, string(e.ID), r.PathValue("type"), r.PathValue("provider"), drift.DefaultSample)
-	if err != nil {
+	m := schemas.OneModel{Notice: notice(r), Fault: fault}
+	if m.Type, err = a.schemaOf(r, v, e); err != nil {
 		return err
 	}
-	m := schemas.OneModel{Of: e, Schema: t.Whole(all.Source()), Drift: t.Drift(), Code: t.Code("ts"), Notice: notice(r), Fault: fault}
-	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics); err != nil {
+	if m.Frame, err = a.endpointFrame(r.Context(), v, e, layout.Metrics, fresh.Script); err != nil {
 		return err
 	}
 	m.Frame.Title = schemas.Title(m.Schema.SchemaSummary) + " · " + e.Name
 	return render(w, r, status, schemas.One(m))
+}
+
+func (a *app) schemaOf(r *http.Request, v visitor, e hookglass.Endpoint) (schemas.Type, error) {
+	all, t, err := a.Drift.One(r.Context(), v.who, string(e.ID), r.PathValue("type"), r.PathValue("provider"), drift.DefaultSample)
+	if err != nil {
+		return schemas.Type{}, err
+	}
+	return schemas.Type{Of: e, Schema: t.Whole(all.Source()), Drift: t.Drift(), Code: t.Code("ts")}, nil
 }
 
 func (a *app) acceptSchema(w http.ResponseWriter, r *http.Request) error {

@@ -51,11 +51,18 @@ func TestSchemasAndTheirBaseline(t *testing.T) {
 	b.want(200, "GET", base+"/unknown/-", nil).holds(t, "/order", "integer", "/&lt;b&gt;", "No baseline yet", "export interface")
 	off := b.want(200, "GET", base+"/unknown/-", nil) // what cannot be accepted is not asked for
 	off.holds(t, "Schema tracking is off", `<a href="`+base+`">Turn it on</a> to accept one.`)
-	off.lacks(t, "Accept ", `<p class="lead">, `)
+	off.lacks(t, "Accept ", `<p class="lead">, `, `data-every="3000"`) // each answer infers schemas from many requests
 	b.want(409, "POST", base+"/unknown/-/accept", url.Values{}).holds(t, "Turn on schema tracking first")
 	b.want(303, "POST", base, url.Values{"tracking": {"true"}})
 	b.want(303, "POST", base+"/unknown/-/accept", url.Values{})
 	b.want(200, "GET", base+"/unknown/-?done=accepted", nil).holds(t, "Accepted.", "No drift in")
+	kept := func(page, part string, says ...string) { // its part is what is fetched again
+		t.Helper()
+		b.want(200, "GET", page, nil).holds(t, append(says, `data-fresh="`+part+`" data-every="3000"`)...)
+		b.want(200, "GET", part, nil).holds(t, append(says, `data-fresh="`+part+`"`)...)
+	}
+	kept(base, base+"/rows", ">no event type</a>", "<time")
+	kept(base+"/unknown/-", base+"/unknown/-/state", "No drift in", "/order")
 	s.hook(json(`{"order":2}`))
 	b.want(303, "POST", base, url.Values{"tracking": {"false"}})
 	b.want(200, "GET", base, nil).holds(t, "Tracking is off. These are the schemas of the requests that arrived while it was on.", ">no event type</a>")

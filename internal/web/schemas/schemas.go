@@ -24,19 +24,38 @@ var Files embed.FS
 // Model is the content of the list page.
 type Model struct {
 	layout.Frame
-	Of   hookglass.Endpoint
-	List api.SchemaList
+	List
+}
+
+// List is the event types of an endpoint, a part that is kept fresh.
+type List struct {
+	Of hookglass.Endpoint
+	api.SchemaList
 }
 
 // OneModel is the content of the page of an event type.
 type OneModel struct {
 	layout.Frame
+	Type
+	Notice string
+	Fault  string
+}
+
+// Type is an event type, a part that is kept fresh.
+type Type struct {
 	Of     hookglass.Endpoint
 	Schema api.Schema
 	Drift  api.SchemaDrifts
 	Code   string // in TypeScript
-	Notice string
-	Fault  string
+}
+
+// every returns how often a part is refreshed. Schemas that are not tracked are inferred for each answer, which takes
+// too long for that.
+func every(e hookglass.Endpoint) string {
+	if e.SchemaTracking {
+		return "3000"
+	}
+	return ""
 }
 
 func path(e hookglass.Endpoint, below string) string {
