@@ -27,6 +27,7 @@ type TriggerCmd struct {
 	Secret   string   `placeholder:"SECRET" help:"Sign it here with this secret; - reads it from standard input, since other users can see flags."`
 	To       string   `placeholder:"URL" help:"Send it from here to this URL instead of to an endpoint."`
 	Set      []string `sep:"none" placeholder:"POINTER=VALUE" help:"Put this value into the sample's JSON, for example /data/object/customer=cus_1; may be repeated. It is JSON, or text where it is none or the sample has text."`
+	Count    howMany  `default:"1" placeholder:"N" help:"Send as many, one after the other and each with ids of its own, until one fails (default: ${default})."`
 	List     bool     `help:"List the samples there are."`
 }
 
@@ -36,7 +37,8 @@ func (c *TriggerCmd) Help() string {
 
   hookglass trigger github.push -e ep_…
   hookglass trigger stripe.invoice.payment_failed --secret whsec_… --to http://localhost:3000/hooks
-  hookglass trigger stripe.invoice.paid -e ep_… --set /data/object/customer=cus_1 --set /data/object/amount_paid=500`
+  hookglass trigger stripe.invoice.paid -e ep_… --set /data/object/customer=cus_1 --set /data/object/amount_paid=500
+  hookglass trigger github.push -e ep_… --count 10`
 }
 
 // triggerTimeout is how long a local handler may take to answer.
@@ -79,7 +81,7 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	}
 	name, event := sampleOf(c.Event)
 	if c.To != "" {
-		return c.send(ctx, t, name, event)
+		return c.each(func() error { return c.send(ctx, t, name, event) })
 	}
 	to, _, err := c.connect()
 	if err != nil {
@@ -95,13 +97,25 @@ func (c *TriggerCmd) Run(ctx context.Context, t *server.Terminal) error {
 			return errors.New("the endpoint is for mail and has no address for webhooks")
 		}
 		c.To = *e.WebhookURL
-		return c.send(ctx, t, name, event)
+		return c.each(func() error { return c.send(ctx, t, name, event) })
 	}
-	id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event, Set: c.values(name, event)})
-	if err != nil {
-		return err
+	return c.each(func() error {
+		id, err := to.SendTestRequest(ctx, c.Endpoint, api.SendTestRequest{Provider: name, EventType: event, Set: c.values(name, event)})
+		if err != nil {
+			return err
+		}
+		return c.say(t, api.One[api.SentTestRequest]{Data: api.SentTestRequest{RequestID: id}}, "Sent %s as %s\n", c.Event, id)
+	})
+}
+
+// each sends as many as --count says, until one fails.
+func (c *TriggerCmd) each(send func() error) error {
+	for range c.Count {
+		if err := send(); err != nil {
+			return err
+		}
 	}
-	return c.say(t, api.One[api.SentTestRequest]{Data: api.SentTestRequest{RequestID: id}}, "Sent %s as %s\n", c.Event, id)
+	return nil
 }
 
 // sampleOf returns the provider and the event that a word means. Without a provider it is the only provider's event of

@@ -134,3 +134,35 @@ func TestTriggerPutsValuesIntoTheSample(t *testing.T) {
 	fails(t, 1, "no object or array that could hold /data/nothing/a", "trigger", "stripe.invoice.paid", "--set", "/data/nothing/a=1", "--secret", "whsec_abc")
 	fails(t, 1, "body is JSON", "trigger", "slack.slash-command", "--to", hook, "--set", "/a=1")
 }
+
+// Each is an event of its own to who receives it, wherever it is signed. None follows one that fails.
+func TestTriggerSendsSeveralSamples(t *testing.T) {
+	endpoint, _ := listening(t)
+	t.Setenv("HOOKGLASS_ENDPOINT", endpoint)
+	for _, flags := range [][]string{{}, {"--secret", "other"}} {
+		if r := run(t, "", append([]string{"trigger", "github.push", "--count", "3"}, flags...)...); r.code != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	deliveries := map[string]bool{}
+	for _, e := range member(t, object(t, "", "requests", "list", "--limit", "100"), "data").([]any) {
+		id := member(t, e, "id").(string)
+		_, rest, _ := strings.Cut(fmt.Sprint(object(t, "", "requests", "get", id)), "X-GitHub-Delivery:")
+		delivery, _, _ := strings.Cut(rest, " ")
+		deliveries[delivery] = true
+	}
+	if len(deliveries) != 6 {
+		t.Errorf("came as %v", deliveries)
+	}
+	var asked int
+	handler := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 2 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer handler.Close()
+	if r := run(t, "", "trigger", "github.push", "--to", handler.URL, "--count", "3"); r.code != 1 || asked != 2 {
+		t.Errorf("%d were sent: %+v", asked, r)
+	}
+	fails(t, 2, "1 or more", "trigger", "github.push", "--count", "0")
+}
