@@ -91,6 +91,34 @@ func TestBetweenExcludesItsBounds(t *testing.T) {
 	}
 }
 
+// Clients write offsets without a colon (date +%z, PHP, Ruby) and times in the basic format, and a leap second is a
+// time of RFC 3339.
+func TestATimeIsTakenInEveryCommonFormOfISO8601(t *testing.T) {
+	second := time.Date(2016, 12, 31, 23, 59, 59, 0, time.UTC)
+	for s, want := range map[string]time.Time{
+		"2016-12-31T23:59:59Z":           second,
+		"2017-01-01T00:59:59+01:00":      second,
+		"2017-01-01T05:29:59+0530":       second,
+		"2016-12-31T18:59:59-05":         second,
+		"20161231T235959Z":               second,
+		"20170101T005959+0100":           second,
+		"20161231T235959":                second,
+		"2016-12-31T23:59:60Z":           second.Add(time.Second),
+		"2017-01-01T08:59:60.25+09:00":   second.Add(1250 * time.Millisecond),
+		"2016-12-31T18:59:59.5-0500":     second.Add(500 * time.Millisecond),
+		"2016-12-31":                     second.Add(time.Second).AddDate(0, 0, -1),
+		"2016-12-31T23:59Z":              second.Truncate(time.Minute),
+		"2016-12-31T23:59:61Z":           {},
+		"2016-12-31T23:60Z":              {},
+		"20161231":                       {},
+		"2016-12-31T23:59:59+01:00 then": {},
+	} {
+		if got, err := query.ParseTime(s, now); !got.Equal(want) || (err != nil) != want.IsZero() {
+			t.Errorf("%s: %v, %v", s, got, err)
+		}
+	}
+}
+
 // The zero time is "no bound" to callers: what is before the first of all years would be everything.
 func TestNoTimeIsTakenForNoBound(t *testing.T) {
 	first, err := query.ParseTime("0001-01-01", now)

@@ -12,9 +12,10 @@ const timeForms = "a duration as 30m, 2h or 7d, a date, or a time as 2026-11-20T
 // units are those of durations. A day has 24 hours, because times are in UTC.
 var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// ParseTime parses a time as people write it: RFC 3339, the same without an offset or a date alone, both in UTC, or a
-// duration that counts back from now. The caller should replace its error with one that names the field. It never
-// returns the zero time, which callers use for "no bound" and clients for a time that was never set.
+// ParseTime parses a time as people and programs write it: RFC 3339 and the other common forms of ISO 8601, in UTC
+// where there is no offset, or a duration that counts back from now. The caller should replace its error with one that
+// names the field. It never returns the zero time, which callers use for "no bound" and clients for a time that was
+// never set.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	if len(s) > 1 {
 		if unit, ok := units[lower(s[len(s)-1])]; ok {
@@ -25,10 +26,14 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 			return now.Add(-time.Duration(n) * unit), nil
 		}
 	}
-	// RFC 3339 allows a lower-case t and z; the forms without an offset are ISO 8601.
-	upper := strings.ToUpper(s)
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", time.DateOnly} {
+	upper := strings.ToUpper(s) // RFC 3339 allows a lower-case t and z
+	var leap time.Duration
+	if len(upper) > 18 && upper[16:19] == ":60" { // a leap second, which package time does not know
+		upper, leap = upper[:16]+":59"+upper[19:], time.Second
+	}
+	for _, layout := range layouts {
 		if t, err := time.Parse(layout, upper); err == nil {
+			t = t.Add(leap)
 			if t.IsZero() {
 				t = t.Add(1)
 			}
@@ -36,6 +41,13 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, errors.New("query: not a time")
+}
+
+// layouts are the forms of a time. Package time takes a fraction behind the seconds of each.
+var layouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", time.DateOnly,
+	"2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", // offsets as date +%z and PostgreSQL write them
+	"20060102T150405Z0700", "20060102T150405", // the basic format
 }
 
 // maxAgo bounds a duration: no event is older than this program.

@@ -73,7 +73,7 @@ func (f EventFilter) query(now time.Time) (query.Query, error) {
 
 // plus repairs a time whose offset, +02:00, was sent without escaping: in a query a plus is a space.
 func plus(s string) string {
-	if i := len(s) - len(" 02:00"); i > 0 && s[i] == ' ' && s[i+3] == ':' {
+	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
 		return s[:i] + "+" + s[i+1:]
 	}
 	return s
