@@ -19,8 +19,8 @@ type LedgerCmd struct {
 	remote
 	byWordOrFlag
 	Endpoint string `arg:"" optional:"" placeholder:"EP" help:"The endpoint's id or custom id."`
-	From     string `placeholder:"TIME" help:"When the window begins: ISO 8601, or a duration as 2h that counts back from now. Default: an hour before --to."`
-	To       string `placeholder:"TIME" help:"When it ends. Default: now."`
+	From     ago    `placeholder:"TIME" help:"When the window begins: ISO 8601, or a duration as 2h that counts back from now. Default: an hour before --to."`
+	To       ago    `placeholder:"TIME" help:"When it ends. Default: now."`
 }
 
 // Run implements the command. A ledger that does not balance fails.
@@ -33,7 +33,7 @@ func (c *LedgerCmd) Run(ctx context.Context, t *server.Terminal) error {
 	if err != nil {
 		return err
 	}
-	page, err := from.Ledger(ctx, endpoint, c.From, c.To, client.Page{})
+	page, err := from.Ledger(ctx, endpoint, string(c.From), string(c.To), client.Page{})
 	if err != nil {
 		return err
 	}

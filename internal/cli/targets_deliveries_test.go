@@ -1,10 +1,40 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
+
+// Tables show the times of this machine: who copies one means it.
+func TestATimeWithoutAnOffsetIsOfThisMachine(t *testing.T) {
+	var asked url.Values
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query()
+		fmt.Fprint(w, `{"data":{"endpoint_id":"ep_1","balanced":true}}`)
+	}))
+	defer server.Close()
+	t.Setenv("HOOKGLASS_SERVER", server.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_x")
+	wants := func(name string, want time.Time) {
+		t.Helper()
+		if got, err := time.Parse(time.RFC3339, asked.Get(name)); err != nil || !got.Equal(want) {
+			t.Errorf("%s is %q, not %v", name, asked.Get(name), want)
+		}
+	}
+	object(t, "", "ledger", "ep_1", "--from", "2026-07-20 10:00:00", "--to", "2026-07-21")
+	wants("from", time.Date(2026, 7, 20, 10, 0, 0, 0, time.Local))
+	wants("to", time.Date(2026, 7, 21, 0, 0, 0, 0, time.Local))
+	object(t, "", "targets", "resend", "7", "-e", "ep_1", "--since", "2026-01-20t10:00", "--until", "2026-01-20T10:00Z")
+	wants("after", time.Date(2026, 1, 20, 10, 0, 0, 0, time.Local))
+	if asked.Get("before") != "2026-01-20T10:00Z" {
+		t.Errorf("before is %q", asked.Get("before"))
+	}
+}
 
 func TestWhatFailedAtATargetIsSentAgainThroughIt(t *testing.T) {
 	t.Setenv("HOOKGLASS_OUTBOUND_ALLOW", "127.0.0.1/32:1-65535")
@@ -51,7 +81,7 @@ func TestWhatFailedAtATargetIsSentAgainThroughIt(t *testing.T) {
 	fails(t, 1, "no such forwarding target", "targets", "resend", "9")
 	fails(t, 2, "name no deliveries", "targets", "resend", "1", failed[1], "--since", "1h")
 	fails(t, 2, "counts back", "targets", "resend", "1", "--since", "soon")
-	fails(t, 1, "before", "targets", "resend", "1", "--until", "soon")
+	fails(t, 2, "--until", "targets", "resend", "1", "--until", "soon")
 }
 
 func TestWhatATargetMissedIsFoundAndSentAgain(t *testing.T) {

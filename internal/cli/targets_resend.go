@@ -16,7 +16,7 @@ type TargetsResendCmd struct {
 	Target     string   `arg:"" help:"Its id or name."`
 	Deliveries []string `arg:"" optional:"" help:"The deliveries, by their ids or those of their events; without any, all that failed."`
 	Since      ago      `placeholder:"TIME" help:"Of all, only those that were made after this time: ISO 8601, or a duration as 2h that counts back from now."`
-	Until      string   `placeholder:"TIME" help:"Of all, only those that were made before this time."`
+	Until      ago      `placeholder:"TIME" help:"Of all, only those that were made before this time."`
 }
 
 // Help implements kong.HelpProvider.
@@ -34,7 +34,7 @@ func (r *TargetsResendCmd) Run(ctx context.Context, t *server.Terminal, c *Targe
 		return err
 	}
 	if len(r.Deliveries) == 0 {
-		put, err := at.ResendFailed(ctx, c.Endpoint, target, string(r.Since), r.Until)
+		put, err := at.ResendFailed(ctx, c.Endpoint, target, string(r.Since), string(r.Until))
 		if err != nil {
 			return err
 		}
