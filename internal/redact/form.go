@@ -24,9 +24,8 @@ var forms = byFirst(
 	form{"glrt-", 16, "."}, form{"glptt-", 16, ""}, form{"xoxa-", 10, ""}, form{"xoxb-", 10, ""},
 	form{"xoxc-", 10, ""}, form{"xoxd-", 10, "%"}, form{"xoxe-", 10, ""}, form{"xoxe.xox", 10, ""},
 	form{"xoxp-", 10, ""}, form{"xoxr-", 10, ""}, form{"xoxs-", 10, ""}, form{"xapp-", 10, ""},
-	form{"hooks.slack.com/services/", 8, "/"}, form{"hooks.slack.com/workflows/", 8, "/"},
-	form{"hooks.slack.com/triggers/", 8, "/"}, form{"hooks.slack.com/actions/", 8, "/"},
-	form{"hooks.slack.com/commands/", 8, "/"}, form{"discord.com/api/webhooks/", 30, "/"},
+	form{"hooks.slack.com/", 20, "/"}, form{"hooks.slack-gov.com/", 20, "/"},
+	form{"api.telegram.org/bot", 30, ":"}, form{"discord.com/api/webhooks/", 30, "/"},
 	form{"discordapp.com/api/webhooks/", 30, "/"}, form{"webhook.office.com/webhookb2/", 30, "/@"},
 	form{"AKIA", 16, ""}, form{"ASIA", 16, ""}, form{"amzn.mws.", 20, ""}, form{"AIza", 30, ""},
 	form{"ya29.", 16, ""}, form{"GOCSPX-", 20, ""}, form{"SG.", 33, "."}, form{"npm_", 30, ""},
@@ -95,10 +94,10 @@ func formAt(s string, i int) (f Form, past int) {
 		return keyAt(s, i)
 	}
 	for _, known := range forms[s[i]] {
-		if !strings.HasPrefix(s[i:], known.start) {
+		from, found := pastStart(s, i, known.start)
+		if !found {
 			continue
 		}
-		from := i + len(known.start)
 		end := runEnd(s[:min(len(s), from+maxWords)], from, known.more)
 		if end-from >= known.least && (known.least < leastRandom && known.more != moreOfScheme || random(s[from:end])) {
 			end = runEnd(s, from, known.more)
@@ -118,10 +117,38 @@ func startsWord(s string, i int) bool {
 	return !inWord || i > 2 && s[i-3] == '%' || i > 1 && s[i-2] == '\\'
 }
 
+// pastStart returns where a start ends that begins at a place, also as JSON may have it.
+func pastStart(s string, at int, start string) (end int, found bool) {
+	for i := range len(start) {
+		if start[i] == '/' {
+			at = toSlash(s, at)
+		}
+		if at == len(s) || s[at] != start[i] {
+			return 0, false
+		}
+		at++
+	}
+	return at, true
+}
+
+// toSlash skips backslashes before a slash: PHP and Slack write JSON so.
+func toSlash(s string, at int) int {
+	if past := len(s) - len(strings.TrimLeft(s[at:], `\`)); past < len(s) && s[past] == '/' {
+		return past
+	}
+	return at
+}
+
 // runEnd returns where letters, digits, -, _ and more of them end. A mark at the end of a sentence is no part of them.
 func runEnd(s string, at int, more string) int {
-	end := at
-	for end < len(s) && (s[end] != '.' && inName(s[end]) || strings.IndexByte(more, s[end]) >= 0) {
+	slashes, end := strings.Contains(more, "/"), at
+	for end < len(s) {
+		if slashes && s[end] == '\\' {
+			end = toSlash(s, end)
+		}
+		if (s[end] == '.' || !inName(s[end])) && strings.IndexByte(more, s[end]) < 0 {
+			break
+		}
 		end++
 	}
 	return at + len(strings.TrimRight(s[at:end], "."))

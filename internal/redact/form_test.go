@@ -18,7 +18,9 @@ func TestFormsOfCredentials(t *testing.T) {
 		"pypi-AgEIcHlwaS5vcmc" + id, "shpat_" + id, "sk-proj-" + id, "sk-ant-api03-" + id, "hf_" + id, "dop_v1_" + id,
 		"hvs." + id, "dapi" + id, "AGE-SECRET-KEY-1QQQQQQQQQQ23456789QQQ", "hg_" + id,
 		"hooks.slack.com/services/T000/B000/" + id, "hooks.slack.com/actions/T000/1/" + id,
-		"hooks.slack.com/commands/T000/1/" + id, "discord.com/api/webhooks/123456789012345678/" + id,
+		"hooks.slack.com/commands/T000/1/" + id, "hooks.slack-gov.com/actions/T000/1/" + id,
+		`hooks.slack.com\/actions\/T000\/1\/` + id, `hooks.slack.com\\\/actions\\\/T000\\\/1\\\/` + id,
+		"api.telegram.org/bot123456789:" + id, "discord.com/api/webhooks/123456789012345678/" + id,
 		"Bearer " + id, "bearer 123e4567-e89b", "Basic dXNlcjpwYXNz", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-_1",
 		"eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
 		"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n" + id + "\n-----END RSA PRIVATE KEY-----",
@@ -44,6 +46,10 @@ func TestFormsOfCredentials(t *testing.T) {
 		`{"a":"-----BEGIN EC PRIVATE KEY-----\nMIIE\n-----END EC PRIVATE KEY-----\n","b`: `{"a":"[redacted]\n","b`,
 		`{"a":"x\nghp_` + id + `","b`:                                                    `{"a":"x\n[redacted]","b`,
 		"https://h/?a=x%20ghp_" + id:                                                     "https://h/?a=x%20[redacted]",
+		`{"a":"https:\/\/hooks.slack.com\/actions\/T0\/1\/` + id + `\\n","b`:             `{"a":"https:\/\/[redacted]\\n","b`,
+		`{"a":"Basic dXNl\/nBhc3M=\/","b`:                                                `{"a":"[redacted]","b`,
+		`{"a":"https:\/\/ada:p@h\/x@y","b`:                                               `{"a":"https:\/\/[redacted]@h\/x@y","b`,
+		"a=hooks.slack.com%5C%2Factions%5C%2FT0%5C%2F" + id:                              "a=%5Bredacted%5D",
 		`{"n":["AKIAIOSFODNN7EXAMPLE"]}`:                                                 `{"n":["[redacted]"]}`,
 	} {
 		if got := r.Body(text); got != want {
@@ -56,7 +62,7 @@ func TestFormsOfCredentials(t *testing.T) {
 		"the bearer representative", "Basic Authentication", "task_live_12345678",
 		"evt_1NG8Du2eZvKYlo2CUI79vXWy pi_3MtwBwLkdIwHu7ix28a3tqPa", "xghp_" + id, "AKIA", "eyJhbGciOiJIUzI1NiJ9.abc",
 		"secret_santa_list_of_the_whole_company_department_of_sales", "123e4567-e89b-12d3-a456-426614174000",
-		"https://hooks.slack.com/services", "hf_feature_flag_for_the_new_navigation",
+		"https://hooks.slack.com/services/your-webhook-path", "hf_feature_flag_for_the_new_navigation",
 	} {
 		if got := r.Body(text); got != text {
 			t.Errorf("%q became %q", text, got)

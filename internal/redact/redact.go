@@ -508,11 +508,16 @@ func spaced(s string) bool {
 func hideUserinfo(s string) string {
 	p := splice{s: s}
 	for at := 0; ; {
-		i := strings.Index(s[at:], "://")
+		i := strings.IndexByte(s[at:], ':')
 		if i < 0 {
 			return p.text()
 		}
-		at += i + 3
+		at += i + 1
+		host, found := pastStart(s, at, "//")
+		if !found {
+			continue
+		}
+		at = host
 		end := strings.IndexAny(s[at:], "/?# \t\r\n\"'<>")
 		if end < 0 {
 			end = len(s) - at
