@@ -219,6 +219,12 @@ func TestTheCustomAnswerReadsWhatASenderEncodedWrongly(t *testing.T) {
 	if r := b.post("POST", "/", `p={"n":1.0,"user":{"id":"U1"}}&x=a`, "Content-Type", "application/x-www-form-urlencoded"); string(r.Body) != inside {
 		t.Errorf("JSON in a form: %s, want %s", r.Body, inside)
 	}
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: `[{{request.body/é}},{{request.body/é/a}}]`}
+	})
+	if r, want := b.post("POST", "/", `%E9={"a":"%E9"}`, "Content-Type", "application/x-www-form-urlencoded"), `["{\"a\":\"é\"}","é"]`; string(r.Body) != want {
+		t.Errorf("a form in Latin-1: %s, want %s", r.Body, want)
+	}
 }
 
 func TestTheCustomAnswerReadsACompressedBody(t *testing.T) {

@@ -308,8 +308,9 @@ func form(ev *hookglass.Event, body []byte) *branch {
 	}
 	b.members = make(map[string]*branch)
 	for name, value := range firsts(string(body)) {
-		asText := written(json.RawMessage(quote(value)))
-		b.members[name] = &branch{text: json.RawMessage(value), value: &asText}
+		value = hookglass.Readable(value)
+		asText := word(value, true)
+		b.members[hookglass.Readable(name)] = &branch{text: json.RawMessage(value), value: &asText}
 	}
 	return b
 }
