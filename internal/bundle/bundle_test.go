@@ -599,6 +599,7 @@ func TestWhatIsMadeOfOneBodyTakesNoTimeWithoutEnd(t *testing.T) {
 		"a long name":                 `{"` + strings.Repeat("n", 100_000) + `":[{"a":1}` + strings.Repeat(`,1,"a"`, 20_000) + `]}`,
 		"values that begin as others": `[` + users.String()[1:] + `]`,
 		"a long value":                `{"password":"` + strings.Repeat("a", 60_000) + `b","text":"` + strings.Repeat("a", 300_000) + `"}`,
+		"a very long value":           `{"password":"` + strings.Repeat("a", 500_000) + `"}`,
 		"what begins as cards":        strings.Repeat("4 4 4 4 ", 50_000),
 		"what begins as accounts":     strings.Repeat("AA11 ", 50_000),
 	} {

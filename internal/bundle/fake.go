@@ -139,12 +139,14 @@ type numbers struct {
 }
 
 func (n *numbers) byte() byte {
-	if n.count == 0 || n.used == len(n.block) {
+	if n.count == 0 { // once, because a value may have megabytes
 		h := hmac.New(sha256.New, n.key)
 		h.Write([]byte(n.seed))
-		var c [5]byte
-		binary.BigEndian.PutUint32(c[1:], n.count)
-		h.Write(c[:])
+		n.key = h.Sum(nil)
+	}
+	if n.count == 0 || n.used == len(n.block) {
+		h := hmac.New(sha256.New, n.key)
+		h.Write(binary.BigEndian.AppendUint32(nil, n.count))
 		h.Sum(n.block[:0])
 		n.count++
 		n.used = 0
