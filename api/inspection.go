@@ -87,7 +87,7 @@ type Comparison struct {
 
 // Change is one place where two events differ; left is the side of request_id.
 type Change struct {
-	Path  string  `json:"path" doc:"A field, header or parameter by its name, or a JSON Pointer into the body. In the JSON that a field of a form holds: the name and the pointer, as payload/user/id." example:"/data/object/amount"`
+	Path  string  `json:"path" doc:"A field, header or parameter by its name, or a JSON Pointer into the body. In the JSON that a field of a form holds: the name and the pointer, as payload/user/id. A path of more than 1,000 bytes is cut, and ends in …" example:"/data/object/amount"`
 	Kind  string  `json:"kind" enum:"added,removed,changed" doc:"added: only the other request has it." example:"changed"`
 	Left  *string `json:"left" doc:"Up to 500 bytes; of JSON as it is spelled." example:"100"`
 	Right *string `json:"right" example:"200"`

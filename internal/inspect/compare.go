@@ -20,6 +20,7 @@ import (
 const (
 	maxChanges  = 100       // of fields, headers, parameters and of a body, each
 	maxSide     = 500       // bytes shown of one side
+	maxPath     = 1_000     // bytes shown of a path, as of JSON: a field's name may be as long as a body
 	maxDiffText = 128 << 10 // bytes of a text that is compared line by line
 	maxDiffLine = 4_000     // lines of it
 	maxDiffed   = 16 << 10  // bytes shown of the differing lines
@@ -106,9 +107,12 @@ func given(s string) *string {
 	return &s
 }
 
-// change makes a change whose sides are text of a bounded length.
+// change makes a change whose path and sides are text of a bounded length.
 func change(path string, left, right *string) hookglass.Change {
 	c := hookglass.Change{Path: hookglass.Readable(path)}
+	if len(c.Path) > maxPath {
+		c.Path = hookglass.Beginning(c.Path, maxPath) + "…"
+	}
 	for _, side := range []struct {
 		from *string
 		to   **string

@@ -251,6 +251,19 @@ func TestEncodingsAreToldApart(t *testing.T) {
 	}
 }
 
+// A name of a field may be as long as a body, and many changes may be within what it holds.
+func TestAPathIsCut(t *testing.T) {
+	with := func(value string) *hookglass.Event {
+		return event(func(e *hookglass.Event) {
+			e.ContentType, e.Body = "application/x-www-form-urlencoded", []byte(strings.Repeat("é", 5_000)+`={"a":`+value+`,"b":`+value+`}`)
+		})
+	}
+	changes := inspect.Compare(with("1"), with("2")).Body.Changes
+	if len(changes) != 1 || changes[0].Path != strings.Repeat("é", 500)+"…" {
+		t.Errorf("%d changes at %.2000s", len(changes), changes[0].Path)
+	}
+}
+
 func TestBodiesAreComparedAsWhatTheyAre(t *testing.T) {
 	for _, c := range []struct{ kind, left, right, form string }{
 		{"text/plain", "a\nb\n", "a\nc\n", "text"},
