@@ -192,7 +192,8 @@ func (m *mover) form(body []byte) []byte {
 		if open := strings.LastIndexByte(name, '['); open >= 0 && strings.HasSuffix(name, "]") {
 			field = name[open+1 : len(name)-1]
 		}
-		if to, ok := m.inText(value, field, jsondoc.PointerTo(name).String, 0); ok {
+		pointer := func() string { return jsondoc.ShownPointer([]string{name}) }
+		if to, ok := m.inText(value, field, pointer, 0); ok {
 			pairs[i] = rawName + "=" + url.QueryEscape(to)
 		}
 	}

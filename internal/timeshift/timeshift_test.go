@@ -182,6 +182,10 @@ func TestLongNamesCostNoMoreThanTheirLength(t *testing.T) {
 	if len(changes) != 1 || len(changes[0].Pointer) > 1_100 {
 		t.Errorf("%d changes", len(changes))
 	}
+	form := strings.Repeat("n", n) + `=["2023-11-14T22:13:20Z","2023-11-14T22:13:20Z"]`
+	if _, changes = shift(t, "Content-Type: application/x-www-form-urlencoded\n", form, time.Hour); len(changes) != 2 || len(changes[1].Pointer) > 1_100 {
+		t.Errorf("a form: %d changes", len(changes))
+	}
 }
 
 // Where a text stands is written down when it is moved, and not for each element of a list under the list's name.
