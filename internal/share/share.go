@@ -190,7 +190,11 @@ func blot(e *hookglass.Event, at hookglass.Endpoint, secrets []string) {
 // captured returns what a request holds under the names of credentials: its answer may repeat it under any other name.
 func captured(e *hookglass.Event, body string) []redact.Mask {
 	query := keyParameter.ReplaceAllString(e.RawQuery, "&token=$2$4")
-	return slices.Concat(redact.CredentialsOf(e.Headers), redact.ValuesIn(jsondoc.Text("?"+query)), redact.ValuesIn(jsondoc.Text(body)))
+	masks := slices.Concat(redact.CredentialsOf(e.Headers), redact.ValuesIn(jsondoc.Text("?"+query)), redact.ValuesIn(jsondoc.Text(body)))
+	if hookglass.IsForm(e.ContentType) { // of which a field may hold JSON, as Slack's does
+		masks = append(masks, redact.ValuesIn(jsondoc.Form(body))...)
+	}
+	return masks
 }
 
 // beginning is as much of a body as is shown, in UTF-8: secrets are not found in UTF-16 either.

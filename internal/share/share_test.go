@@ -166,6 +166,7 @@ func TestALinkShowsNoCredentialThatTheAnswerRepeats(t *testing.T) {
 			"a key in the query": {hookglass.Event{RawQuery: "a=b&key=sword%20fish", Payload: &hookglass.Payload{}}, "sword fish"},
 			"JSON":               {post("application/json", `{"auth": {"password": "sword\"fish"}}`), `sword"fish`},
 			"a form":             {post("application/x-www-form-urlencoded", "a=b&password=sword%20fish"), "sword fish"},
+			"JSON in a form":     {post("application/x-www-form-urlencoded", "payload=%7B%22token%22%3A%22sword+fish%22%7D"), "sword fish"},
 		} {
 			event := c.sent
 			event.ID, event.EndpointNum, event.EndpointID, event.Type = hookglass.NewEventID(hookglass.EventWebhook, time.Now()), e.Num, e.ID, hookglass.EventWebhook
