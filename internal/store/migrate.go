@@ -212,7 +212,9 @@ func (db *DB) migrations(by *sql.DB) (*goose.Provider, error) {
 	if db.dialect == postgres {
 		dialect = goose.DialectPostgres
 	}
-	provider, err := goose.NewProvider(dialect, by, dir, goose.WithDisableGlobalRegistry(true))
+	// Some builds knew a version before those with lower numbers, which were being written beside it.
+	provider, err := goose.NewProvider(dialect, by, dir,
+		goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return nil, fmt.Errorf("store: migrations: %w", err)
 	}

@@ -162,6 +162,39 @@ func TestWhetherTheSchemaIsThisProgramsIsAskedFirst(t *testing.T) {
 	}
 }
 
+// Builds of an evening knew version 30 and not yet 28 and 29, which were being written beside it.
+func TestVersionsThatAnEarlierProgramDidNotKnowAreMadeUpFor(t *testing.T) {
+	for name, cfg := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			db, err := store.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if err := db.MigrateTo(t.Context(), 27); err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range []string{
+				"ALTER TABLE forwarding_targets ADD COLUMN condition text",
+				"INSERT INTO goose_db_version (version_id, is_applied) VALUES (30, 1 = 1)",
+			} {
+				if _, err := raw(t, cfg).ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if lacking, err := db.Missing(t.Context()); err != nil || len(lacking) > 0 {
+				t.Error("it lacks", lacking, err)
+			}
+			if have, need, err := db.SchemaVersion(t.Context()); have != need || err != nil {
+				t.Error(have, need, err)
+			}
+		})
+	}
+}
+
 // A server that starts and commands that are given meanwhile may all be the first who open a database.
 func TestThoseWhoMeetAtAnOldDatabaseWaitForEachOther(t *testing.T) {
 	for name, cfg := range places(t) {
