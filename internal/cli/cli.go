@@ -23,6 +23,7 @@ import (
 
 	"hookglass"
 	"hookglass/client"
+	"hookglass/internal/httpd"
 	"hookglass/internal/neterr"
 	"hookglass/internal/server"
 )
@@ -318,6 +319,9 @@ func explain(err error) string {
 		}
 		if answer.Status == 401 {
 			text += " \"hookglass login\" signs in; HOOKGLASS_TOKEN and --token name a token, --server the server that it is of."
+		}
+		if answer.Message == httpd.ErrNowhere.Message || answer.Message == httpd.ErrMethod.Message {
+			text += " The server may be older than this program."
 		}
 		if answer.Message == hookglass.NotFound("endpoint").Message {
 			text += " \"hookglass endpoints list\" shows those there are."

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"hookglass/internal/cli"
+	"hookglass/internal/httpd"
 )
 
 // at is a running server, with a token of each kind, and a home for the credentials.
@@ -260,6 +261,17 @@ func TestAnAnswerThatIsNoneOfHookglassEndsNoCommandWithAPanic(t *testing.T) {
 			fails(t, 1, "not like a hookglass server", args...)
 		}
 	}
+}
+
+// Each command asks for addresses that the server of its own version has.
+func TestAServerThatHasNoAddressForACommandMayBeOlder(t *testing.T) {
+	older := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpd.WriteError(w, r, httpd.ErrNowhere)
+	}))
+	defer older.Close()
+	t.Setenv("HOOKGLASS_SERVER", older.URL)
+	t.Setenv("HOOKGLASS_TOKEN", "hg_x")
+	fails(t, 1, "The server may be older than this program.", "flow", "list")
 }
 
 func TestTheEndpointThatAnErrorIsAboutIsNamed(t *testing.T) {
