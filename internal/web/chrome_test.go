@@ -68,9 +68,9 @@ func startBrowser() {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
 		// What moves costs more processor here than all else of a page.
 		chromedp.Flag("force-prefers-reduced-motion", true),
-		// Nothing here is a stranger's: fewer processes and threads are enough.
+		// Nothing here is a stranger's: fewer processes are enough.
 		chromedp.Flag("in-process-gpu", true), chromedp.Flag("enable-features", "NetworkServiceInProcess2"),
-		chromedp.Flag("disable-threaded-compositing", true), chromedp.Flag("disable-site-isolation-trials", true),
+		chromedp.Flag("disable-site-isolation-trials", true),
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateOrigins,site-per-process"))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
