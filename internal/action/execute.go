@@ -140,8 +140,7 @@ func (r *run) transform(st *step) outcome {
 
 // failedWith returns the outcome of a failure, with secrets redacted from its message.
 func (r *run) failedWith(f *hookglass.Failure) outcome {
-	message, _ := r.redactor().Text(f.Message)
-	return failed(f.Code, message)
+	return failed(f.Code, r.redactor().Text(f.Message))
 }
 
 // kindOf names the type of a JSON value.
@@ -379,7 +378,7 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 	}
 	var got delivery.Outcome
 	r.s.saver.away(func() { got = delivery.Send(ctx, r.s.Client, r.tenant(), timeout, message) })
-	host, _ := r.echoes().Text(hostOf(q.url.Text)) // it may be made of what was captured
+	host := r.echoes().Text(hostOf(q.url.Text)) // it may be made of what was captured
 	s := sum(named("method", jsondoc.Text(q.method)), named("url_host", jsondoc.Text(host)), named("request_bytes", jsondoc.Int(int64(len(q.body.Text)))),
 		named("duration_ms", jsondoc.Int(got.Duration.Milliseconds())))
 	if f := got.Failure; f != nil {
@@ -387,9 +386,8 @@ func (r *run) request(ctx context.Context, st *step) outcome {
 			r.sent = false
 			return outcome{wait: again}
 		}
-		message, _ := r.redactor().Text(f.Message)
 		o := completed(s)
-		o.status, o.failure = hookglass.StepFailed, blame(&hookglass.Failure{Code: f.Code, Message: message}, timeout, most)
+		o.status, o.failure = hookglass.StepFailed, blame(&hookglass.Failure{Code: f.Code, Message: r.redactor().Text(f.Message)}, timeout, most)
 		return o
 	}
 	answer := got.Response

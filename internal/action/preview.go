@@ -89,7 +89,7 @@ func (s *Service) rehearse(sc *scene, program *program) PreviewResult {
 	redactor := redact.New(append(masks, sc.captured()...)...)
 	for i := range p.Trigger.Conditions {
 		c := &p.Trigger.Conditions[i]
-		c.Actual, _ = redactor.Text(c.Actual)
+		c.Actual = redactor.Text(c.Actual)
 	}
 	halted := false
 	for i := range program.steps {
@@ -136,8 +136,7 @@ func standIns(names []string) (secret func(name string) (string, bool), masks []
 // redacted in what is shown.
 func (s *Service) rehearseStep(sc *scene, st *step, in Values, redactor *redact.Redactor, shown *PreviewedStep) (output *jsondoc.Value, sensitive []string) {
 	fail := func(f *hookglass.Failure) {
-		message, _ := redactor.Text(f.Message)
-		shown.Status, shown.Failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: message}
+		shown.Status, shown.Failure = hookglass.StepFailed, &hookglass.Failure{Code: f.Code, Message: redactor.Text(f.Message)}
 	}
 	matched, failure := st.guard.Evaluate(in.Context)
 	switch {
@@ -247,8 +246,8 @@ func (s *Service) rehearseForward(sc *scene, st *step, redactor *redact.Redactor
 	if failure != nil {
 		return v, "", nil, failure
 	}
-	url, changed := redactor.Text(r.URL)
-	if changed {
+	url := redactor.Text(r.URL)
+	if url != r.URL {
 		sensitive = append(sensitive, "/url")
 	}
 	var headers []jsondoc.Value
@@ -280,7 +279,7 @@ func rehearseRequest(st *step, in Values, redactor *redact.Redactor, most int) (
 		shown, _ = cut(shown, most)
 		return jsondoc.Text(shown)
 	}
-	url, _ := redactor.Text(q.url.Text)
+	url := redactor.Text(q.url.Text)
 	members := []jsondoc.Member{named("method", jsondoc.Text(q.method)), named("url", show("/url", q.url.Text, url, maxShown))}
 	var headers []jsondoc.Member
 	for i, h := range q.headers {

@@ -168,7 +168,7 @@ func (s *Service) run(ctx context.Context, r *run) error {
 func (r *run) redactTrigger() {
 	for i := range r.held.Trigger.Conditions {
 		c := &r.held.Trigger.Conditions[i]
-		c.Actual, _ = r.redactor().Text(c.Actual)
+		c.Actual = r.redactor().Text(c.Actual)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 
 // Redaction says what is blotted out of a value.
 type Redaction struct {
-	// Text judges strings, numbers and the names of members: what to show instead, and whether that is another text.
-	Text func(s string) (shown string, changed bool)
+	// Text says what to show of a string, a number or the name of a member.
+	Text func(s string) (shown string)
 	// Hidden judges a member by its name: what to show instead of it, whatever it is, and whether it is hidden. It is
 	// not asked about null, true, false and what is empty.
 	Hidden func(name string, v Value) (shown string, hidden bool)
@@ -60,7 +60,7 @@ func (w *redactor) mark() {
 func (w *redactor) value(v Value) Value {
 	switch {
 	case v.kind == String, v.kind == Number:
-		if shown, changed := w.Text(v.text); changed {
+		if shown := w.Text(v.text); shown != v.text {
 			w.mark()
 			return Text(shown)
 		}
@@ -76,7 +76,7 @@ func (w *redactor) value(v Value) Value {
 		w.at[here] = place{index: i}
 		if v.kind == Object {
 			w.at[here] = place{v.in.names[i], -1}
-			if shown, changed := w.Text(v.in.names[i]); changed {
+			if shown := w.Text(v.in.names[i]); shown != v.in.names[i] {
 				if &in.names[0] == &v.in.names[0] {
 					in.names = slices.Clone(in.names)
 				}

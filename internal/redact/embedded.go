@@ -9,13 +9,18 @@ import (
 	"hookglass/internal/jsondoc"
 )
 
+// maxEscaped bounds how often text is escaped into which one looks: a URL in the query of another is twice.
+const maxEscaped = 3
+
+// beforeEscaped are the characters beside a word that is percent-encoded.
+const beforeEscaped = afterParameter + "=?"
+
 // embedded redacts a string inside a value: as a value of its own where it is JSON.
 func (r *Redactor) embedded(s string) string {
-	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); len(doc) > 1 && (doc[0] == '{' || doc[0] == '[') {
+	if doc := strings.TrimLeft(s, "\ufeff \t\r\n"); jsondoc.Bracketed(doc) {
 		if v, err := jsondoc.Parse([]byte(doc), jsondoc.Wide()); err == nil {
-			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) (string, bool) {
-				shown := r.named(s, maxEscaped)
-				return shown, shown != s
+			inside, paths := v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) string {
+				return r.named(s, maxEscaped)
 			}})
 			if len(paths) == 0 {
 				return s

@@ -167,12 +167,8 @@ func startOf(s string, i int) uint32 {
 	return (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24) * 0x9E3779B1 >> 16
 }
 
-// Text redacts secrets in a text, what has the form of a credential, and credentials in its URLs. It reports whether it
-// changed the text.
-func (r *Redactor) Text(s string) (string, bool) {
-	shown := r.inURLs(s, maxEscaped)
-	return shown, shown != s
-}
+// Text redacts secrets in a text, what has the form of a credential, and credentials in its URLs.
+func (r *Redactor) Text(s string) string { return r.inURLs(s, maxEscaped) }
 
 // inURLs redacts secrets in a text, what has the form of a credential, and credentials in URLs. Text within is escaped
 // that many times at most.
@@ -316,10 +312,7 @@ func (r *Redactor) Headers(h hookglass.Headers) hookglass.Headers {
 // Value returns a copy in which secrets and members that hold credentials by their name are redacted, also in strings
 // that hold JSON. It returns the JSON Pointers at which that happened.
 func (r *Redactor) Value(v jsondoc.Value) (jsondoc.Value, []string) {
-	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: func(s string) (string, bool) {
-		shown := r.embedded(s)
-		return shown, shown != s
-	}})
+	return v.Redact(jsondoc.Redaction{Hidden: r.hidden, Listed: r.listed, Text: r.embedded})
 }
 
 // hidden says what to show of a member, and whether its name makes it a credential.
@@ -373,9 +366,3 @@ func isAuthorization(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, "authorization") || name == "auth"
 }
-
-// maxEscaped bounds how often text is escaped into which one looks: a URL in the query of another is twice.
-const maxEscaped = 3
-
-// beforeEscaped are the characters beside a word that is percent-encoded.
-const beforeEscaped = afterParameter + "=?"

@@ -56,8 +56,8 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 			"base64 for URLs, bare":          base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		}
 		for how, s := range spellings {
-			got, changed := r.Text("before " + s + " after")
-			if shown := strings.NewReplacer(`"`, "", "=", "").Replace(got); !changed || shown != "before [redacted] after" {
+			got := r.Text("before " + s + " after")
+			if shown := strings.NewReplacer(`"`, "", "=", "").Replace(got); shown != "before [redacted] after" {
 				t.Errorf("%q as %s: %s", secret, how, got)
 			}
 		}
@@ -67,7 +67,7 @@ func TestSecretsAreBlottedOut(t *testing.T) {
 		for _, user := range []string{"", "u", "us", "use", "user"} {
 			for _, behind := range []string{"", "b", "bc", "bcd"} {
 				basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret + behind))
-				if got, changed := r.Text("Basic " + basic); !changed || len(got) > len("Basic ")+len(hookglass.Redacted)+len(user)*4/3+len(behind)*4/3+9 {
+				if got := r.Text("Basic " + basic); got == "Basic "+basic || len(got) > len("Basic ")+len(hookglass.Redacted)+len(user)*4/3+len(behind)*4/3+9 {
 					t.Errorf("%q of %q: %s", secret, user, got)
 				}
 			}
@@ -122,13 +122,13 @@ func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 	const secret = "canary-7f3a9b2c4d5e6f70-9081a2b3"
 	r := redact.New(redact.Mask{Value: secret})
 	for _, s := range []string{secret[:16], secret[16:], secret[:len(secret)-1], secret[3:20], hex.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte(secret))[:24], secret[3:13]} {
-		got, _ := r.Text("<" + s + ">")
+		got := r.Text("<" + s + ">")
 		if strings.Contains(got, s[2:10]) || !strings.HasPrefix(got, "<") || !strings.HasSuffix(got, ">") {
 			t.Errorf("%s: %s", s, got)
 		}
 	}
 	for _, s := range []string{"canary", "-9081a2b3", "a text about canaries and 7f3a9b2c"} {
-		if got, changed := r.Text(s); changed {
+		if got := r.Text(s); got != s {
 			t.Errorf("%s: %s", s, got)
 		}
 	}
@@ -137,7 +137,7 @@ func TestPiecesOfSecretsAreBlottedOut(t *testing.T) {
 	}
 	url := redact.New(redact.Mask{Value: "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"})
 	for _, s := range []string{"https://example.org/x", "https://hooks.example"} {
-		if got, changed := url.Text(s); changed {
+		if got := url.Text(s); got != s {
 			t.Errorf("what is common to many is no piece: %s", got)
 		}
 	}
@@ -150,7 +150,7 @@ func TestShortSecrets(t *testing.T) {
 		"ab": "[redacted]", "grab the cab": "grab the cab", "key=ab&x=cab": "key=[redacted]&x=cab", `{"a":"ab"}`: `{"a":"[redacted]"}`, "Bearer ab": "Bearer [redacted]",
 		"17 7 71": "17 [redacted] 71", "abab ab": "abab [redacted]", "éab": "éab", "": "",
 	} {
-		if got, _ := r.Text(text); got != want {
+		if got := r.Text(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
@@ -158,7 +158,7 @@ func TestShortSecrets(t *testing.T) {
 
 func TestTheLongerOfTwoSecretsGoesFirst(t *testing.T) {
 	r := redact.New(redact.Mask{Value: "abcd", Shown: "<1>"}, redact.Mask{Value: "abcdefgh", Shown: "<2>"}, redact.Mask{Value: "abcd", Shown: "<3>"})
-	if got, _ := r.Text("abcdefgh abcd abcdef"); got != "<2> <1> <1>ef" {
+	if got := r.Text("abcdefgh abcd abcdef"); got != "<2> <1> <1>ef" {
 		t.Error(got)
 	}
 }
@@ -172,7 +172,7 @@ func TestLargeSecretsLeaveRoomForShortOnes(t *testing.T) {
 	}
 	r := redact.New(append(masks, redact.Mask{Value: token})...)
 	for _, s := range []string{hex.EncodeToString([]byte(token)), base64.StdEncoding.EncodeToString([]byte("user:" + token)), token[:20], token[12:]} {
-		if got, _ := r.Text("<" + s + ">"); strings.Contains(got, s[4:12]) {
+		if got := r.Text("<" + s + ">"); strings.Contains(got, s[4:12]) {
 			t.Errorf("%s: %s", s, got)
 		}
 	}
@@ -187,7 +187,7 @@ func TestManyLongSecrets(t *testing.T) {
 	r := redact.New(masks...)
 	for _, m := range masks {
 		text, _ := json.Marshal(m.Value)
-		if got, _ := r.Text("<" + m.Value + ">" + string(text)); got != `<[redacted]>"[redacted]"` {
+		if got := r.Text("<" + m.Value + ">" + string(text)); got != `<[redacted]>"[redacted]"` {
 			t.Errorf("%.10s is shown as %.100s", m.Value, got)
 		}
 	}
@@ -321,10 +321,7 @@ func FuzzRedactor(f *testing.F) {
 			return
 		}
 		r := redact.New(redact.Mask{Value: secret})
-		got, changed := r.Text(text)
-		if changed == (got == text) {
-			t.Fatalf("%q became %q: %v", text, got, changed)
-		}
+		got := r.Text(text)
 		if !utf8.ValidString(got) {
 			t.Fatalf("%q became %q", text, got)
 		}
