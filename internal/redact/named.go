@@ -73,15 +73,14 @@ func namedValues(s string) iter.Seq[namedValue] {
 			}
 			end := open + 1 + n
 			name := strings.TrimRight(s[open+1:end], `\`)
-			slashes := end - open - 1 - len(name)
+			mark := s[open+1+len(name) : end+1]
 			open = end // it may be the mark before the next name
 			colon := afterSpace(s, end+1)
 			if colon == len(s) || s[colon] != ':' || !Sensitive(name) {
 				continue
 			}
 			start := afterSpace(s, colon+1)
-			stop := valueEnd(s, start, slashes)
-			mark := strings.Repeat(`\`, slashes) + `"`
+			stop := valueEnd(s, start, mark)
 			switch text := strings.TrimSuffix(strings.TrimPrefix(s[start:stop], mark), mark); {
 			case text == "", text == "null", text == "true", text == "false", text == "{}", text == "[]", onlySecrets(name, text):
 			case !yield(namedValue{start, stop, mark, text}):
@@ -168,10 +167,8 @@ func afterSpace(s string, at int) int {
 	return len(s) - len(strings.TrimLeft(s[at:], " \t\r\n"))
 }
 
-// valueEnd returns where a JSON value ends whose quotation marks follow that many backslashes. A value that is cut off
-// ends with the text.
-func valueEnd(s string, at, slashes int) int {
-	mark := strings.Repeat(`\`, slashes) + `"`
+// valueEnd returns where a JSON value ends that has such quotation marks. A value that is cut off ends with the text.
+func valueEnd(s string, at int, mark string) int {
 	if end := quotedEnd(s, at, mark); end > at {
 		return end
 	}
@@ -191,7 +188,7 @@ func valueEnd(s string, at, slashes int) int {
 			}
 		case c == '"', c == '\\':
 			marks := len(s) - len(strings.TrimLeft(s[at:], `\`))
-			if open := marks - slashes; open >= at { // only the last backslashes of a run can be those of a mark
+			if open := marks + 1 - len(mark); open >= at { // only the last backslashes of a run can be those of a mark
 				if end := quotedEnd(s, open, mark); end > open {
 					at = end
 					continue
