@@ -52,6 +52,13 @@ func (p Pointer) String() string {
 	return b.String()
 }
 
+func escape(name string) string {
+	if !strings.ContainsAny(name, "~/") {
+		return name
+	}
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
 // At finds what a pointer means. In an array a name is an index without leading zeros; "-" means the element after the
 // last, which is never there. It goes on in the JSON that a field of a form holds.
 func (v Value) At(p Pointer) (Value, bool) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -186,11 +185,4 @@ func shown(raw []byte) []byte {
 	}
 	kind := cmp.Or(map[byte]string{'{': "object", '[': "array", '"': "string"}[raw[0]], "number")
 	return fmt.Appendf(nil, `"%s of %d bytes"`, kind, len(raw))
-}
-
-func escape(name string) string {
-	if !strings.ContainsAny(name, "~/") {
-		return name
-	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
