@@ -38,7 +38,7 @@ func Compare(left, right *hookglass.Event) hookglass.Comparison {
 		{"path", left.Path, right.Path},
 		{"content_type", left.ContentType, right.ContentType},
 		{"ip_address", left.IP, right.IP},
-		{"status", number(int64(left.Status)), number(int64(right.Status))},
+		{"status", number(left.Status), number(right.Status)},
 		{"detected_provider", left.Provider, right.Provider},
 		{"event_type", left.EventType, right.EventType},
 		{"event_id", left.EventRef, right.EventRef},
@@ -92,11 +92,11 @@ func payload(e *hookglass.Event) *hookglass.Payload {
 	return e.Payload
 }
 
-func number(n int64) string {
+func number(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.FormatInt(n, 10)
+	return strconv.Itoa(n)
 }
 
 // given is nil for what is not there.
@@ -109,10 +109,7 @@ func given(s string) *string {
 
 // change makes a change whose path and sides are text of a bounded length.
 func change(path string, left, right *string) hookglass.Change {
-	c := hookglass.Change{Path: hookglass.Readable(path)}
-	if len(c.Path) > maxPath {
-		c.Path = hookglass.Beginning(c.Path, maxPath) + "…"
-	}
+	c := hookglass.Change{Path: brief(hookglass.Readable(path), maxPath)}
 	for _, side := range []struct {
 		from *string
 		to   **string
@@ -122,7 +119,7 @@ func change(path string, left, right *string) hookglass.Change {
 		}
 		text := hookglass.Readable(*side.from)
 		if len(text) > maxSide {
-			text, c.Cut = strings.ToValidUTF8(text[:maxSide], ""), true
+			text, c.Cut = hookglass.Beginning(text, maxSide), true
 		}
 		*side.to = &text
 	}
@@ -274,23 +271,21 @@ func diffLines(left, right string) (text string, more bool) {
 	more = cutLeft || cutRight
 	text = udiff.Unified("left", "right", left, right)
 	if len(text) > maxDiffed {
-		text, more = strings.ToValidUTF8(text[:maxDiffed], ""), true
+		text, more = hookglass.Beginning(text, maxDiffed), true
 	}
 	return text, more
 }
 
 func beginning(s string) (string, bool) {
-	cut := len(s) > maxDiffText
-	if cut {
-		s = strings.ToValidUTF8(s[:maxDiffText], "")
-	}
+	begin := hookglass.Beginning(s, maxDiffText)
 	lines := 0
-	for i := range len(s) {
-		if s[i] == '\n' {
+	for i := range len(begin) {
+		if begin[i] == '\n' {
 			if lines++; lines == maxDiffLine {
-				return s[:i+1], cut || i+1 < len(s)
+				begin = begin[:i+1]
+				break
 			}
 		}
 	}
-	return s, cut
+	return begin, len(begin) < len(s)
 }

@@ -182,12 +182,14 @@ func (d *diagnosis) response() {
 
 // unmeant tells of a target that gets other events.
 func (d *diagnosis) unmeant(t hookglass.ForwardingTarget) {
-	d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "not_meant", fmt.Sprintf("The forwarding target %q gets other events: those that its condition means, %q.", brief(t.Name), t.When),
+	d.add(hookglass.AreaDelivery, hookglass.SeverityInfo, "not_meant",
+		fmt.Sprintf("The forwarding target %q gets other events: those that its condition means, %q.", brief(t.Name, maxNamed), t.When),
 		"If it should have this one, change the target's when, and replay the request to its URL.")
 }
 
 func (d *diagnosis) delivery(a hookglass.Attempted) {
-	to := fmt.Sprintf("%s %q", map[string]string{"target": "forwarding target", "tunnel": "local machine", "replay": "replay to"}[a.Via], brief(a.To))
+	to := map[string]string{"target": "forwarding target", "tunnel": "local machine", "replay": "replay to"}[a.Via]
+	to += fmt.Sprintf(" %q", brief(a.To, maxNamed))
 	tried := "one attempt"
 	if a.Attempts != 1 {
 		tried = fmt.Sprintf("%d attempts", a.Attempts)

@@ -7,7 +7,6 @@ package inspect
 import (
 	_ "embed"
 	"encoding/json"
-	"strings"
 	"sync"
 
 	"hookglass"
@@ -42,11 +41,13 @@ func Sender(provider string) hookglass.SenderFacts {
 	return hookglass.SenderFacts{Provider: provider}
 }
 
-// brief shortens a text for a sentence.
-func brief(s string) string {
-	const most = 200
+// maxNamed bounds the bytes of a text in a sentence.
+const maxNamed = 200
+
+// brief shortens a text to that many bytes, and marks that it did.
+func brief(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return hookglass.Beginning(s, most) + "…"
 }
