@@ -105,6 +105,8 @@ func checkArgument(t *Term, at int) *fault {
 // compare sets what the field is compared with.
 func (t *Term) compare(name string, v operand, now time.Time) *fault {
 	switch t.Field {
+	case Kind:
+		return t.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail))
 	case Signature:
 		return t.oneOf(v, string(hookglass.SignatureVerified), string(hookglass.SignatureFailed), string(hookglass.SignatureUnchecked))
 	case Delivery:
@@ -124,14 +126,14 @@ func (t *Term) compare(name string, v operand, now time.Time) *fault {
 			return nil
 		}
 		t.Field = Kind
-		if fault := t.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail)); fault != nil {
+		if t.compare(name, v, now) != nil {
 			return expected(v.at, "ignored, webhook or email")
 		}
 		return nil
 	case ContentType:
 		if name == "type" {
 			kind := Term{Field: Kind}
-			if kind.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail)) == nil {
+			if kind.compare(name, v, now) == nil {
 				*t = kind
 				return nil
 			}

@@ -47,13 +47,7 @@ func (f Filter) Parse(now time.Time) (Query, error) {
 		}
 		t := Term{Field: given.field}
 		v := operand{text: given.value, parts: strings.Split(given.value, "*")}
-		var wrong *fault
-		if given.field == Kind {
-			wrong = t.oneOf(v, string(hookglass.EventWebhook), string(hookglass.EventEmail))
-		} else {
-			wrong = t.compare(given.name, v, now)
-		}
-		if wrong != nil {
+		if wrong := t.compare(given.name, v, now); wrong != nil {
 			faults = append(faults, hookglass.FieldError{Field: given.name, Message: "must be " + strings.TrimPrefix(wrong.expected, "expected ")})
 		}
 		terms = append(terms, t)
