@@ -207,11 +207,8 @@ func mailText(m hookglass.Message) string {
 
 // oneLine makes a text fit a header line.
 func oneLine(s string, most int) string {
-	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return s
+	controls := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return shortened(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), controls), " "), most)
 }
 
 func domainOf(address string) string {

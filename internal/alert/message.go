@@ -106,11 +106,15 @@ func chatText(m hookglass.Message, most int) string {
 	if text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD"); text == "" {
 		text = m.Type // an empty text is refused
 	}
-	if utf8.RuneCountInString(text) <= most {
-		return text
+	return shortened(text, most)
+}
+
+// shortened is a text of at most that many characters.
+func shortened(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
 	}
-	runes := []rune(text)
-	return string(runes[:most-1]) + "…"
+	return string([]rune(s)[:most-1]) + "…"
 }
 
 // adaptiveCard returns a message for a Teams workflow. Text runs have no markup.
