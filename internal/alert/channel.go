@@ -281,7 +281,7 @@ func (s *Service) apply(d ChannelDraft, c *hookglass.Channel, config *hookglass.
 	if d.Name != nil {
 		c.Name = strings.TrimSpace(*d.Name)
 		if !validName(c.Name) {
-			faults = append(faults, channelFault("name", fmt.Sprintf("must have 1 to %d characters, none of them a control character", maxName)))
+			faults = append(faults, channelFault("name", nameFault))
 		}
 	}
 	if d.Enabled != nil {
@@ -455,6 +455,8 @@ func (s *Service) open(c hookglass.Channel) (config hookglass.ChannelConfig, err
 }
 
 func sealedIn(channelID string) string { return "notification_channels:sealed:" + channelID }
+
+var nameFault = fmt.Sprintf("must have 1 to %d characters, none of them a control character", maxName)
 
 func validName(s string) bool {
 	n := utf8.RuneCountInString(s)

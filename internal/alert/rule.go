@@ -38,22 +38,22 @@ func (s *Service) Create(ctx context.Context, who hookglass.Principal, ref strin
 		return a, err
 	}
 	a.ID, a.Enabled = hookglass.NewSortableID(hookglass.PrefixAlert, s.Now()), true
+	d.Faults = append(d.Faults, lacking(alertFault,
+		required{"name", d.Name != nil}, required{"kind", d.Kind != nil}, required{"config", d.Config != nil})...)
+	switch {
+	case d.Kind == nil:
+		d.Config = nil // what it may set depends on the kind
+	case !slices.Contains(hookglass.AlertKinds, *d.Kind):
+		d.Faults = append(d.Faults, alertFault("kind", "must be missing_webhook, error_response, keyword_match, volume_spike or schema_drift"))
+		d.Config = nil
+	default:
+		a.Kind = *d.Kind
+	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
 		e, err := tx.EndpointToChange(ref) // locks it, so that a concurrent Create counts this alert
 		if err != nil {
 			return err
 		}
-		faults := append(d.Faults, lacking(alertFault, required{"name", d.Name != nil}, required{"kind", d.Kind != nil}, required{"config", d.Config != nil})...)
-		switch {
-		case d.Kind == nil:
-			d.Config = nil // what it may set depends on the kind
-		case !slices.Contains(hookglass.AlertKinds, *d.Kind):
-			faults = append(faults, alertFault("kind", "must be missing_webhook, error_response, keyword_match, volume_spike or schema_drift"))
-			d.Config = nil
-		default:
-			a.Kind = *d.Kind
-		}
-		d.Faults = faults
 		if n, err := tx.CountAlerts(e.Num); err != nil {
 			return err
 		} else if n >= hookglass.MaxAlerts {
@@ -122,7 +122,7 @@ func (d Draft) apply(tx *store.Tx, e hookglass.Endpoint, a *hookglass.Alert) (ch
 	faults := slices.Clone(d.Faults)
 	if d.Name != nil {
 		if a.Name = strings.TrimSpace(*d.Name); !validName(a.Name) {
-			faults = append(faults, alertFault("name", fmt.Sprintf("must have 1 to %d characters, none of them a control character", maxName)))
+			faults = append(faults, alertFault("name", nameFault))
 		}
 	}
 	if d.Enabled != nil {
