@@ -11,6 +11,7 @@
 package bundle
 
 import (
+	"context"
 	"crypto/rand"
 	"slices"
 	"strings"
@@ -74,6 +75,7 @@ type Maker struct {
 	known          known
 	words          map[string]bool // words of event types, which are not names of people
 
+	ctx      context.Context // once it is done, texts stay as they are, and no bundle is made
 	event    int
 	mail     bool // the event is a mail
 	collect  bool // first pass: only collect values
@@ -129,9 +131,10 @@ func New(o Options) (*Maker, error) {
 	return m, nil
 }
 
-// Make makes the bundle. It answers payload_too_large beyond the bounds, and conflict if a recognised value could not
-// be replaced everywhere.
-func (m *Maker) Make(sources []Source) (Made, error) {
+// Make makes the bundle, which may take long, until ctx is done. It answers payload_too_large beyond the bounds, and
+// conflict if a recognised value could not be replaced everywhere.
+func (m *Maker) Make(ctx context.Context, sources []Source) (Made, error) {
+	m.ctx = ctx
 	if len(sources) > MaxEvents {
 		return Made{}, hookglass.Errorf(hookglass.CodePayloadTooLarge, "A bundle may hold %d requests at most.", MaxEvents)
 	}
@@ -157,6 +160,9 @@ func (m *Maker) Make(sources []Source) (Made, error) {
 	}
 	made := Made{Replaced: m.replaced}
 	for i, s := range sources {
+		if ctx.Err() != nil {
+			return Made{}, ctx.Err()
+		}
 		e := drafts[i].seal(s, i+1)
 		if m.left(e) {
 			return Made{}, hookglass.Errorf(hookglass.CodeConflict, "A value that was to be replaced would still be readable in request %d, so the bundle was not made; name where it stands in pointers.", i+1)

@@ -3,10 +3,12 @@ package bundle_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -38,7 +40,7 @@ func makeBundle(t *testing.T, o bundle.Options, sources ...bundle.Source) bundle
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := m.Make(sources)
+	made, err := m.Make(t.Context(), sources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,11 +447,11 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Errorf("100 pointers: %v", err)
 	}
 	m, _ := bundle.New(bundle.Options{})
-	if _, err := m.Make(make([]bundle.Source, bundle.MaxEvents+1)); !hookglass.Is(err, hookglass.CodePayloadTooLarge) {
+	if _, err := m.Make(t.Context(), make([]bundle.Source, bundle.MaxEvents+1)); !hookglass.Is(err, hookglass.CodePayloadTooLarge) {
 		t.Error(err)
 	}
 	m, _ = bundle.New(bundle.Options{})
-	if _, err := m.Make(make([]bundle.Source, bundle.MaxEvents)); err != nil {
+	if _, err := m.Make(t.Context(), make([]bundle.Source, bundle.MaxEvents)); err != nil {
 		t.Error(err)
 	}
 }
@@ -502,7 +504,7 @@ func FuzzBundle(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := m.Make([]bundle.Source{webhook("unknown", "/", "Content-Type: application/json\n", string(text))})
+		made, err := m.Make(t.Context(), []bundle.Source{webhook("unknown", "/", "Content-Type: application/json\n", string(text))})
 		if err != nil {
 			if hookglass.Is(err, hookglass.CodeConflict) || hookglass.Is(err, hookglass.CodePayloadTooLarge) {
 				return
@@ -610,5 +612,30 @@ func TestWhatIsMadeOfOneBodyTakesNoTimeWithoutEnd(t *testing.T) {
 		if bytes.Contains(made.Events[0].Body, []byte("user0")) {
 			t.Errorf("%s: it is left", what)
 		}
+	}
+}
+
+// leaving is a context that is done once it was asked a few times, as of a client that leaves meanwhile.
+type leaving struct {
+	context.Context
+	left int
+}
+
+func (l *leaving) Err() error {
+	if l.left--; l.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestNoBundleIsMadeForAClientThatLeft(t *testing.T) {
+	m, err := bundle.New(bundle.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "[" + strings.Repeat(`"user@example.com",`, 100) + "0]"
+	_, err = m.Make(&leaving{t.Context(), 50}, []bundle.Source{webhook("unknown", "/", jsonHead, text)})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it was made: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ const maxNested = 4
 
 // text returns the replacement of a text.
 func (m *Maker) text(s string, at spot, depth int) string {
-	if s == "" {
+	if s == "" || m.ctx.Err() != nil {
 		return s
 	}
 	if covered(m.keep, at) {

@@ -89,7 +89,7 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 	if err != nil {
 		return b, err
 	}
-	b.Made, err = maker.Make(sources)
+	b.Made, err = maker.Make(ctx, sources)
 	return b, err
 }
 
