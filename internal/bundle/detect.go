@@ -46,10 +46,10 @@ func (f *finder) add(start, end int, kind Kind) {
 	}
 }
 
-// all adds the matches of a form that also satisfy ok, if it is not nil.
-func (f *finder) all(form *regexp.Regexp, kind Kind, ok func(text string, start, end int) bool) {
+// all adds the matches of a form that also satisfy ok and are no part of a word.
+func (f *finder) all(form *regexp.Regexp, kind Kind, ok func(start, end int) bool) {
 	for _, at := range form.FindAllStringIndex(f.s, -1) {
-		if ok == nil || ok(f.s[at[0]:at[1]], at[0], at[1]) {
+		if !inWord(f.s, at[0], at[1]) && ok(at[0], at[1]) {
 			f.add(at[0], at[1], kind)
 		}
 	}
@@ -86,7 +86,7 @@ func (f *finder) tokens() {
 	for start, end := range redact.CredentialsIn(s) {
 		f.add(start, end, Token)
 	}
-	if strings.ContainsAny(s, "=") && strings.ContainsAny(s, "?&;") {
+	if strings.Contains(s, "=") && strings.ContainsAny(s, "?&;") {
 		for _, at := range paramForm.FindAllStringSubmatchIndex(s, -1) {
 			if redact.Sensitive(s[at[2]:at[3]]) {
 				f.add(at[4], at[5], Token)
@@ -105,7 +105,7 @@ func (f *finder) numbers() {
 		f.grouped(phoneForm, Phone, 15, func(start, end int, plain []byte) bool {
 			return s[start] == '+' && len(plain) >= 8 && alone(start, end)
 		})
-		f.all(localForm, Phone, func(_ string, start, end int) bool { return !inWord(s, start, end) && alone(start, end) })
+		f.all(localForm, Phone, alone)
 		f.grouped(ibanForm, IBAN, 34, func(_, _ int, plain []byte) bool {
 			return len(plain) >= 15 && ibanStart(plain) && ibanRest(plain) == 1
 		})
@@ -166,10 +166,11 @@ func digitsIn(s string) (n int) {
 func (f *finder) machines() {
 	s := f.s
 	if strings.Contains(s, ".") && digitsIn(s) >= 4 {
-		f.all(ip4Form, IP, func(text string, start, end int) bool {
+		f.all(ip4Form, IP, func(start, end int) bool {
 			// Chrome/120.0.0.0 and v1.2.3.4 are versions; http://1.2.3.4 is an address.
-			version := start > 0 && (s[start-1] == '.' || s[start-1] == '/' && (start < 2 || s[start-2] != '/')) || end < len(s)-1 && s[end] == '.' && wordByte(s[end+1])
-			return !version && !inWord(s, start, end) && someone(text)
+			version := start > 0 && (s[start-1] == '.' || s[start-1] == '/' && (start < 2 || s[start-2] != '/')) ||
+				end < len(s)-1 && s[end] == '.' && wordByte(s[end+1])
+			return !version && someone(s[start:end])
 		})
 	}
 	if strings.Count(s, ":") >= 2 {

@@ -162,6 +162,9 @@ func readings(run string) (all []string) {
 	return all
 }
 
+// base64s are the alphabets of base64, with padding and without.
+var base64s = []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
+
 // codeOf decodes a run that is readable text in base64 or hexadecimal, and returns the matching encoder, or nil if it
 // is neither.
 func codeOf(run string) (code func(string) string, text string) {
@@ -173,7 +176,7 @@ func codeOf(run string) (code func(string) string, text string) {
 			return func(s string) string { return hex.EncodeToString([]byte(s)) }, string(b)
 		}
 	}
-	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+	for _, e := range base64s {
 		if b, err := e.Strict().DecodeString(run); err == nil && readable(b) {
 			return func(s string) string { return e.EncodeToString([]byte(s)) }, string(b)
 		}
@@ -196,7 +199,7 @@ func (m *Maker) unpacked(run string) (code func(string) string, text string, clo
 	if !strings.HasPrefix(run, gzipMark) {
 		return nil, "", false
 	}
-	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+	for _, e := range base64s {
 		packed, err := e.Strict().DecodeString(run)
 		if err != nil {
 			continue

@@ -70,7 +70,7 @@ func (m *Maker) remember(s string, kind Kind) {
 	switch kind {
 	case Name, Pointed:
 		for _, word := range strings.FieldsFunc(s, space) {
-			if plain := strings.ToLower(strings.Trim(word, ".")); !m.words[plain] && nobody[plain] == "" {
+			if !m.ordinary(strings.Trim(word, ".")) {
 				m.known.add(word, Name, len(word) >= 8 && kind == Name)
 			}
 		}
@@ -93,12 +93,18 @@ func (m *Maker) remember(s string, kind Kind) {
 		if kind == Token {
 			s = s[len(tokenPrefix.FindString(s)):]
 			sure = len(s) >= 12 || strings.ContainsAny(s, "0123456789") // otherwise it may be an ordinary word
-			if m.words[strings.ToLower(s)] || nobody[strings.ToLower(s)] != "" {
+			if m.ordinary(s) {
 				return
 			}
 		}
 		m.known.add(s, kind, sure)
 	}
+}
+
+// ordinary reports whether a word is no name, though it may stand where one does. It is replaced there alone.
+func (m *Maker) ordinary(word string) bool {
+	word = strings.ToLower(word)
+	return nobody[word] != "" || m.words[word]
 }
 
 // replace substitutes the found parts of a text; of overlapping ones the longest counts.
