@@ -72,8 +72,10 @@ func (tx *Tx) RequireChannel(workspaceID int64, ref string) (hookglass.Channel, 
 
 func (v *View) channelIn(workspaceID int64, ref, lock string) (hookglass.Channel, error) {
 	a := &args{}
-	query := "SELECT " + channelColumns + channelTables + " WHERE c.workspace_id = " + a.add(workspaceID) + " AND (c.id = " + a.add(ref) + " OR c.name = " + a.add(ref) +
-		") AND " + v.accountScope(a, "w.account_id", "w.id") + " ORDER BY CASE WHEN c.id = " + a.add(ref) + " THEN 0 ELSE 1 END LIMIT 1" + lock
+	workspace, of := a.add(workspaceID), a.add(ref)
+	query := "SELECT " + channelColumns + channelTables +
+		" WHERE c.workspace_id = " + workspace + " AND (c.id = " + of + " OR c.name = " + of + ") AND " + v.accountScope(a, "w.account_id", "w.id") +
+		" ORDER BY CASE WHEN c.id = " + of + " THEN 0 ELSE 1 END LIMIT 1" + lock
 	return one(v, "notification channel", scanChannel, query, a)
 }
 
