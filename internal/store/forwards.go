@@ -172,13 +172,7 @@ func (tx *Tx) ExtendForwards(claims map[int64]int64, until time.Time) error {
 	for _, num := range slices.Sorted(maps.Keys(claims)) { // all transactions lock the rows in the same order
 		in.rows = append(in.rows, []any{num, claims[num], until.UnixMicro()})
 	}
-	from, args, err := in.from(tx.dialect, "s")
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec("UPDATE forwards SET due_at = s.due_at FROM "+from+" WHERE forwards.num = s.num"+in.lookup(tx.dialect, "forwards.num")+
-		" AND forwards.claim = s.claim AND forwards.state = 'sending'", args...)
-	return err
+	return tx.update("forwards", "due_at = i.due_at", in, " AND forwards.claim = i.claim AND forwards.state = 'sending'")
 }
 
 // SpareForwards extends all leases that end before a time.

@@ -123,21 +123,16 @@ func (tx *Tx) LockForward(t hookglass.ForwardingTarget, event hookglass.EventID)
 // ResendForwards queues failed, locked deliveries again: they are due now, with all retries ahead. Earlier attempts
 // stay with them.
 func (tx *Tx) ResendForwards(failed []hookglass.Forward) error {
+	if len(failed) == 0 {
+		return nil
+	}
 	in := input{columns: []inputColumn{{"num", inputInteger}, {"due_at", inputInteger}, {"spent", inputInteger}}}
 	for _, f := range failed {
 		in.rows = append(in.rows, []any{f.Num, tx.Now.UnixMicro(), len(f.Attempts)})
 	}
-	if len(in.rows) == 0 {
-		return nil
-	}
-	from, args, err := in.from(tx.dialect, "r")
-	if err != nil {
-		return err
-	}
 	tx.Announce(TopicForwards, TopicEvents(failed[0].EndpointNum))
-	_, err = tx.exec("UPDATE forwards SET state = 'pending', due_at = r.due_at, lost = 0, spent = r.spent, finished_at = NULL FROM "+from+
-		" WHERE forwards.num = r.num"+in.lookup(tx.dialect, "forwards.num"), args...)
-	return err
+	set := "state = 'pending', due_at = i.due_at, lost = 0, spent = i.spent, finished_at = NULL"
+	return tx.update("forwards", set, in, "")
 }
 
 // FailedForwardsOf is Forwards for failed deliveries only.

@@ -58,16 +58,7 @@ func (tx *Tx) MarkDuplicates(settled []ClaimedForward) error {
 			in.rows = append(in.rows, []any{c.Num, string(c.Duplicate.Of), boolInt(c.Duplicate.Skipped())})
 		}
 	}
-	if len(in.rows) == 0 {
-		return nil
-	}
-	from, args, err := in.from(tx.dialect, "d")
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec("UPDATE forward_keys SET same_as = d.same_as, key = CASE WHEN d.skipped = 1 THEN NULL ELSE key END FROM "+from+
-		" WHERE forward_keys.forward = d.forward"+in.lookup(tx.dialect, "forward_keys.forward"), args...)
-	return err
+	return tx.update("forward_keys", "same_as = i.same_as, key = CASE WHEN i.skipped = 1 THEN NULL ELSE key END", in, "")
 }
 
 // Underway returns those of some deliveries that have not ended.

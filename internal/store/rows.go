@@ -105,3 +105,19 @@ func (tx *Tx) insert(table string, in input, rest string) error {
 	_, err = tx.exec("INSERT INTO "+table+" ("+columns+") SELECT "+columns+" FROM "+from+rest, args...)
 	return err
 }
+
+// update sets columns of a table's rows, each found by the first column of its input i, which has the name that it has
+// in the table. rest is the end of the statement.
+func (tx *Tx) update(table, set string, in input, rest string) error {
+	if len(in.rows) == 0 {
+		return nil
+	}
+	from, args, err := in.from(tx.dialect, "i")
+	if err != nil {
+		return err
+	}
+	key := in.columns[0].name
+	_, err = tx.exec("UPDATE "+table+" SET "+set+" FROM "+from+
+		" WHERE "+table+"."+key+" = i."+key+in.lookup(tx.dialect, table+"."+key)+rest, args...)
+	return err
+}

@@ -325,12 +325,7 @@ func (tx *Tx) SaveTunnelReceived(received map[int64]int64) error {
 	for num, seq := range received {
 		in.rows = append(in.rows, []any{num, seq})
 	}
-	from, args, err := in.from(tx.dialect, "i")
-	if err != nil {
-		return err
-	}
-	_, err = tx.exec("UPDATE tunnel_subscriptions SET received = i.seq FROM "+from+" WHERE tunnel_subscriptions.num = i.num"+in.lookup(tx.dialect, "tunnel_subscriptions.num"), args...)
-	return err
+	return tx.update("tunnel_subscriptions", "received = i.seq", in, "")
 }
 
 // EndpointsSince returns the endpoints with events after a seq, and the newest Seq of all. For a negative seq it
