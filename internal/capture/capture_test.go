@@ -225,6 +225,13 @@ func TestTheCustomAnswerReadsWhatASenderEncodedWrongly(t *testing.T) {
 	if r, want := b.post("POST", "/", `%E9={"a":"%E9"}`, "Content-Type", "application/x-www-form-urlencoded"), `["{\"a\":\"é\"}","é"]`; string(r.Body) != want {
 		t.Errorf("a form in Latin-1: %s, want %s", r.Body, want)
 	}
+	b.set(func(e *hookglass.Endpoint) {
+		e.Response = &hookglass.Response{Status: 200, Body: `[{{request.query.é}},{{request.body/à}},{{request.body/è}},{{request.body/ì}}]`}
+	})
+	both := "%C3%A0=1&%E0=2&%C3%A8=1&%E8=2&%C3%AC=1&%EC=2"
+	if r, want := b.post("POST", "/?%E9=0", both, "Content-Type", "application/x-www-form-urlencoded"), `["0","1","1","1"]`; string(r.Body) != want {
+		t.Errorf("the first of names that are alike: %s, want %s", r.Body, want)
+	}
 }
 
 func TestTheCustomAnswerReadsACompressedBody(t *testing.T) {

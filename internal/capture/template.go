@@ -310,7 +310,7 @@ func form(ev *hookglass.Event, body []byte) *branch {
 	for name, value := range firsts(string(body)) {
 		value = hookglass.Readable(value)
 		asText := word(value, true)
-		b.members[hookglass.Readable(name)] = &branch{text: json.RawMessage(value), value: &asText}
+		b.members[name] = &branch{text: json.RawMessage(value), value: &asText}
 	}
 	return b
 }
@@ -323,6 +323,7 @@ func firsts(raw string) map[string]string {
 		if fields++; fields > maxFields {
 			break
 		}
+		name = hookglass.Readable(name)
 		if _, repeated := values[name]; !repeated {
 			values[name] = value
 		}
