@@ -757,6 +757,7 @@ func TestWorkshopPagesFitPhonesAndDesksInLightAndDark(t *testing.T) {
 }
 
 // Runs that come while somebody goes through the list by keyboard do not take the focus away, nor move it to another row.
+// What was scrolled stays so, also where the focus is not.
 func TestWhatIsRenewedKeepsTheFocus(t *testing.T) {
 	w := newWorkshop(t)
 	b := w.signedIn()
@@ -775,16 +776,25 @@ func TestWhatIsRenewedKeepsTheFocus(t *testing.T) {
 	c := w.chrome(1440, 900)
 	c.open(w.link())
 	c.open(w.url + done)
+	eval[any](c, `{
+		const low = new CSSStyleSheet();
+		low.replaceSync("#runs pre { max-height: 1em; overflow: auto }");
+		document.adoptedStyleSheets = [low];
+	}`)
 	for _, stop := range []string{"#runs pre[tabindex]", `#runs td a[href$="` + string(first) + `"]`} {
 		eval[any](c, `{
 			document.querySelectorAll("#runs details").forEach((e) => e.open = true);
 			document.querySelector("#runs").dataset.was = "yes";
+			document.querySelector("#runs pre").scrollTop = 5;
 			document.querySelector('`+stop+`').focus();
 		}`)
 		rerun(second)
 		c.until(`!document.querySelector("#runs").dataset.was`)
 		if !eval[bool](c, `document.activeElement.matches('`+stop+`')`) {
 			t.Errorf("the focus was on %s and is on %s", stop, eval[string](c, `document.activeElement.outerHTML.slice(0, 200)`))
+		}
+		if at := eval[float64](c, `document.querySelector("#runs pre").scrollTop`); at != 5 {
+			t.Errorf("with the focus on %s, the output is scrolled to %v", stop, at)
 		}
 	}
 	c.silent()

@@ -23,14 +23,12 @@ function places(stop, part) {
 }
 
 // resume puts the focus on the same stop of the next state, or near it where that is gone.
-function resume({ id, same, nth, at, x, y }, part) {
+function resume({ id, same, nth, at }, part) {
   const all = stops(part);
   const alike = all.filter((e) => means(e) === same);
   for (const stop of [document.getElementById(id), alike[Math.min(nth, alike.length - 1)], all[Math.min(at, all.length - 1)], document.getElementById("main")]) {
     if (document.activeElement === document.body) stop?.focus({ preventScroll: true });
   }
-  const now = document.activeElement;
-  if (means(now) === same) now.scrollTo(x, y);
 }
 
 function put(part, text) {
@@ -45,9 +43,11 @@ function put(part, text) {
   }
   const active = part.contains(document.activeElement) ? document.activeElement : null;
   const place = active && places(active, part);
+  const scrolled = stops(part).filter((e) => e.scrollLeft || e.scrollTop).map((e) => places(e, part));
   const said = part.querySelector("[data-say]")?.dataset.say;
   part.replaceWith(next);
   kept.add(next);
+  for (const { same, nth, x, y } of scrolled) stops(next).filter((e) => means(e) === same)[nth]?.scrollTo(x, y);
   if (place) resume(place, next);
   const say = next.querySelector("[data-say]")?.dataset.say;
   if (say && say !== said) document.dispatchEvent(new CustomEvent("hookglass:announce", { detail: say }));
