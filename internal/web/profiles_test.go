@@ -54,6 +54,8 @@ func TestSchemasAndTheirBaseline(t *testing.T) {
 	off.lacks(t, "Accept ", `<p class="lead">, `, `data-every="3000"`) // each answer infers schemas from many requests
 	b.want(409, "POST", base+"/unknown/-/accept", url.Values{}).holds(t, "Turn on schema tracking first")
 	b.want(303, "POST", base, url.Values{"tracking": {"true"}})
+	b.want(200, "GET", base, nil).holds(t, `data-every="30000"`) // none is kept yet, so they are still inferred
+	b.want(200, "GET", base+"/unknown/-", nil).holds(t, `data-every="30000"`)
 	b.want(303, "POST", base+"/unknown/-/accept", url.Values{})
 	b.want(200, "GET", base+"/unknown/-?done=accepted", nil).holds(t, "Accepted.", "No drift in")
 	kept := func(page, part string, says ...string) { // its part is what is fetched again

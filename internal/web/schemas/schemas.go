@@ -49,13 +49,16 @@ type Type struct {
 	Code   string // in TypeScript
 }
 
-// every returns how often a part is refreshed. Schemas that are not tracked are inferred for each answer, which takes
-// too long for that.
-func every(e hookglass.Endpoint) string {
-	if e.SchemaTracking {
-		return "3000"
+// every returns how often a part is refreshed: not without tracking, and seldom until there is a schema that is kept,
+// because until then schemas are inferred for each answer, which takes long.
+func every(e hookglass.Endpoint, inferred bool) string {
+	switch {
+	case !e.SchemaTracking:
+		return ""
+	case inferred:
+		return "30000"
 	}
-	return ""
+	return "3000"
 }
 
 func path(e hookglass.Endpoint, below string) string {

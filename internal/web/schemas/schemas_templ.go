@@ -171,9 +171,9 @@ func Rows(l List) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var8 string
-		templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(every(l.Of))
+		templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(every(l.Of, l.Meta.Events > 0))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/schemas/schemas.templ`, Line: 39, Col: 123}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/schemas/schemas.templ`, Line: 39, Col: 142}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 		if templ_7745c5c3_Err != nil {
@@ -517,9 +517,9 @@ func Found(t Type) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var26 string
-		templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(every(t.Of))
+		templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(every(t.Of, t.Schema.Source == drift.Sample))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/schemas/schemas.templ`, Line: 100, Col: 115}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `internal/web/schemas/schemas.templ`, Line: 100, Col: 148}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 		if templ_7745c5c3_Err != nil {
