@@ -20,6 +20,12 @@ func Private() http.Handler {
 	return newMetrics(func() bool { return true }, func() bool { return false }).private()
 }
 
+// Counted is a handler whose answers are counted, and the figures.
+func Counted(h http.Handler) (counted, figures http.Handler) {
+	m := newMetrics(func() bool { return true }, func() bool { return false })
+	return m.counted(h), m.handler()
+}
+
 // PrivateAddr is where a server serves that.
 func PrivateAddr(s *Server) string { return s.private.Addr().String() }
 

@@ -135,11 +135,15 @@ func (m *metrics) private() http.Handler {
 	return mux
 }
 
-// counted counts what the handler answers.
+// counted counts what the handler answers. A caller that has gone ends what is done for it, and the error that comes of
+// that, which is not logged either, is not an answer.
 func (m *metrics) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(c, r)
+		if c.status >= http.StatusInternalServerError && r.Context().Err() != nil {
+			return
+		}
 		method := r.Method
 		switch method {
 		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
