@@ -38,7 +38,7 @@ func (s *service) stream(t *table) {
 	handleRaw(t, operation{
 		id: "stream-requests", method: http.MethodGet, path: "/endpoints/{id}/stream", tag: "Requests", summary: "Follow captured events",
 		text: "Server-Sent Events: each has the captured event's id and its list form as data, and no name, so an EventSource has it as a message. Without Last-Event-ID it begins " +
-			"with what comes next. Where the last event seen was deleted meanwhile, some that were seen may come again, and none is left out.",
+			"with what comes next, and a comment says behind what (`: begins behind req_…`): send that id if the stream breaks before its first event. Where the last event seen was deleted meanwhile, some that were seen may come again, and none is left out.",
 		access: access{scope: hookglass.ScopeRead, key: true},
 	}, []string{"text/event-stream"}, s.streamRequests)
 }
