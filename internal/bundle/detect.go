@@ -86,6 +86,10 @@ func (f *finder) tokens() {
 	for start, end := range redact.CredentialsIn(s) {
 		f.add(start, end, Token)
 	}
+	for start, end := range redact.Userinfo(s) {
+		_, password, _ := strings.Cut(s[start:end], ":")
+		f.add(end-len(password), end, Token)
+	}
 	if strings.Contains(s, "=") && strings.ContainsAny(s, "?&;") {
 		for _, at := range paramForm.FindAllStringSubmatchIndex(s, -1) {
 			if redact.Sensitive(s[at[2]:at[3]]) {

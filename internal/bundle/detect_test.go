@@ -33,6 +33,8 @@ func TestValuesAreFoundBesideOtherNumbersAndPunctuation(t *testing.T) {
 		"to AZ21NABZ00000000137010001944 now":       {"NABZ", `^to AZ\d\d[A-Z]{4}\d{20} now$`},
 		"to AE07 0331 2345 6789 0123 456 now":       {"0331 2345", `^to AE\d\d \d{4} \d{4} \d{4} \d{4} \d{3} now$`},
 		"to zb.beeble@localhost now":                {"beeble", `^to [a-z]{2}\.[a-z]{6}@[a-z]{8}\.example now$`},
+		"to pg://app:Sw0rdfish-9@db:5432/x":         {"Sw0rdfish", `^to pg://app:[A-Z]\w{8}-\d@db:5432/x$`},
+		`"https:\/\/app:Sw0rdfish-9@db\/x"`:         {"Sw0rdfish", `^"https:\\/\\/app:[A-Z]\w{8}-\d@db\\/x"$`},
 		"client:2a02:6b8::feed port 1":              {"2a02:6b8::feed", `^client:2001:db8:[0-9a-f:]+ port 1$`},
 	} {
 		body := string(makeBundle(t, bundle.Options{}, webhook("unknown", "/", "Content-Type: text/plain\n", text)).Events[0].Body)

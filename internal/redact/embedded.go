@@ -2,6 +2,7 @@ package redact
 
 import (
 	"html"
+	"iter"
 	"net/url"
 	"strings"
 
@@ -139,25 +140,37 @@ func spaced(s string) bool {
 // hideUserinfo redacts the user and the password in URLs.
 func hideUserinfo(s string) string {
 	p := splice{s: s}
-	for at := 0; ; {
-		i := strings.IndexByte(s[at:], ':')
-		if i < 0 {
-			return p.text()
+	for start, end := range Userinfo(s) {
+		if s[start:end] != hookglass.Redacted {
+			p.put(start, end, hookglass.Redacted)
 		}
-		at += i + 1
-		host, found := pastStart(s, at, "//")
-		if !found {
-			continue
+	}
+	return p.text()
+}
+
+// Userinfo finds the users and passwords in URLs.
+func Userinfo(s string) iter.Seq2[int, int] {
+	return func(yield func(start, end int) bool) {
+		for at := 0; ; {
+			i := strings.IndexByte(s[at:], ':')
+			if i < 0 {
+				return
+			}
+			at += i + 1
+			host, found := pastStart(s, at, "//")
+			if !found {
+				continue
+			}
+			at = host
+			end := strings.IndexAny(s[at:], "/?# \t\r\n\"'<>")
+			if end < 0 {
+				end = len(s) - at
+			}
+			if user := strings.LastIndexByte(s[at:at+end], '@'); user > 0 && !yield(at, at+user) {
+				return
+			}
+			at += end
 		}
-		at = host
-		end := strings.IndexAny(s[at:], "/?# \t\r\n\"'<>")
-		if end < 0 {
-			end = len(s) - at
-		}
-		if user := strings.LastIndexByte(s[at:at+end], '@'); user > 0 && s[at:at+user] != hookglass.Redacted {
-			p.put(at, at+user, hookglass.Redacted)
-		}
-		at += end
 	}
 }
 
