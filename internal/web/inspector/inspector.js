@@ -178,7 +178,8 @@ if (!CSS.supports("overflow-anchor", "auto")) {
     if (row?.isConnected && row.checkVisibility() && within === scroller() && within.scrollTop > 0) within.scrollTop += place(row) - at;
     look();
   };
-  addEventListener("scroll", look, { capture: true, passive: true });
+  // A scroll is told before the bar that moved rows in the same frame is observed.
+  addEventListener("scroll", hold, { capture: true, passive: true });
   new MutationObserver(hold).observe(rows, { childList: true, subtree: true });
   new ResizeObserver(hold).observe(document.querySelector(".bulk"));
 }
