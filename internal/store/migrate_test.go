@@ -26,11 +26,7 @@ func places(t *testing.T) map[string]store.Config {
 func TestLookingAtTheVersionMakesNoSchema(t *testing.T) {
 	for name, cfg := range places(t) {
 		t.Run(name, func(t *testing.T) {
-			db, err := store.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := asItIs(t, cfg)
 			for range 2 {
 				if have, need, err := db.SchemaVersion(t.Context()); have != 0 || need < 22 || err != nil {
 					t.Fatal(have, need, err)
@@ -68,11 +64,7 @@ func TestNoSchemaIsMadeAmongTheTablesOfAnotherProgram(t *testing.T) {
 				continue // the embedded database is a file of its own
 			}
 			t.Run(name+" "+what, func(t *testing.T) {
-				db, err := store.Open(t.Context(), cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer db.Close()
+				db := asItIs(t, cfg)
 				for _, statement := range statements {
 					if _, err := raw(t, cfg).ExecContext(t.Context(), statement); err != nil {
 						t.Fatal(err)
@@ -91,11 +83,7 @@ func TestNoSchemaIsMadeAmongTheTablesOfAnotherProgram(t *testing.T) {
 func TestASchemaOfANewerProgramIsRefused(t *testing.T) {
 	for name, cfg := range places(t) {
 		t.Run(name, func(t *testing.T) {
-			db, err := store.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := asItIs(t, cfg)
 			if err := db.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -128,11 +116,7 @@ func TestWhetherTheSchemaIsThisProgramsIsAskedFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
 			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-			db, err := store.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := asItIs(t, cfg)
 			have := func(version int64) {
 				t.Helper()
 				var schema *store.SchemaError
@@ -166,11 +150,7 @@ func TestWhetherTheSchemaIsThisProgramsIsAskedFirst(t *testing.T) {
 func TestVersionsThatAnEarlierProgramDidNotKnowAreMadeUpFor(t *testing.T) {
 	for name, cfg := range places(t) {
 		t.Run(name, func(t *testing.T) {
-			db, err := store.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := asItIs(t, cfg)
 			if err := db.MigrateTo(t.Context(), 27); err != nil {
 				t.Fatal(err)
 			}
@@ -237,11 +217,7 @@ func TestASchemaThatTakesItsTimeIsTold(t *testing.T) {
 			told, tell := io.Pipe()
 			defer tell.Close()
 			cfg.Log = slog.New(slog.NewTextHandler(tell, nil))
-			db, err := store.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := asItIs(t, cfg)
 			unlock, err := db.LockSchema(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -265,11 +241,7 @@ func TestASchemaThatTakesItsTimeIsTold(t *testing.T) {
 // other statements is not for it.
 func TestAMigrationMayTakeItsTime(t *testing.T) {
 	cfg := store.Config{URL: storetest.Postgres(t)}
-	db, err := store.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := asItIs(t, cfg)
 	if err := db.MigrateTo(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
@@ -394,11 +366,7 @@ func TestAMigrationThatWasCutOffIsDoneAgain(t *testing.T) {
 func migratedTo(t *testing.T, version int64) (db *store.DB, look *sql.DB) {
 	t.Helper()
 	cfg := store.Config{URL: storetest.Postgres(t)}
-	db, err := store.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db = asItIs(t, cfg)
 	if err := db.MigrateTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}

@@ -154,15 +154,21 @@ func TestAStreamThatHasEndedIsLeftAloneByTabsThatComeAndGo(t *testing.T) {
 	}
 }
 
+// holdStream makes the page open its stream anew, as window.stream.
+func (c *chrome) holdStream() {
+	c.t.Helper()
+	eval[bool](c, `window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.stream = this; } }, true`)
+	eval[bool](c, `dispatchEvent(new Event("online"))`)
+	c.until(`window.stream.readyState === EventSource.OPEN`)
+}
+
 // Firefox closes a stream without a word when a form leaves the page, also where its answer is a file and the page stays.
 func TestAStreamThatWasClosedWithoutAWordIsOpenedAgain(t *testing.T) {
 	s := newSite(t)
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.until(isLive)
-	eval[bool](c, `window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.stream = this; } }, true`)
-	eval[bool](c, `dispatchEvent(new Event("online"))`) // makes a stream that the test can close
-	c.until(`window.stream.readyState === EventSource.OPEN`)
+	c.holdStream()
 	eval[any](c, `window.stream.close()`)
 	first := s.hook(sent{target: "/1"})
 	c.untilIn(soon, lists(first))
@@ -178,9 +184,7 @@ func TestAStreamThatOnlySaysItIsOpenIsOpenedAgain(t *testing.T) {
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.until(isLive)
-	eval[bool](c, `window.EventSource = class extends EventSource { constructor(...all) { super(...all); window.stream = this; } }, true`)
-	eval[bool](c, `dispatchEvent(new Event("online"))`) // makes a stream that the test can stop
-	c.until(`window.stream.readyState === EventSource.OPEN`)
+	c.holdStream()
 	eval[any](c, `(window.stream.close(), Object.defineProperty(window.stream, "readyState", { value: EventSource.OPEN }), 0)`)
 	first := s.hook(sent{target: "/1"})
 	eval[bool](c, `dispatchEvent(new Event("beforeunload"))`)
