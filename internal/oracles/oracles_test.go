@@ -99,7 +99,7 @@ func TestStripe(t *testing.T) {
 	const secret = "whsec_9sK2mQ7vXb4Rf1Lp8Zt6Yc3Wd5Ng0HaE"
 	now := time.Now()
 	for _, body := range bodies {
-		for _, off := range []time.Duration{0, -299 * time.Second, -320 * time.Second, time.Hour} {
+		for _, off := range []time.Duration{0, -280 * time.Second, -320 * time.Second, time.Hour} {
 			p := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte(body), Secret: secret, Timestamp: now.Add(off)})
 			mine := sign(t, "stripe", secret, nil, []byte(body), now.Add(off)).Headers.Get("Stripe-Signature")
 			if mine != p.Header {
@@ -117,7 +117,7 @@ func TestSlack(t *testing.T) {
 	const secret = "8f742231b10e8888abcd99yyyzzz85a5"
 	now := time.Now()
 	for _, body := range bodies {
-		for _, off := range []time.Duration{0, -290 * time.Second, -320 * time.Second, 290 * time.Second, 320 * time.Second} {
+		for _, off := range []time.Duration{0, -280 * time.Second, -320 * time.Second, 280 * time.Second, 320 * time.Second} {
 			o := sign(t, "slack", secret, nil, []byte(body), now.Add(off))
 			for _, value := range flips(o.Headers.Get("X-Slack-Signature")) {
 				h := hookglass.Headers{{Name: "X-Slack-Request-Timestamp", Value: o.Headers.Get("X-Slack-Request-Timestamp")}, {Name: "X-Slack-Signature", Value: value}}
@@ -186,7 +186,7 @@ func TestStandardWebhooks(t *testing.T) {
 	}
 	now := time.Now()
 	for _, body := range bodies {
-		for _, off := range []time.Duration{0, -290 * time.Second, -320 * time.Second, 290 * time.Second, 320 * time.Second} {
+		for _, off := range []time.Duration{0, -280 * time.Second, -320 * time.Second, 280 * time.Second, 320 * time.Second} {
 			for id, s := range map[string]struct {
 				secret string
 				wh     *standardwebhooks.Webhook
