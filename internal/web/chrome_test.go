@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -35,12 +36,49 @@ var browserNames = []string{
 	"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
 }
 
-// shared is the browser of all tests of the process; each test has tabs with cookies of their own.
+// shared is the browser of all tests of the process. Each test has tabs with cookies of their own: those of one of the
+// browser's profiles, which the next test takes over, as a new one costs a process and all that a first page costs it.
 var shared struct {
 	once   sync.Once
 	ctx    context.Context
 	cancel context.CancelFunc
 	err    error
+
+	mu   sync.Mutex
+	free []context.Context // each the one blank tab that keeps the process of a profile
+}
+
+// profile takes a profile of the browser that holds nothing, until the test ends.
+func (s *site) profile() context.Context {
+	s.t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	var ctx context.Context
+	if n := len(shared.free); n > 0 {
+		ctx, shared.free = shared.free[n-1], shared.free[:n-1]
+	} else {
+		ctx, _ = chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext()) // ends with the browser
+		if err := chromedp.Do(ctx); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.t.Cleanup(func() {
+		err := chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: s.url, StorageTypes: "all"})
+			if err == nil {
+				_, err = cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
+			}
+			return err
+		}))
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		shared.free = append(shared.free, ctx)
+	})
+	return ctx
 }
 
 func TestMain(m *testing.M) {
@@ -70,7 +108,7 @@ func startBrowser() {
 		chromedp.Flag("force-prefers-reduced-motion", true),
 		// Nothing here is a stranger's: fewer processes are enough.
 		chromedp.Flag("in-process-gpu", true), chromedp.Flag("enable-features", "NetworkServiceInProcess2"),
-		chromedp.Flag("disable-site-isolation-trials", true),
+		chromedp.Flag("disable-site-isolation-trials", true), chromedp.Flag("renderer-process-limit", "1"),
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,IsolateOrigins,site-per-process"))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -91,7 +129,7 @@ func (s *site) chrome(width, height int64) *chrome {
 	case shared.err != nil:
 		s.t.Fatal(shared.err)
 	}
-	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext())
+	ctx, cancel := chromedp.NewContext(s.profile())
 	s.t.Cleanup(cancel)
 	c := &chrome{site: s, ctx: ctx}
 	if err := chromedp.Do(ctx); err != nil {
