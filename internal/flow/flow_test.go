@@ -732,6 +732,27 @@ func TestAFlowIsNotLateForAStorageThatIsAway(t *testing.T) {
 	})
 }
 
+// What a machine or a storage stood still for is no time in which a flow was judged: it is not given up for that before
+// all that came in time was judged.
+func TestAFlowIsNotLateForAMachineThatStoodStill(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		f := y.begin(flow.Draft{Timeout: 10 * time.Minute, Steps: []flow.StepDraft{step(y.a, func(d *flow.StepDraft) { d.EventType = "paid" })}})
+		for range 201 { // more than are judged at once
+			y.captureAt(f.StartedAt, y.a, "other", "{}")
+		}
+		svc, looks := flow.New(y.db, slog.New(slog.DiscardHandler)), 0
+		must(t, svc.Round(t.Context(), func() time.Time {
+			if looks++; looks == 2 { // while it is judged
+				time.Sleep(300 * time.Millisecond)
+			}
+			return y.db.Now().Add(time.Hour)
+		}))
+		if late := svc.Late(); late == 0 || late >= 300*time.Millisecond {
+			t.Errorf("late by %s", late)
+		}
+	})
+}
+
 // A step that is over while others go on is told at once, though nothing arrived.
 func TestAStepThatPassesByTimeIsTold(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {

@@ -205,8 +205,8 @@ func (s *Service) judge(ctx context.Context, h *held, batches map[batchKey]*batc
 	switch {
 	case asOf.Before(due):
 		h.late = 0
-	case err == nil: // an error does not count: the storage may be away for longer than lateFor
-		h.late += time.Since(began)
+	case err == nil: // an error does not count: the storage may be away for longer than lateFor, or stand still
+		h.late += min(time.Since(began), turnFor)
 	}
 	switch {
 	case err != nil:
