@@ -599,6 +599,7 @@ func TestAnEventCountsOnceHoweverOftenItIsJudged(t *testing.T) {
 		}
 		close(release)
 		<-ended
+		must(t, node.Look(t.Context())) // where the round ended before it heard
 		must(t, node.Round(t.Context(), y.db.Now))
 		if step := y.read(f).Progress.Steps[0]; step.Count != 1 || len(step.Matched) != 1 || step.Matched[0].EventID != e.ID {
 			t.Errorf("%+v", step)
