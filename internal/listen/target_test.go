@@ -224,6 +224,16 @@ func TestAHandlerThatStopsAnsweringIsNamedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := socket.Addr().String()
+	near, err := net.Dial("tcp", address) // which keeps the port from others while nothing listens there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	far, err := socket.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
 	socket.Close()
 	l := start(t, s, "http://"+address, nil)
 	arrive := func(total int) {

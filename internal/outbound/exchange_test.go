@@ -320,11 +320,6 @@ func TestAnEarlyAnswerCounts(t *testing.T) {
 
 // Sent tells a request that cannot have arrived from one that may have.
 func TestSentStates(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	silence := serve(t, func(c net.Conn) { c.Read(make([]byte, 1)); io.Copy(io.Discard, c) })
@@ -341,7 +336,7 @@ func TestSentStates(t *testing.T) {
 		code   outbound.Code
 		sent   outbound.SentState
 	}{
-		{"refused", local(t), t.Context(), outbound.Request{URL: "http://" + closed.Addr().String()}, outbound.CodeConnectionRefused, outbound.NotSent},
+		{"refused", local(t), t.Context(), outbound.Request{URL: "http://127.0.0.1:1"}, outbound.CodeConnectionRefused, outbound.NotSent},
 		{"no such name", nothing, t.Context(), outbound.Request{URL: "http://example.com/"}, outbound.CodeDNSError, outbound.NotSent},
 		{"DNS takes all the time", stuck, t.Context(), outbound.Request{URL: "http://example.com/", Timeout: 20 * time.Millisecond}, outbound.CodeTimeout, outbound.NotSent},
 		{"canceled before", local(t), canceled, outbound.Request{URL: silence.url("/")}, outbound.CodeCanceled, outbound.NotSent},
@@ -362,7 +357,7 @@ func TestSentStates(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	holding := serve(t, func(c net.Conn) { readRequest(c); cancel(); io.Copy(io.Discard, c) })
-	_, err = local(t).Do(ctx, outbound.Request{Method: "GET", URL: holding.url("/")})
+	_, err := local(t).Do(ctx, outbound.Request{Method: "GET", URL: holding.url("/")})
 	if f := failure(t, err); f.Code != outbound.CodeCanceled || f.Sent != outbound.MaybeSent {
 		t.Errorf("canceled while the target held it: %v, %v", f, f.Sent)
 	}
