@@ -92,7 +92,8 @@ func TestReplaysGoToTheTargetAndNowhereElse(t *testing.T) {
 			t.Errorf("%s: %+v", url, r)
 		}
 	}
-	s.throw("ep_a", fmt.Sprintf(`{"type":"ping","message":%d}`, time.Now().Add(3*time.Hour).Unix())) // by the server's clock it is too late
+	s.set(func() { s.ahead = 3 * time.Hour }) // by the server's clock it is too late
+	s.throw("ep_a", get(s, s.ping))
 	if r := run(api.TunnelReplayCommand{CommandID: "6", URL: "/late", ExpiresAt: api.Time{Time: time.Now().Add(time.Hour)}}); r.StatusCode.Value != 0 || r.FailureCategory != api.FailureTimeout {
 		t.Errorf("%+v", r)
 	}

@@ -54,6 +54,7 @@ type server struct {
 	stalled  bool      // those are not answered
 	retained time.Time // what was captured before is deleted; zero: nothing is
 	closed   []websocket.StatusCode
+	ahead    time.Duration // of its clock
 
 	targets []string // that were named, in the order of the subscriptions
 	barred  bool     // 403 to who asks what was not delivered
@@ -183,7 +184,7 @@ func (s *server) cable(w http.ResponseWriter, r *http.Request) {
 		tick := time.NewTicker(3 * time.Second)
 		defer tick.Stop()
 		for {
-			if c.send(fmt.Sprintf(`{"type":"ping","message":%d}`, time.Now().Unix())) != nil {
+			if c.send(get(s, s.ping)) != nil {
 				return
 			}
 			select {
@@ -501,6 +502,11 @@ func (s *server) push(endpoint string, message any) {
 			_ = c.send(`{"identifier":` + string(name) + `,"message":` + string(text) + `}`)
 		}
 	}
+}
+
+// ping is a sign of life. The caller holds the lock.
+func (s *server) ping() string {
+	return fmt.Sprintf(`{"type":"ping","message":%d}`, time.Now().Add(s.ahead).Unix())
 }
 
 // cut ends every socket without a word.
