@@ -349,7 +349,7 @@ func TestTheShortForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.log = t.Logf
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	report, err := p.run(ctx)
 	if err != nil {

@@ -426,7 +426,7 @@ func TestAStepThatTheDeadlineCutSaysSo(t *testing.T) {
 		forward := b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":0}`), step("tag", "Mark", `{"tag":"late"}`)))
 		wantOutcome(t, b.ran(forward, body), "failed on=failed(timeout) mark=completed")
 		must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), forward.ID))
-		b.actions.SetDeadline(5 * time.Second)
+		b.actions.SetDeadline(25 * time.Second)
 		forward = b.create(draft("Forward", step("forward", "On", `{"url":"https://app.example.com/x","retry_count":0}`), step("tag", "Mark", `{"tag":"late"}`)))
 		run := b.ran(forward, body)
 		wantOutcome(t, run, "stopped on=failed(deadline_exceeded) mark=stopped")
@@ -434,7 +434,7 @@ func TestAStepThatTheDeadlineCutSaysSo(t *testing.T) {
 			t.Errorf("the attempt says %s", attempts)
 		}
 		must(t, b.actions.Delete(t.Context(), b.who, string(b.ep.ID), forward.ID))
-		request := b.create(draft("Ask", step("http_request", "Ask", `{"method":"GET","url":"https://app.example.com/x"}`)))
+		request := b.create(draft("Ask", step("http_request", "Ask", `{"method":"GET","url":"https://app.example.com/x","timeout_seconds":30}`)))
 		wantOutcome(t, b.ran(request, body), "failed ask=failed(deadline_exceeded)")
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"hookglass/internal/server"
 	"hookglass/internal/store"
@@ -206,7 +205,7 @@ func TestACommandThatWaitsForOthersToChangeTheSchemaSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			told, tell := io.Pipe()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			done := make(chan error, 1)
 			go func() {

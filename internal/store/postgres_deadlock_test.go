@@ -65,7 +65,7 @@ func TestATagIsGivenTwiceBesideItsDeletion(t *testing.T) {
 			if _, err := tx.LockTag(tags[0].ID); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			return db.Update(ctx, hookglass.System, give)
 		})
