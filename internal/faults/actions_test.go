@@ -64,7 +64,7 @@ func TestKill9WhileActionsRun(t *testing.T) {
 		h.let()
 		event := n.event(forwards.endpoint)
 		n.api(http.MethodPost, "/endpoints/"+forwards.endpoint+"/actions/"+again+"/runs", `{"run":{"event_id":"`+event+`"}}`, nil)
-		took := takenOver(t, takeover+targetTimeout-time.Since(killed), "every run has ended", func() bool {
+		took := takenOver(t, takeover+targetTimeout-passed(killed, time.Now()), "every run has ended", func() bool {
 			runs := append(n.actionRuns(asks.endpoint), n.actionRuns(forwards.endpoint)...)
 			for _, r := range runs {
 				if r.Status == "queued" || r.Status == "running" {

@@ -149,11 +149,11 @@ func TestAClockThatJumpsHarmsNothing(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, 30*time.Second, "every event is forwarded, at the second attempt", func() bool {
+	eventually(t, patience, "every event is forwarded, at the second attempt", func() bool {
 		states := n.deliveryStates(l.endpoint, target)
 		return !slices.ContainsFunc(events, func(e string) bool { return states[e] != "delivered" })
 	})
-	eventually(t, 30*time.Second, "every action has run", func() bool {
+	eventually(t, patience, "every action has run", func() bool {
 		done := 0
 		for _, r := range n.actionRuns(l.endpoint) {
 			if r.Status == "completed" {
@@ -209,9 +209,9 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 				RequestedAt time.Time `json:"requested_at"`
 			}
 		}
-		n.api(http.MethodGet, "/endpoints/"+l.endpoint+"/requests?after=1m", "", &page)
+		n.api(http.MethodGet, "/endpoints/"+l.endpoint+"/requests?after=5m", "", &page)
 		if len(page.Data) != len(events) {
-			t.Errorf("node %d lists %d of %d events of the last minute", n.n, len(page.Data), len(events))
+			t.Errorf("node %d lists %d of %d events of the last minutes", n.n, len(page.Data), len(events))
 		}
 		for i, e := range page.Data {
 			if off := time.Since(e.RequestedAt); off.Abs() > 30*time.Second {
@@ -222,7 +222,7 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 			}
 		}
 		var feed struct{ Data []struct{ Type string } }
-		n.api(http.MethodGet, "/events?since=2m&limit=200", "", &feed)
+		n.api(http.MethodGet, "/events?since=5m&limit=200", "", &feed)
 		if len(feed.Data) < len(events) {
 			t.Errorf("node %d shows %d activities", n.n, len(feed.Data))
 		}
@@ -251,7 +251,7 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 			}
 		}
 	}
-	eventually(t, 30*time.Second, "every event is forwarded, at the second attempt", func() bool {
+	eventually(t, patience, "every event is forwarded, at the second attempt", func() bool {
 		states := nodes[0].deliveryStates(l.endpoint, target)
 		for _, e := range events {
 			if states[e] != "delivered" {
@@ -260,7 +260,7 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 		}
 		return true
 	})
-	eventually(t, 30*time.Second, "every action has run", func() bool {
+	eventually(t, patience, "every action has run", func() bool {
 		done := 0
 		for _, r := range nodes[2].actionRuns(l.endpoint) {
 			if r.Status == "failed" { // its target refuses; that is what the other alert watches
@@ -269,13 +269,13 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 		}
 		return done == len(events)
 	})
-	eventually(t, 30*time.Second, "the alerts are triggered and all is pushed", func() bool { return p.of("alert.triggered") == 2 && p.of("webhook.received") == len(events) })
+	eventually(t, patience, "the alerts are triggered and all is pushed", func() bool { return p.of("alert.triggered") == 2 && p.of("webhook.received") == len(events) })
 	for _, n := range nodes {
 		run := n.runCase(l.endpoint, events[0], flaky.URL+"/case")
-		eventually(t, 30*time.Second, "a case has run", func() bool { return n.runState(l.endpoint, run) == "passed" })
+		eventually(t, patience, "a case has run", func() bool { return n.runState(l.endpoint, run) == "passed" })
 		var batch struct{ Data struct{ ID, State string } }
 		n.api(http.MethodPost, "/endpoints/"+l.endpoint+"/replay_batches", fmt.Sprintf(`{"target_url":"%s/batch"}`, flaky.URL), &batch)
-		eventually(t, 30*time.Second, "a bulk replay has ended", func() bool {
+		eventually(t, patience, "a bulk replay has ended", func() bool {
 			n.api(http.MethodGet, "/endpoints/"+l.endpoint+"/replay_batches/"+batch.Data.ID, "", &batch)
 			return batch.Data.State == "completed"
 		})
@@ -316,7 +316,7 @@ func clocks(t *testing.T, s *site, nodes []*node) {
 	// Retention and deletion.
 	rows := nodes[0].rowCounter()
 	nodes[1].api(http.MethodDelete, "/endpoints/"+l.endpoint, "", nil)
-	eventually(t, 30*time.Second, "what was deleted is erased", func() bool {
+	eventually(t, patience, "what was deleted is erased", func() bool {
 		return rows("SELECT count(*) FROM events WHERE endpoint NOT IN (SELECT num FROM endpoints)") == 0 && rows("SELECT count(*) FROM events") == 9
 	})
 	if n := rows("SELECT count(*) FROM tunnel_gaps"); n != 0 {

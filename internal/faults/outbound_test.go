@@ -179,7 +179,7 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 			n.ready(patience)
 		}
 		h.let()
-		took := takenOver(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
+		took := takenOver(t, takeover+targetTimeout-passed(killed, time.Now()), "every forward has arrived", func() bool {
 			states := n.deliveryStates(l.endpoint, target)
 			for _, e := range events {
 				if states[e] != "delivered" {
@@ -188,7 +188,7 @@ func TestKill9WhileTargetsHoldRequests(t *testing.T) {
 			}
 			return true
 		})
-		takenOver(t, takeover+caseTimeout-time.Since(killed), "every run has ended", func() bool {
+		takenOver(t, takeover+caseTimeout-passed(killed, time.Now()), "every run has ended", func() bool {
 			for _, r := range runs {
 				if state := n.runState(l.endpoint, r); state == "queued" || state == "running" {
 					return false
@@ -242,7 +242,7 @@ func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 		a.kill()
 		killed := time.Now()
 		h.let()
-		takenOver(t, takeover+targetTimeout-time.Since(killed), "every forward has arrived", func() bool {
+		takenOver(t, takeover+targetTimeout-passed(killed, time.Now()), "every forward has arrived", func() bool {
 			states := b.deliveryStates(l.endpoint, target)
 			for _, e := range events {
 				if states[e] != "delivered" {
@@ -252,7 +252,7 @@ func TestANodeThatIsKilledWhileTargetsHoldItsRequests(t *testing.T) {
 			return true
 		})
 		arrived := time.Since(killed)
-		takenOver(t, takeover+caseTimeout-time.Since(killed), "every run has ended", func() bool {
+		takenOver(t, takeover+caseTimeout-passed(killed, time.Now()), "every run has ended", func() bool {
 			for _, r := range runs {
 				if state := b.runState(l.endpoint, r); state == "queued" || state == "running" {
 					return false

@@ -60,7 +60,7 @@ func TestWhatAKilledNodeHadInHandEndsElsewhere(t *testing.T) {
 		"notifications": func() bool { return p.of("webhook.received") >= 2*each && p.of("email.received") >= each },
 	}
 	for what, is := range done {
-		takenOver(t, takeover+targetTimeout-time.Since(killed), what, is)
+		takenOver(t, takeover+targetTimeout-passed(killed, time.Now()), what, is)
 		t.Logf("%s: done %v after the kill", what, time.Since(killed).Round(time.Second))
 	}
 	if n := h.at("/ask"); n != each {
