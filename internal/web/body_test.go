@@ -69,7 +69,7 @@ func TestAWideBodyIsUsable(t *testing.T) {
 
 func TestATreeTellsPointersAndValues(t *testing.T) {
 	s := newSite(t)
-	event := s.hook(json(`{"a/b":[{"x":1.50},{"y~":"text"}]}`))
+	event := s.hook(json(`{"Message":"{\"held\":[\"é\"]}","a/b":[{"x":1.50},{"y~":"text"}]}`))
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.open(s.page("/requests/" + string(event)))
@@ -84,6 +84,16 @@ func TestATreeTellsPointersAndValues(t *testing.T) {
 	c.until(`document.querySelector("[data-pointer-copy]").dataset.copy === "/a~1b/0/x"`)
 	if got := eval[string](c, `document.querySelector("[data-value-copy]").dataset.copy`); got != "1.50" {
 		t.Errorf("the number is %s", got)
+	}
+	eval[any](c, `[...document.querySelectorAll(".tree .j-name")].find((e) => e.textContent.includes("held")).click()`)
+	c.until(`document.querySelector("[data-pointer-copy]").dataset.copy === "/Message"`) // nowhere does one go on in a string
+	if got := eval[string](c, `document.querySelector("[data-value-copy]").dataset.copy`); got != "[\n  \"é\"\n]" {
+		t.Errorf("the array is %s", got)
+	}
+	eval[any](c, `document.querySelector(".tree summary").click()`)
+	c.until(`document.querySelector("[data-pointer-copy]").dataset.copy === ""`)
+	if got := eval[string](c, `JSON.stringify(JSON.parse(JSON.parse(document.querySelector("[data-value-copy]").dataset.copy).Message))`); got != `{"held":["é"]}` {
+		t.Errorf("the string holds %s", got)
 	}
 	c.silent()
 }

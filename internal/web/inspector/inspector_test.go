@@ -149,6 +149,26 @@ func TestJSONIsATreeInItsOrder(t *testing.T) {
 	}
 }
 
+// Amazon SNS sends JSON in a string. It is read like JSON, between the marks of a string.
+func TestJSONInAStringIsATree(t *testing.T) {
+	b := inspector.NewBody([]byte(`{"Message":"{\"a\":[1.0]}","log":"[x","last":true}`), "application/json", "")
+	if b.Tree == nil || b.Partial {
+		t.Fatalf("%+v", b)
+	}
+	message, log, last := b.Tree.Children[0], b.Tree.Children[1], b.Tree.Children[2]
+	if !message.Held || message.Key != "Message" || message.Children[0].Key != "a" || message.Children[0].Children[0].Text != "1.0" || log.Text != `"[x"` || last.Text != "true" {
+		t.Errorf("%+v, %+v, %+v", message, log, last)
+	}
+	page := render(t, &hookglass.Event{Method: "POST", Type: hookglass.EventWebhook, ContentType: "application/json", Payload: &hookglass.Payload{Body: []byte(`{"m":"{\"a\":1}"}`)}})
+	if !strings.Contains(page, `<span class="j-mark">&#34;{</span>`) || !strings.Contains(page, `<div class="leaf j-mark">}&#34;</div>`) {
+		t.Error("the page does not say that a string holds it")
+	}
+	many := inspector.NewBody([]byte(`{"m":"[`+strings.Repeat("1,", 2000)+`1]","z":1}`), "application/json", "")
+	if !many.Partial || len(many.Tree.Children) != 1 || !many.Tree.Children[0].More {
+		t.Errorf("a long one: partial %v, %d members", many.Partial, len(many.Tree.Children))
+	}
+}
+
 func TestWhatABodyIsShownAs(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -30,6 +30,7 @@ type Node struct {
 	Text     string // of a scalar, as JSON
 	Children []*Node
 	More     bool // not all children were read
+	Held     bool // a string holds it, as Amazon SNS sends it
 }
 
 // parseTree parses JSON and keeps the order of members and the spelling of numbers. partial says that it stopped at a
@@ -111,6 +112,9 @@ func (p *treeParser) value(depth int) (*Node, error) {
 		}
 		return n, p.children(n, depth)
 	case string:
+		if jsondoc.Bracketed(v) && json.Valid([]byte(v)) {
+			return p.held(v, depth)
+		}
 		return &Node{Kind: '"', Text: quote(v)}, nil
 	case json.Number:
 		text, _ := show.Cut(v.String(), maxString)
@@ -120,6 +124,19 @@ func (p *treeParser) value(depth int) (*Node, error) {
 	default:
 		return &Node{Kind: 'k', Text: "null"}, nil
 	}
+}
+
+// held reads the object or array that a string holds.
+func (p *treeParser) held(text string, depth int) (*Node, error) {
+	outer := p.Decoder
+	defer func() { p.Decoder = outer }()
+	p.Decoder = json.NewDecoder(strings.NewReader(text))
+	p.UseNumber()
+	n, err := p.value(depth)
+	if n != nil {
+		n.Held = true
+	}
+	return n, err
 }
 
 // children reads an object or array up to its end, or up to a bound.
@@ -178,11 +195,20 @@ func (n *Node) summary() string {
 // opens reports whether a node is expanded at first: the upper levels are, unless they are long.
 func (n *Node) opens(depth int) bool { return depth == 0 || depth < 3 && len(n.Children) <= 40 }
 
+func (n *Node) opening() string { return n.quotes() + string(n.Kind) }
+
 func (n *Node) closing() string {
 	if n.Kind == '{' {
-		return "}"
+		return "}" + n.quotes()
 	}
-	return "]"
+	return "]" + n.quotes()
+}
+
+func (n *Node) quotes() string {
+	if n.Held {
+		return `"`
+	}
+	return ""
 }
 
 func (n *Node) class() string {

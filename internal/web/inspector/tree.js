@@ -18,13 +18,16 @@ const odd = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufe
 const spelled = (text) => text.replace(odd, (c) => c < " " ? String.fromCodePoint(0x2400 + c.codePointAt(0))
   : `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
+// A pointer ends at a string, also at one that holds JSON (RFC 6901).
 function pointer(node) {
   const up = parent(node);
   if (!up) return "";
+  const held = up.closest("[data-held]");
+  if (held) return pointer(held);
   return pointer(up) + (up.dataset.n === "[" ? `/${children(up).indexOf(node)}` : step(node.dataset.k));
 }
 
-// The value as JSON, to the extent that it is shown.
+// The value as JSON, to the extent that it is shown; of a string that holds JSON what it holds.
 function value(node, indent = "") {
   if (node.matches(".leaf")) {
     const v = node.querySelector("[data-v]");
@@ -33,7 +36,8 @@ function value(node, indent = "") {
   const [open, close] = node.dataset.n === "[" ? ["[", "]"] : ["{", "}"];
   const inner = children(node).map((c) => {
     const name = c.querySelector(":scope > .j-name, :scope > summary > .j-name");
-    return `${indent}  ${name ? `${name.textContent}: ` : ""}${value(c, `${indent}  `)}`;
+    const text = c.hasAttribute("data-held") ? JSON.stringify(value(c)) : value(c, `${indent}  `);
+    return `${indent}  ${name ? `${name.textContent}: ` : ""}${text}`;
   });
   return inner.length ? `${open}\n${inner.join(",\n")}\n${indent}${close}` : open + close;
 }
