@@ -87,11 +87,13 @@ func formAt(s string, i int) (f Form, past int) {
 	if !startsWord(s, i) {
 		return f, 0
 	}
-	switch s[i] {
-	case 'e':
+	switch c := s[i]; {
+	case c == 'e':
 		return jwtAt(s, i)
-	case '-':
+	case c == '-':
 		return keyAt(s, i)
+	case '0' <= c && c <= '9':
+		return botAt(s, i)
 	}
 	for _, known := range forms[s[i]] {
 		from, found := pastStart(s, i, known.start)
@@ -184,6 +186,17 @@ func jwtAt(s string, i int) (f Form, past int) {
 	}
 	end := runEnd(s, claims+1, "")
 	return Form{Start: i, End: end, JWT: true}, end
+}
+
+// botAt is formAt for the token of a Telegram bot: its id and 35 characters. Many bots have it in the path of their
+// webhook, as Telegram advised.
+func botAt(s string, i int) (f Form, past int) {
+	const secret, least, most, length = ":AA", 8, 10, 35
+	past = len(s) - len(strings.TrimLeft(s[i:], "0123456789"))
+	if past-i < least || past-i > most || !strings.HasPrefix(s[past:], secret) || runEnd(s, past+1, "") != past+1+length {
+		return f, past
+	}
+	return Form{Start: i, End: past + 1 + length}, past + 1 + length
 }
 
 // keyAt is formAt for a private key in PEM (RFC 7468). One that is cut off ends with its base64, whose lines may be

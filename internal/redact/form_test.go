@@ -20,7 +20,7 @@ func TestFormsOfCredentials(t *testing.T) {
 		"hooks.slack.com/services/T000/B000/" + id, "hooks.slack.com/actions/T000/1/" + id,
 		"hooks.slack.com/commands/T000/1/" + id, "hooks.slack-gov.com/actions/T000/1/" + id,
 		`hooks.slack.com\/actions\/T000\/1\/` + id, `hooks.slack.com\\\/actions\\\/T000\\\/1\\\/` + id,
-		"api.telegram.org/bot123456789:" + id, "discord.com/api/webhooks/123456789012345678/" + id,
+		"api.telegram.org/bot123456789:" + id, "123456789:AA" + id[:33], "discord.com/api/webhooks/123456789012345678/" + id,
 		"Bearer " + id, "bearer 123e4567-e89b", "Basic dXNlcjpwYXNz", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-_1",
 		"eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
 		"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n" + id + "\n-----END RSA PRIVATE KEY-----",
@@ -62,6 +62,7 @@ func TestFormsOfCredentials(t *testing.T) {
 		"the bearer representative", "Basic Authentication", "task_live_12345678",
 		"evt_1NG8Du2eZvKYlo2CUI79vXWy pi_3MtwBwLkdIwHu7ix28a3tqPa", "xghp_" + id, "AKIA", "eyJhbGciOiJIUzI1NiJ9.abc",
 		"secret_santa_list_of_the_whole_company_department_of_sales", "123e4567-e89b-12d3-a456-426614174000",
+		"12:AA" + id[:33], "123456789:" + id[:35], "123456789:AA" + id[:32], "123456789:AA" + id[:34],
 		"https://hooks.slack.com/services/your-webhook-path", "hf_feature_flag_for_the_new_navigation",
 	} {
 		if got := r.Body(text); got != text {
