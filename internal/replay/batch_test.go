@@ -159,7 +159,6 @@ func TestABatchHasAllThatItsQueryMatches(t *testing.T) {
 func TestAnEventOfABatchFailsWhereNobodyListens(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.capture("POST", "", "x")
-		nobody := closedPort(t)
 		batch := b.newBatch(func(r *replay.BatchRequest) { r.TargetURL = nobody })
 		b.work(batch.ID)
 		if got, items := b.readBatch(batch.ID); got.State != hookglass.BatchCompleted || got.Failed != 1 || items[0].State != hookglass.ItemFailed || items[0].Failure == nil || items[0].StatusCode != 0 {

@@ -273,7 +273,7 @@ func TestTheStatesOfARun(t *testing.T) {
 		if r := b.run(b.newCase(e, nil), "k"); r.State != hookglass.RunAssertionFailed || r.Response.Status != 500 || string(r.Assertions[0].Expected) != `"2xx"` {
 			t.Errorf("status: %+v", r)
 		}
-		refused := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new(closedPort(t)) })
+		refused := b.newCase(e, func(d *replay.CaseDraft) { d.TargetURL = new(nobody) })
 		if r := b.run(refused, "k"); r.State != hookglass.RunTransportFailed || r.Failure.Code != "connection_refused" || r.Response != nil {
 			t.Errorf("transport_failed: %+v", r)
 		}

@@ -251,13 +251,8 @@ func (s *sink) last() (head, body string) {
 	return s.heads[len(s.heads)-1], s.bodies[len(s.bodies)-1]
 }
 
-// closedPort is an address where nobody listens.
-func closedPort(t *testing.T) string {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return "http://" + netip.MustParseAddrPort(l.Addr().String()).String()
-}
+// nobody is an address where nobody listens, and which nobody is given.
+const nobody = "http://127.0.0.1:1"
 
 func background(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

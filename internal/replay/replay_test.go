@@ -51,7 +51,7 @@ func TestATargetThatDoesNotAnswerIsAnAttempt(t *testing.T) {
 			must(t, err)
 			return r
 		}
-		if r := send(closedPort(t)); r.Response != nil || r.Failure == nil || r.Failure.Code != "connection_refused" {
+		if r := send(nobody); r.Response != nil || r.Failure == nil || r.Failure.Code != "connection_refused" {
 			t.Errorf("refused: %+v", r.Failure)
 		}
 		b.sink.answer("")

@@ -81,7 +81,7 @@ func (a *authority) write(t *testing.T, dir string, serial int64, name string, u
 	return certFile, keyFile
 }
 
-// freePort is one that nothing listens on now.
+// freePort is one that nothing listens on, and that nobody else is given until the test ends: a connection has it.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,6 +89,16 @@ func freePort(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer ln.Close()
+	near, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close() })
+	far, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { far.Close() })
 	return ln.Addr().String()
 }
 
