@@ -623,9 +623,11 @@ func TestSlowFlowsHoldUpNoOthers(t *testing.T) {
 		y.capture(y.b, "quick", "{}")
 		svc := flow.New(y.db, slog.New(slog.DiscardHandler))
 		round := func() { must(t, svc.Round(t.Context(), y.db.Now)) }
-		round() // a view that takes too long fails
-		round()
-		if quick = y.wait(quick); quick.State != hookglass.FlowPassed {
+		for rounds := 0; rounds < 10 && quick.State == hookglass.FlowPending; rounds++ { // two, where nothing else runs
+			round() // a view that takes too long fails
+			quick = y.read(quick)
+		}
+		if quick.State != hookglass.FlowPassed {
 			t.Errorf("the quick one is %s: %s", quick.State, quick.Progress.Message)
 		}
 		must(t, y.svc.Delete(t.Context(), y.who, other.ID))
