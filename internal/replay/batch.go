@@ -419,10 +419,18 @@ func (s *Service) Run(ctx context.Context) error {
 // Purge deletes case runs and bulk replays that ended longer ago than their account's retention, and cancels bulk
 // replays that have been paused for as long.
 func (s *Service) Purge(ctx context.Context) error {
-	pieces := func(piece func(*store.Tx, time.Duration) (more bool, err error)) error {
-		return s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) { return piece(tx, s.Retention) })
+	canceled := s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) { return tx.CancelReplayBatches(s.Retention) })
+	for {
+		due, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (store.OverdueReplays, error) {
+			return v.ReplaysDue(s.db.Now(), s.Retention)
+		})
+		if err == nil && !due.None() {
+			err = s.db.UpdateInPieces(ctx, func(tx *store.Tx) (more bool, err error) { return tx.PurgeReplays(due) })
+		}
+		if err != nil || due.None() {
+			return errors.Join(canceled, err)
+		}
 	}
-	return errors.Join(pieces((*store.Tx).CancelReplayBatches), pieces((*store.Tx).PurgeReplays))
 }
 
 // lost is the failure of a request that was in progress when its process died.

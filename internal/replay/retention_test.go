@@ -34,8 +34,9 @@ func TestWhatHasEndedIsPurged(t *testing.T) {
 		purge := func(later time.Duration) {
 			t.Helper()
 			must(t, b.db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
-				tx.Now = tx.Now.Add(later)
-				more, err := tx.PurgeReplays(30 * 24 * time.Hour)
+				due, err := tx.ReplaysDue(tx.Now.Add(later), 30*24*time.Hour)
+				must(t, err)
+				more, err := tx.PurgeReplays(due)
 				if more {
 					t.Error("there is more")
 				}

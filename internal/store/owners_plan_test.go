@@ -218,7 +218,14 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 			_, err = tx.PurgeAttempts(due)
 			return err
 		}},
-		{"old replays", "replay_case_runs|replay_cases|replay_batches|replay_batch_items", func(tx *store.Tx) error { _, err := tx.PurgeReplays(time.Hour); return err }},
+		{"old replays", "replay_case_runs|replay_cases|replay_batches|replay_batch_items", func(tx *store.Tx) error {
+			due, err := tx.ReplaysDue(tx.Now, time.Hour)
+			if err != nil || due.None() {
+				return errors.Join(err, errors.New("nothing is due"))
+			}
+			_, err = tx.PurgeReplays(due)
+			return err
+		}},
 		{"a deleted endpoint", "script_positions|replay_batch_items", func(tx *store.Tx) error {
 			if err := tx.DeleteEndpoint(&e); err != nil {
 				return err

@@ -148,7 +148,7 @@ func TestAPurgeLooksAtWhatIsOldAlone(t *testing.T) {
 		err := db.Update(t.Context(), hookglass.System, func(tx *store.Tx) error {
 			tx.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
 			_, attempts := tx.AttemptsDue(tx.Now, time.Hour)
-			_, replays := tx.PurgeReplays(time.Hour)
+			_, replays := tx.ReplaysDue(tx.Now, time.Hour)
 			_, activity := tx.ActivityDue(tx.Now, time.Hour)
 			_, orphans := tx.OrphanedBatchItems(tx.Now, 20)
 			return errors.Join(attempts, replays, activity, orphans)

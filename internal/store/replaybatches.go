@@ -275,7 +275,7 @@ func (tx *Tx) CancelReplayBatches(retention time.Duration) (more bool, err error
 	return n == purgeBatches, err
 }
 
-// Bounds of PurgeReplays: rows of each kind that one call deletes, and how long a run is kept at least, because its
+// Bounds of a purge: rows of each kind that are deleted at a time, and how long a run is kept at least, because its
 // idempotency key is valid while it exists.
 const (
 	purgeRuns    = 500
@@ -284,31 +284,43 @@ const (
 	keepRuns     = 24 * time.Hour
 )
 
-// PurgeReplays deletes some of the case runs, and of the bulk replays with their items, that ended longer ago than the
-// retention of their account, or the given one if the account has none. It reports whether there may be more. A run is
-// kept for at least a day, and a case's last run as long as the case. Single replays go with their events.
-func (tx *Tx) PurgeReplays(retention time.Duration) (more bool, err error) {
+// OverdueReplays are case runs and bulk replays that are past their retention.
+type OverdueReplays struct{ runs, batches []int64 }
+
+// None reports whether there are none.
+func (o OverdueReplays) None() bool { return len(o.runs)+len(o.batches) == 0 }
+
+// ReplaysDue returns some of the case runs and of the bulk replays that ended longer ago than the retention of their
+// account, or the given one if the account has none. A run is kept for at least a day, and a case's last run as long as
+// the case. Single replays go with their events. This is looked up where no capture waits, as [View.overdue] is.
+func (v *View) ReplaysDue(at time.Time, retention time.Duration) (due OverdueReplays, err error) {
 	// A single bound per endpoint, so that an index answers it: with two conditions SQLite may use the index for the
 	// other.
-	ended := func(table string, least time.Duration) string {
+	ended := func(table string, least time.Duration, rest string, most int) ([]int64, error) {
 		of := fmt.Sprintf("CASE WHEN c.retention > %[1]d THEN c.retention WHEN c.retention > 0 OR cast($2 AS bigint) < %[1]d THEN %[1]d ELSE cast($2 AS bigint) END", least.Microseconds())
-		return "SELECT x.num FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id" +
-			tx.dialect.each(table, "x.endpoint = e.num AND x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - "+of)
+		return queryAll(v, scanNum, "SELECT x.num FROM endpoints e LEFT JOIN accounts c ON c.id = e.account_id"+
+			v.dialect.each(table, "x.endpoint = e.num AND x.finished_at IS NOT NULL AND x.finished_at < cast($1 AS bigint) - "+of)+
+			rest+" LIMIT $3", at.UnixMicro(), retention.Microseconds(), most)
 	}
-	runs, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.picked("num", ended("replay_case_runs", keepRuns)+`
-		AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR (SELECT n.num FROM replay_cases n WHERE n.num = x.case_num) IS NULL)
-		LIMIT $3`), tx.Now.UnixMicro(), retention.Microseconds(), purgeRuns)
+	due.runs, err = ended("replay_case_runs", keepRuns,
+		" AND (EXISTS (SELECT 1 FROM replay_case_runs n WHERE n.case_num = x.case_num AND n.num > x.num) OR (SELECT n.num FROM replay_cases n WHERE n.num = x.case_num) IS NULL)", purgeRuns)
 	if err != nil {
+		return due, err
+	}
+	due.batches, err = ended("replay_batches", 0, " ORDER BY x.num", purgeBatches)
+	return due, err
+}
+
+// PurgeReplays deletes what is due, and reports whether the bulk replays are left, which go once their items are gone.
+func (tx *Tx) PurgeReplays(due OverdueReplays) (more bool, err error) {
+	if _, err := tx.exec("DELETE FROM replay_case_runs WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(due.runs)); err != nil {
 		return false, err
 	}
-	due, err := queryAll(&tx.View, scanNum, ended("replay_batches", 0)+" ORDER BY x.num LIMIT $3", tx.Now.UnixMicro(), retention.Microseconds(), purgeBatches)
-	if err != nil || len(due) == 0 {
-		return runs == purgeRuns, err
-	}
-	items, err := tx.exec("DELETE FROM replay_batch_items WHERE "+tx.dialect.picked("num", "SELECT num FROM replay_batch_items WHERE "+tx.dialect.among("batch", "$1")+" LIMIT $2"), tx.dialect.list(due), purgeItems)
+	batches := tx.dialect.list(due.batches)
+	items, err := tx.exec("DELETE FROM replay_batch_items WHERE "+tx.dialect.picked("num", "SELECT num FROM replay_batch_items WHERE "+tx.dialect.among("batch", "$1")+" LIMIT $2"), batches, purgeItems)
 	if err != nil || items == purgeItems {
-		return true, err // the bulk replays go once their items are gone
+		return true, err
 	}
-	_, err = tx.exec("DELETE FROM replay_batches WHERE "+tx.dialect.among("num", "$1"), tx.dialect.list(due))
-	return runs == purgeRuns || len(due) == purgeBatches, err
+	_, err = tx.exec("DELETE FROM replay_batches WHERE "+tx.dialect.among("num", "$1"), batches)
+	return false, err
 }

@@ -356,9 +356,10 @@ func TestBulkReplaysEndByTheRetentionOfTheirAccount(t *testing.T) {
 			{10*time.Hour + time.Second, [2]hookglass.BatchState{"", "canceled"}, [2]hookglass.BatchState{"", ""}},
 		} {
 			writingAt(t, db, stopped.Add(step.after), func(tx *store.Tx) error {
-				_, purged := tx.PurgeReplays(time.Hour)
+				due, err := tx.ReplaysDue(tx.Now, time.Hour)
+				_, purged := tx.PurgeReplays(due)
 				_, canceled := tx.CancelReplayBatches(time.Hour)
-				return errors.Join(purged, canceled)
+				return errors.Join(err, purged, canceled)
 			})
 			for i, n := range tenants {
 				paused, ended, running := state(n.e, "paused"+n.account.Name), state(n.e, "ended"+n.account.Name), state(n.e, "running"+n.account.Name)
