@@ -233,23 +233,26 @@ const patience = 2 * time.Minute
 // with the next beat of its stream, 15 s after the one before.
 const soon = 5 * time.Second
 
+// untilIn is until with a limit. The time in which the browser or this process stood still is not a part of it.
 func (c *chrome) untilIn(limit time.Duration, expression string) {
 	c.t.Helper()
-	end := time.Now().Add(limit)
-	for held := false; !held; {
+	const look = 100 * time.Millisecond
+	for left, held := limit, false; !held; {
+		began := time.Now()
 		ctx, cancel := context.WithTimeout(c.ctx, patience)
 		var err error
 		held, err = chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise((resolve) => {
-			const end = Date.now() + %d;
+			const end = performance.now() + %d;
 			const look = async () => {
 				let holds = false;
 				try { holds = Boolean(await (%s)); } catch {}
-				if (holds || Date.now() > end) resolve(holds); else setTimeout(look, 10);
+				if (holds || performance.now() > end) resolve(holds); else setTimeout(look, 10);
 			};
 			look();
-		})`, max(time.Until(end).Milliseconds(), 0), expression), chromedp.EvalAwaitPromise))
+		})`, look.Milliseconds(), expression), chromedp.EvalAwaitPromise))
 		cancel()
-		if !held && !time.Now().Before(end) { // an error before that is a page that was left while it was looked at
+		left -= min(time.Since(began), look)
+		if !held && left <= 0 { // an error before that is a page that was left while it was looked at
 			c.t.Fatalf("within %v it never held: %s\n%v, console: %v\n%s", limit, expression, err, c.said(), eval[string](c, "document.body.innerText"))
 		}
 	}
