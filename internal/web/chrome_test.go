@@ -63,7 +63,9 @@ func (s *site) profile() context.Context {
 		}
 	}
 	s.t.Cleanup(func() {
-		err := chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		err := chromedp.Do(limited, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 			_, err := cdp.Call(ctx, tab, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: s.url, StorageTypes: "all"})
 			if err == nil {
 				_, err = cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
@@ -103,7 +105,7 @@ func startBrowser() {
 		shared.err = errNoBrowser
 		return
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.WSURLReadTimeout(patience),
 		// What moves costs more processor here than all else of a page.
 		chromedp.Flag("force-prefers-reduced-motion", true),
 		// Nothing here is a stranger's: fewer processes are enough.
