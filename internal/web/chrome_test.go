@@ -199,9 +199,18 @@ func (c *chrome) agree() {
 
 func (c *chrome) do(actions ...chromedp.Action[chromedp.Void]) {
 	c.t.Helper()
+	c.did(c.try(actions...))
+}
+
+func (c *chrome) try(actions ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
+	return chromedp.Do(ctx, actions...)
+}
+
+func (c *chrome) did(err error) {
+	c.t.Helper()
+	if err != nil {
 		c.t.Fatalf("%v\nconsole: %v", err, c.said())
 	}
 }
@@ -279,7 +288,13 @@ func (c *chrome) click(selector string) {
 		window.clicked = { e, x, y, looks: was?.e === e && was.x === x && was.y === y ? was.looks + 1 : 0 };
 		return window.clicked.looks >= 3;
 	})(document.querySelector(%q))`, selector))
-	c.do(chromedp.Click(selector))
+	var err error
+	for range 5 { // a page may replace what was found before it is pressed
+		if err = c.try(chromedp.Click(selector)); err == nil || !strings.Contains(err.Error(), "Could not find node") {
+			break
+		}
+	}
+	c.did(err)
 }
 
 // press presses keys one after another, each with its text in the same event, as a keyboard does: what a page
