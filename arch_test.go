@@ -210,8 +210,8 @@ var reservedNames = []struct {
 	{
 		"net",
 		[]string{"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialUnix", "Dialer", "DefaultResolver", "LookupHost", "LookupIP", "LookupAddr"},
-		[]string{"outbound", "store", "server", "listen", module + "/bench"},
-		"what a user names is dialled by outbound; store dials its database, server itself and what its operator named, and listen the user's own machine",
+		[]string{"outbound", "store", "server", "listen", testSupport, module + "/bench"},
+		"what a user names is dialled by outbound; store dials its database, server itself and what its operator named, listen the user's own machine, and what serves tests ports of their own",
 	},
 	{
 		"os",

@@ -408,22 +408,6 @@ func TestListenToEndpointsOfAnAccount(t *testing.T) {
 	}
 }
 
-// hold keeps the port of a listener from others until the test ends, also while nothing listens there: a connection
-// goes on.
-func hold(t *testing.T, l net.Listener) {
-	t.Helper()
-	near, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { near.Close() })
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { far.Close() })
-}
-
 // A server that has said that it is starting is there, and may stop and start once more before it can answer.
 func TestListenWaitsForAServerThatStartsTwice(t *testing.T) {
 	a := running(t)
@@ -435,7 +419,7 @@ func TestListenWaitsForAServerThatStartsTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hold(t, door)
+	storetest.HoldPort(t, door)
 	asked := make(chan struct{}, 10)
 	starting := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
@@ -519,7 +503,7 @@ func TestWhatFailedWhileTheAppWasDownIsSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := app.Addr().String()
-	hold(t, app)
+	storetest.HoldPort(t, app)
 	app.Close()
 	g := begin(t, strings.NewReader(""), "listen", address, "-e", endpoint)
 	again := strings.Fields(g.err.wait(t, `to send again all that failed: hookglass (.+)\n`))

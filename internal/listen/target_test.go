@@ -11,6 +11,7 @@ import (
 	"hookglass"
 	"hookglass/api"
 	"hookglass/internal/listen"
+	"hookglass/internal/store/storetest"
 )
 
 func TestTargets(t *testing.T) {
@@ -224,16 +225,7 @@ func TestAHandlerThatStopsAnsweringIsNamedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := socket.Addr().String()
-	near, err := net.Dial("tcp", address) // which keeps the port from others while nothing listens there
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer near.Close()
-	far, err := socket.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
+	storetest.HoldPort(t, socket)
 	socket.Close()
 	l := start(t, s, "http://"+address, nil)
 	arrive := func(total int) {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"hookglass/internal/server"
+	"hookglass/internal/store/storetest"
 )
 
 // authority signs certificates for tests.
@@ -81,7 +82,7 @@ func (a *authority) write(t *testing.T, dir string, serial int64, name string, u
 	return certFile, keyFile
 }
 
-// freePort is one that nothing listens on, and that nobody else is given until the test ends: a connection has it.
+// freePort is one that nothing listens on, and that nobody else is given until the test ends.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,16 +90,7 @@ func freePort(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	near, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { near.Close() })
-	far, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { far.Close() })
+	storetest.HoldPort(t, ln)
 	return ln.Addr().String()
 }
 
