@@ -55,7 +55,7 @@ type Config struct {
 
 // Verifiers returns the enabled signature configs of an endpoint, with their secrets opened.
 type Verifiers interface {
-	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
+	Verifiers(v *store.View, ref string) ([]provider.Config, error)
 }
 
 // New returns the service.

@@ -58,7 +58,7 @@ func (s *Service) configured(ctx context.Context, who hookglass.Principal, ref s
 		if e, err = v.Endpoint(ref); err != nil {
 			return err
 		}
-		configs, err = s.cfg.Verifiers.Verifiers(v, e.Num)
+		configs, err = s.cfg.Verifiers.Verifiers(v, ref)
 		return err
 	})
 	return e, configs, err
@@ -81,10 +81,10 @@ func (s *Service) Rejudge(ctx context.Context, who hookglass.Principal, ref stri
 		if j.endpoint, err = v.Endpoint(ref); err != nil {
 			return err
 		}
-		if _, err = v.SignatureConfig(j.endpoint.Num, configID); err != nil {
+		if _, err = v.SignatureConfig(ref, configID); err != nil {
 			return err
 		}
-		j.configs, err = s.cfg.Verifiers.Verifiers(v, j.endpoint.Num)
+		j.configs, err = s.cfg.Verifiers.Verifiers(v, ref)
 		return err
 	})
 	if err != nil {
@@ -154,7 +154,7 @@ func (j *rejudging) piece(ctx context.Context, events []*hookglass.Event) error 
 func (j *rejudging) judge(ctx context.Context, id string) (ev *hookglass.Event, verdict provider.Verdict, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	if ev, err = j.Hold(ctx, j.who, judgeTimes, func(v *store.View) (*hookglass.Event, error) { return v.EventOf(j.endpoint, id) }); err != nil {
+	if ev, err = j.Hold(ctx, j.who, judgeTimes, func(v *store.View) (*hookglass.Event, error) { return v.Event(string(j.endpoint.ID), id) }); err != nil {
 		return nil, verdict, err
 	}
 	req := j.presented(ev, j.endpoint.Provider)

@@ -157,7 +157,7 @@ func (ts *targets) read(ctx context.Context, ref string) (*target, error) {
 		if err != nil {
 			return err
 		}
-		if t.configs, err = ts.verifiers.Verifiers(v, t.endpoint.Num); err != nil {
+		if t.configs, err = ts.verifiers.Verifiers(v, string(t.endpoint.ID)); err != nil {
 			return unverifiable(err)
 		}
 		targets, err := v.TargetChoices(t.endpoint.Num)

@@ -24,14 +24,14 @@ type heldVerifiers struct {
 	release chan error
 }
 
-func (h *heldVerifiers) Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error) {
+func (h *heldVerifiers) Verifiers(v *store.View, ref string) ([]provider.Config, error) {
 	if h.reads.Add(1) == 1 {
 		close(h.begun)
 		if err := <-h.release; err != nil {
 			return nil, err
 		}
 	}
-	return h.of.Verifiers(v, endpointNum)
+	return h.of.Verifiers(v, ref)
 }
 
 // waiting is a context that says when somebody waits for its end.

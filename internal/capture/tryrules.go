@@ -68,7 +68,7 @@ func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, te
 		if t.Endpoint.Kind != hookglass.KindWebhook {
 			return hookglass.Invalid("endpoint_id", "is an email endpoint, and rules answer webhooks")
 		}
-		if t.known.configs, err = s.cfg.Verifiers.Verifiers(v, t.Endpoint.Num); err != nil {
+		if t.known.configs, err = s.cfg.Verifiers.Verifiers(v, ref); err != nil {
 			return err
 		}
 		page, err = v.Events(ref, store.EventList{Query: q, Limit: limit})
@@ -103,7 +103,9 @@ func (s *Service) TryRules(ctx context.Context, who hookglass.Principal, ref, te
 func (s *Service) tryOn(ctx context.Context, who hookglass.Principal, t Target, listed *hookglass.Event) (TriedEvent, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	ev, err := s.Hold(ctx, who, triedTimes, func(v *store.View) (*hookglass.Event, error) { return v.EventOf(t.Endpoint, string(listed.ID)) })
+	ev, err := s.Hold(ctx, who, triedTimes, func(v *store.View) (*hookglass.Event, error) {
+		return v.Event(string(t.Endpoint.ID), string(listed.ID))
+	})
 	if err != nil {
 		return TriedEvent{}, err
 	}

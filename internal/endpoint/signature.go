@@ -38,11 +38,10 @@ type SignatureDraft struct {
 // SignatureConfigs lists the configs of the endpoint. Their secrets stay sealed.
 func (s *Service) SignatureConfigs(ctx context.Context, who hookglass.Principal, ref string) (configs []hookglass.SignatureConfig, err error) {
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		e, err := v.Endpoint(ref)
-		if err != nil {
+		if _, err := v.Endpoint(ref); err != nil {
 			return err
 		}
-		configs, err = v.SignatureConfigs(e.Num)
+		configs, err = v.SignatureConfigs(ref)
 		return err
 	})
 	return configs, err
@@ -109,11 +108,10 @@ func (s *Service) UpdateSignatureConfig(ctx context.Context, who hookglass.Princ
 		return c, err
 	}
 	err = s.db.Update(ctx, who, func(tx *store.Tx) error {
-		e, err := tx.EndpointToChange(ref)
-		if err != nil {
+		if _, err := tx.EndpointToChange(ref); err != nil {
 			return err
 		}
-		if c, err = tx.SignatureConfig(e.Num, id); err != nil {
+		if c, err = tx.SignatureConfig(ref, id); err != nil {
 			return err
 		}
 		before := c
@@ -183,8 +181,8 @@ func (s *Service) DeleteSignatureConfig(ctx context.Context, who hookglass.Princ
 
 // Verifiers returns the enabled configs of an endpoint with their secrets opened. Use it only to check and to make
 // signatures.
-func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error) {
-	configs, err := v.SignatureConfigs(endpointNum)
+func (s *Service) Verifiers(v *store.View, ref string) ([]provider.Config, error) {
+	configs, err := v.SignatureConfigs(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +201,8 @@ func (s *Service) Verifiers(v *store.View, endpointNum int64) ([]provider.Config
 }
 
 // Secrets returns the secrets of all configs of an endpoint, including disabled ones. Use it only to redact them.
-func (s *Service) Secrets(v *store.View, endpointNum int64) ([]string, error) {
-	configs, err := v.SignatureConfigs(endpointNum)
+func (s *Service) Secrets(v *store.View, ref string) ([]string, error) {
+	configs, err := v.SignatureConfigs(ref)
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,7 @@ func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventI
 	}
 	give = func() { leave(); end() }
 	err = s.db.View(ctx, who, func(v *store.View) error {
-		event, err = v.EventOf(endpoint, eventID)
+		event, err = v.Event(string(endpoint.ID), eventID)
 		return err
 	})
 	if err != nil {

@@ -385,12 +385,12 @@ func (o *once) Do(ctx context.Context, r outbound.Request) (*outbound.Response, 
 	return o.Client.Do(ctx, r)
 }
 
-func (o *once) Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error) {
+func (o *once) Verifiers(v *store.View, ref string) ([]provider.Config, error) {
 	if err := o.reading; err != nil {
 		o.reading = nil
 		return nil, err
 	}
-	return o.verifiers.Verifiers(v, endpointNum)
+	return o.verifiers.Verifiers(v, ref)
 }
 
 func TestABatchDoesNotCountWhatNeverLeft(t *testing.T) {

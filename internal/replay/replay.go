@@ -32,7 +32,7 @@ const maxKept = 256 << 10
 
 // Verifiers returns the enabled signature configs of an endpoint, with secrets in clear text.
 type Verifiers interface {
-	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
+	Verifiers(v *store.View, ref string) ([]provider.Config, error)
 }
 
 // Sealer encrypts what a case holds. where names the row.
@@ -194,41 +194,43 @@ func (s *Service) read(r Request) (options hookglass.ReplayOptions, shift timesh
 	return options, shift, hookglass.Refusal(faults, s.checkTarget("target_url", r.TargetURL))
 }
 
-// load reads an event with all that is needed to send it, once there is room for its body; give returns the room. A
-// plain replay needs no entitlements, so load does not read them.
+// load reads an event with all that is needed to send it, a large one once there is room for its body; give returns the
+// room. A plain replay needs no entitlements, so load does not read them.
 func (s *Service) load(ctx context.Context, who hookglass.Principal, ref, eventID string, plain bool) (src source, give func(), err error) {
+	event := func(v *store.View) (err error) {
+		src.event, err = v.Event(ref, eventID)
+		return err
+	}
 	// Each read is consistent by itself, so they need no transaction, which would cost two more round trips.
-	var size int64
 	err = s.db.Glance(ctx, who, func(v *store.View) error {
-		return v.Both(func(v *store.View) (err error) {
+		err := v.Together(func(v *store.View) (err error) {
 			src.endpoint, err = v.Endpoint(ref)
 			return err
+		}, func(v *store.View) error {
+			small, _ := v.Sparing(fair.SmallBody)
+			return event(small)
 		}, func(v *store.View) (err error) {
-			size, err = v.EventSize(eventID)
+			src.configs, err = s.Verifiers.Verifiers(v, ref)
 			return err
 		})
+		if err == nil && !plain {
+			src.entitlements, err = v.Entitlements(src.endpoint)
+		}
+		return err
 	})
 	if err != nil {
 		return src, nil, err
 	}
-	give, ok := s.bodies.Await(ctx, src.key(), size, s.roomTime)
+	give, ok := s.bodies.Await(ctx, src.key(), src.event.Size, s.roomTime)
 	if !ok {
 		return src, nil, errNoRoom
 	}
-	err = s.db.Glance(ctx, who, func(v *store.View) (err error) {
-		if !plain {
-			if src.entitlements, err = v.Entitlements(src.endpoint); err != nil {
-				return err
-			}
-		}
-		return v.Both(func(v *store.View) (err error) {
-			src.event, err = v.EventOf(src.endpoint, eventID)
-			return err
-		}, func(v *store.View) (err error) {
-			src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
-			return err
-		})
-	})
+	if src.event.Payload == nil {
+		err = s.db.Glance(ctx, who, event)
+	}
+	if err == nil && src.event.EndpointNum != src.endpoint.Num { // its custom id has gone to another endpoint meanwhile
+		err = hookglass.NotFound("endpoint")
+	}
 	if err != nil {
 		give()
 		return src, nil, err
@@ -249,7 +251,7 @@ func (s *Service) fill(v *store.View, src *source) (err error) {
 	if src.entitlements, err = v.Entitlements(src.endpoint); err != nil {
 		return err
 	}
-	src.configs, err = s.Verifiers.Verifiers(v, src.endpoint.Num)
+	src.configs, err = s.Verifiers.Verifiers(v, string(src.endpoint.ID))
 	return err
 }
 

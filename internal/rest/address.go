@@ -105,7 +105,7 @@ func (a *address) look(v *store.View) (err error) {
 		case "target_id":
 			_, err = v.ForwardingTarget(string(endpoint.ID), number)
 		case "config_id":
-			_, err = v.SignatureConfig(endpoint.Num, number)
+			_, err = v.SignatureConfig(string(endpoint.ID), number)
 		case "channel_id":
 			_, err = v.Channel(id)
 		case "tag_id":

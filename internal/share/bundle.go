@@ -60,7 +60,7 @@ func (s *Service) Bundle(ctx context.Context, who hookglass.Principal, ref strin
 		if err != nil {
 			return err
 		}
-		configs, err := s.configs.Verifiers(v, at.Num)
+		configs, err := s.configs.Verifiers(v, string(at.ID))
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (s *Service) secretsOf(v *store.View, at hookglass.Endpoint) ([]string, err
 	if at.CustomID != "" { // often a word, so only where it is an address
 		secrets = append(secrets, "/hooks/"+at.CustomID)
 	}
-	ofSenders, err := s.configs.Secrets(v, at.Num)
+	ofSenders, err := s.configs.Secrets(v, string(at.ID))
 	return append(secrets, ofSenders...), err
 }
 

@@ -39,8 +39,8 @@ const maxBody = 1 << 20
 // Configs gives the signature configs of an endpoint: the enabled ones with their secrets in the clear, and the secrets
 // of all.
 type Configs interface {
-	Verifiers(v *store.View, endpointNum int64) ([]provider.Config, error)
-	Secrets(v *store.View, endpointNum int64) ([]string, error)
+	Verifiers(v *store.View, ref string) ([]provider.Config, error)
+	Secrets(v *store.View, ref string) ([]string, error)
 }
 
 // Service is the capability. It is safe for concurrent use.
@@ -115,7 +115,7 @@ func (s *Service) Open(ctx context.Context, secret string) (e *hookglass.Event, 
 		if at, err = v.EndpointByNum(share.EndpointNum); err != nil {
 			return nil, err
 		}
-		if secrets, err = s.configs.Secrets(v, at.Num); err != nil {
+		if secrets, err = s.configs.Secrets(v, string(at.ID)); err != nil {
 			return nil, err
 		}
 		return v.Event(string(at.ID), string(share.EventID))

@@ -79,13 +79,26 @@ func (tx *Tx) EndpointToChange(ref string) (hookglass.Endpoint, error) {
 }
 
 func (v *View) endpoint(ref, lock string) (hookglass.Endpoint, error) {
-	column := "custom_id"
-	if hookglass.IsEndpointID(ref) {
-		column = "id"
-	} else if !hookglass.ValidCustomID(ref) {
+	column, ok := refColumn(ref)
+	if !ok {
 		return hookglass.Endpoint{}, hookglass.NotFound("endpoint")
 	}
 	return v.endpointBy(column, ref, lock)
+}
+
+// refColumn returns the column in which an id or custom id is found. It reports false for what is neither.
+func refColumn(ref string) (column string, ok bool) {
+	if hookglass.IsEndpointID(ref) {
+		return "id", true
+	}
+	return "custom_id", hookglass.ValidCustomID(ref)
+}
+
+// endpointNamed returns the condition on endpoints e that it is the one with the id or custom id and that the principal
+// may see it. It reports false for what is neither.
+func (v *View) endpointNamed(a *args, ref string) (condition string, ok bool) {
+	column, ok := refColumn(ref)
+	return "e." + column + " = " + a.add(ref) + " AND" + v.endpointScope(a), ok
 }
 
 // EndpointByNum returns the endpoint with a row number. It answers not_found.

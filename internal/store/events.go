@@ -95,18 +95,14 @@ func (log eventLog) scan(scan func(...any) error) (*hookglass.Event, error) {
 
 // Event returns an event in the detail form. It answers not_found.
 func (v *View) Event(ref, id string) (*hookglass.Event, error) {
-	e, err := v.Endpoint(ref)
-	if err != nil {
-		return nil, err
-	}
-	return v.EventOf(e, id)
-}
-
-// EventOf is Event for an endpoint that was read already.
-func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event, error) {
 	eventID, err := hookglass.ParseEventID(id)
 	if err != nil {
-		return nil, err
+		return nil, v.orEndpoint(ref, err)
+	}
+	a := &args{}
+	named, ok := v.endpointNamed(a, ref)
+	if !ok {
+		return nil, hookglass.NotFound("endpoint")
 	}
 	most := int64(math.MaxInt64)
 	if v.sparing != nil {
@@ -115,30 +111,42 @@ func (v *View) EventOf(endpoint hookglass.Endpoint, id string) (*hookglass.Event
 	// One statement, whose plan the server caches. A second one for the payload, with its seq as a literal, would be
 	// planned anew each time. "+ 0" keeps the index on the endpoint out, which may have any number of events.
 	found, err := queryAll(v, func(scan func(...any) error) (*hookglass.Event, error) {
+		var of hookglass.Endpoint
 		var p payloadRow
-		e, err := eventLog{endpoint: endpoint}.scan(func(dest ...any) error { return scan(append(dest, p.dest()...)...) })
+		e, err := eventLog{}.scan(func(dest ...any) error {
+			return scan(append(append(dest, &of.Num, &of.ID), p.dest()...)...)
+		})
 		if err != nil {
 			return nil, err
 		}
+		e.EndpointNum, e.EndpointID = of.Num, of.ID
 		return e, p.fill(e)
-	}, "SELECT "+listColumns+", "+payloadColumns+` FROM events JOIN payloads USING (seq)
-		WHERE id = $1 AND endpoint + 0 = $2 AND seq + 0 > (SELECT floor_seq FROM endpoint_stats WHERE endpoint = $2) AND size <= $3`,
-		string(eventID), endpoint.Num, most)
+	}, "SELECT "+listColumns+", o.num, o.endpoint_id, "+payloadColumns+" FROM (SELECT e.num, e.id AS endpoint_id, s.floor_seq"+endpointTables+" WHERE "+named+`) o
+		JOIN events ON endpoint + 0 = o.num JOIN payloads USING (seq)
+		WHERE id = `+a.add(string(eventID))+" AND seq + 0 > o.floor_seq AND size <= "+a.add(most), a.all()...)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 && v.sparing != nil {
-		e, err := v.listedEventOf(endpoint, eventID)
-		if err == nil {
-			v.spare(e.Size)
-		}
-		return e, err
+	switch {
+	case len(found) == 1:
+		v.spare(found[0].Size)
+		return found[0], nil
+	case v.sparing == nil:
+		return nil, v.orEndpoint(ref, hookglass.NotFound("request"))
 	}
-	if len(found) == 0 {
-		return nil, hookglass.NotFound("request")
+	e, err := v.ListedEvent(ref, id) // it may be too large
+	if err == nil {
+		v.spare(e.Size)
 	}
-	v.spare(found[0].Size)
-	return found[0], nil
+	return e, err
+}
+
+// orEndpoint returns the error for a missing event, or not_found if already its endpoint is missing.
+func (v *View) orEndpoint(ref string, missing error) error {
+	if _, err := v.Endpoint(ref); err != nil {
+		return err
+	}
+	return missing
 }
 
 // ListedEvent is Event in the list form. It answers not_found.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"slices"
+	"sync"
 
 	"hookglass"
 )
@@ -16,29 +18,32 @@ func (db *DB) Glance(ctx context.Context, who hookglass.Principal, fn func(*View
 	return classify(fn(&View{ctx: ctx, q: db.read, dialect: db.dialect, who: who, Now: db.Now()}))
 }
 
-// Both runs two reads concurrently, which on PostgreSQL takes one round trip instead of two. In a transaction, which
-// has one connection, and on an embedded database it runs them in sequence. If both fail, it returns the first one's
-// error.
-func (v *View) Both(one, other func(*View) error) error {
+// Together runs reads concurrently, which on PostgreSQL takes one round trip instead of several. In a transaction,
+// which has one connection, and on an embedded database it runs them in sequence. It returns the error of the first one
+// that fails, in the order in which they are given.
+func (v *View) Together(reads ...func(*View) error) error {
 	if _, pooled := v.q.(*sql.DB); !pooled || v.dialect != postgres {
-		if err := one(v); err != nil {
-			return err
+		for _, read := range reads {
+			if err := read(v); err != nil {
+				return err
+			}
 		}
-		return other(v)
+		return nil
 	}
-	var beside error
-	var broke any
-	looked := make(chan struct{})
-	go func() {
-		defer close(looked)
-		defer func() { broke = recover() }() // to panic in the caller's goroutine
-		beside = other(v)
-	}()
-	err := one(v)
-	if <-looked; broke != nil {
-		panic(broke)
+	errs, broke := make([]error, len(reads)), make([]any, len(reads))
+	var beside sync.WaitGroup
+	for i, read := range reads[1:] {
+		beside.Go(func() {
+			defer func() { broke[i] = recover() }() // to panic in the caller's goroutine
+			errs[i+1] = read(v)
+		})
 	}
-	return cmp.Or(err, beside)
+	errs[0] = reads[0](v)
+	beside.Wait()
+	if i := slices.IndexFunc(broke, func(b any) bool { return b != nil }); i >= 0 {
+		panic(broke[i])
+	}
+	return cmp.Or(errs...)
 }
 
 // Jot is Update for a single statement that commits by itself: on PostgreSQL one round trip instead of three. fn must

@@ -9,8 +9,8 @@ import (
 	"hookglass/internal/store/storetest"
 )
 
-// Two looks beside one another see what one after the other would, and fail as that would.
-func TestTwoLooksBesideOneAnother(t *testing.T) {
+// Looks beside one another see what one after the other would, and fail as that would.
+func TestLooksBesideOneAnother(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		one, other := newEndpoint(t, db), newEndpoint(t, db)
 		first, second := errors.New("the first look fails"), errors.New("the second look fails")
@@ -28,12 +28,12 @@ func TestTwoLooksBesideOneAnother(t *testing.T) {
 			"in a transaction": func(fn func(*store.View) error) error { return db.View(t.Context(), hookglass.System, fn) },
 		} {
 			var a, b hookglass.Endpoint
-			err := read(func(v *store.View) error { return v.Both(look(one, &a, nil), look(other, &b, nil)) })
+			err := read(func(v *store.View) error { return v.Together(look(one, &a, nil), look(other, &b, nil)) })
 			if err != nil || a.Num != one.Num || b.Num != other.Num {
 				t.Errorf("%s: found %d and %d instead of %d and %d: %v", name, a.Num, b.Num, one.Num, other.Num, err)
 			}
 			for _, c := range []struct{ one, other, want error }{{first, nil, first}, {nil, second, second}, {first, second, first}} {
-				if err := read(func(v *store.View) error { return v.Both(look(one, &a, c.one), look(other, &b, c.other)) }); !errors.Is(err, c.want) {
+				if err := read(func(v *store.View) error { return v.Together(look(one, &a, c.one), look(other, &b, c.other)) }); !errors.Is(err, c.want) {
 					t.Errorf("%s: with %v and %v it fails with %v", name, c.one, c.other, err)
 				}
 			}

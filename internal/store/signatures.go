@@ -26,17 +26,21 @@ func scanSignatureConfig(scan func(...any) error) (c hookglass.SignatureConfig, 
 	return c, nil
 }
 
-// SignatureConfigs lists the configs of an endpoint that the principal may see, oldest first. Their secrets are sealed.
-func (v *View) SignatureConfigs(endpointNum int64) ([]hookglass.SignatureConfig, error) {
+// SignatureConfigs lists the configs of an endpoint, oldest first; of one that the principal may not see, none. Their
+// secrets are sealed.
+func (v *View) SignatureConfigs(ref string) ([]hookglass.SignatureConfig, error) {
 	a := &args{}
-	query := `SELECT ` + signatureColumns + ` FROM signature_configs c JOIN endpoints e ON e.num = c.endpoint
-		WHERE c.endpoint = ` + a.add(endpointNum) + ` AND` + v.endpointScope(a) + ` ORDER BY c.id`
+	named, ok := v.endpointNamed(a, ref)
+	if !ok {
+		return nil, nil
+	}
+	query := `SELECT ` + signatureColumns + ` FROM signature_configs c JOIN endpoints e ON e.num = c.endpoint WHERE ` + named + ` ORDER BY c.id`
 	return queryAll(v, scanSignatureConfig, query, a.all()...)
 }
 
 // SignatureConfig returns one config of an endpoint. It answers not_found.
-func (v *View) SignatureConfig(endpointNum, id int64) (hookglass.SignatureConfig, error) {
-	configs, err := v.SignatureConfigs(endpointNum)
+func (v *View) SignatureConfig(ref string, id int64) (hookglass.SignatureConfig, error) {
+	configs, err := v.SignatureConfigs(ref)
 	if err != nil {
 		return hookglass.SignatureConfig{}, err
 	}
