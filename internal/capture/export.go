@@ -240,10 +240,11 @@ type (
 )
 
 func harEntryOf(e *hookglass.Event) harEntry {
+	cookies := cookiesOf(e.Headers)
 	entry := harEntry{
 		Started: stamp(e.ReceivedAt), IP: e.IP, ID: string(e.ID),
 		Request: harRequest{
-			Method: e.Method, URL: api.Text(e.URL), Version: e.Proto, Cookies: []harPair{}, Headers: harHeaders(e.Headers), Query: harQuery(e.RawQuery),
+			Method: e.Method, URL: api.Text(e.URL), Version: e.Proto, Cookies: harPairs(cookies), Headers: harPairs(e.Headers), Query: harQuery(e.RawQuery),
 			HeadersSize: -1, BodySize: e.Size,
 		},
 		Response: harResponse{Cookies: []harPair{}, Headers: []harPair{}, HeadersSize: -1, BodySize: -1, Content: harContent{MediaType: "x-unknown"}},
@@ -251,6 +252,7 @@ func harEntryOf(e *hookglass.Event) harEntry {
 	if !utf8.ValidString(e.URL) {
 		entry.Latin1 = append(entry.Latin1, "/request/url")
 	}
+	entry.Latin1 = append(entry.Latin1, harLatin1("/request/cookies/", cookies)...)
 	entry.Latin1 = append(entry.Latin1, harLatin1("/request/headers/", e.Headers)...)
 	if e.Type == hookglass.EventEmail {
 		entry.Request.URL = "mailto:" + api.Text(e.Path)
@@ -267,7 +269,7 @@ func harEntryOf(e *hookglass.Event) harEntry {
 		wait := float64(r.Delay) / float64(time.Millisecond)
 		entry.Time, entry.Timings.Wait = wait, wait
 		sent := e.Sent()
-		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harHeaders(sent)
+		entry.Response.Status, entry.Response.Version, entry.Response.Headers = r.Status, e.Proto, harPairs(sent)
 		entry.Latin1 = append(entry.Latin1, harLatin1("/response/headers/", sent)...)
 		entry.Response.Redirect, entry.Response.BodySize = api.Text(r.Headers.Get("Location")), len(r.Body)
 		entry.Response.Content = harContent{Size: len(r.Body), MediaType: api.Text(r.Headers.Get("Content-Type"))}
@@ -276,7 +278,22 @@ func harEntryOf(e *hookglass.Event) harEntry {
 	return entry
 }
 
-func harHeaders(headers hookglass.Headers) []harPair {
+// cookiesOf returns the cookies of a request (RFC 6265, section 4.2.1) as they came.
+func cookiesOf(headers hookglass.Headers) (cookies hookglass.Headers) {
+	for _, h := range headers {
+		if !strings.EqualFold(h.Name, "Cookie") {
+			continue
+		}
+		for pair := range strings.SplitSeq(h.Value, ";") {
+			if name, value, ok := strings.Cut(strings.TrimSpace(pair), "="); ok {
+				cookies = append(cookies, hookglass.Header{Name: name, Value: value})
+			}
+		}
+	}
+	return cookies
+}
+
+func harPairs(headers hookglass.Headers) []harPair {
 	pairs := make([]harPair, len(headers))
 	for i, h := range headers {
 		pairs[i] = harPair{api.Text(h.Name), api.Text(h.Value)}
@@ -284,7 +301,7 @@ func harHeaders(headers hookglass.Headers) []harPair {
 	return pairs
 }
 
-// harLatin1 returns pointers to the names and values of headers that are not UTF-8.
+// harLatin1 returns pointers to the names and values of headers or cookies that are not UTF-8.
 func harLatin1(place string, headers hookglass.Headers) (pointers []string) {
 	for i, h := range headers {
 		if !utf8.ValidString(h.Name) {

@@ -158,6 +158,8 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 	}
 	sent := hook(`{"a":"<&>"}`)
 	sent.URL += "caf\xe9"
+	sent.Headers = append(sent.Headers,
+		hookglass.Header{Name: "cookie", Value: `a=1; b="x=y"`}, hookglass.Header{Name: "Cookie", Value: "c=\xe9;d=; e ;"})
 	sent.Reply.Headers = append(sent.Reply.Headers, hookglass.Header{Name: "X-B", Value: "\xe9"})
 	a := read(exported(t, "har", sent, letter()))
 	if a.Log.Version != "1.2" || a.Log.Creator.Name != "hookglass" || a.Log.Creator.Version != hookglass.Version || len(a.Log.Entries) != 2 {
@@ -170,7 +172,8 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 		"wait":        {first.Timings.Wait, 1500.0},
 		"method":      {first.Request.Method, "POST"},
 		"URL":         {first.Request.URL, "https://h/hooks/ep/a?a=b+c&bad=%zz&flag&café"},
-		"headers":     {first.Request.Headers, []pair{{"X-A", "café"}, {"x-a", "<2>"}}},
+		"headers":     {first.Request.Headers, []pair{{"X-A", "café"}, {"x-a", "<2>"}, {"cookie", `a=1; b="x=y"`}, {"Cookie", "c=é;d=; e ;"}}},
+		"cookies":     {first.Request.Cookies, []pair{{"a", "1"}, {"b", `"x=y"`}, {"c", "é"}, {"d", ""}}},
 		"query":       {first.Request.QueryString, []pair{{"a", "b c"}, {"bad", "%zz"}, {"flag", ""}}},
 		"body":        {first.Request.PostData.Text, `{"a":"<&>"}`},
 		"body type":   {first.Request.PostData.MimeType, "application/json"},
@@ -181,7 +184,7 @@ func TestHARIsAnArchiveOfTheExchange(t *testing.T) {
 		"mail":        {second.Request.Method + " " + second.Request.URL, "EMAIL mailto:box@localhost"},
 		"mail body":   {second.Request.PostData.Text, "//4="},
 		"no answer":   {second.Response.Status, 0},
-		"not UTF-8":   {first.Latin1, []string{"/request/url", "/request/headers/0/value", "/response/headers/2/value"}},
+		"not UTF-8":   {first.Latin1, []string{"/request/url", "/request/cookies/2/value", "/request/headers/0/value", "/request/headers/3/value", "/response/headers/2/value"}},
 	} {
 		if diff := cmp.Diff(c[1], c[0]); diff != "" {
 			t.Errorf("%s: %s", what, diff)
