@@ -145,7 +145,7 @@ func (m *Maker) replace(s string, at spot, found []span) string {
 
 // json edits a JSON object or array in place; ok is false if the text is neither.
 func (m *Maker) json(text []byte, at spot, depth int) ([]byte, bool) {
-	if !jsondoc.Bracketed(jsondoc.Unmarked(text)) {
+	if !jsondoc.Bracketed(text) {
 		return nil, false
 	}
 	bounds := jsondoc.Bounds{Bytes: MaxBytes, Depth: jsondoc.MaxDepth}

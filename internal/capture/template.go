@@ -114,7 +114,7 @@ func inJSON(v filling, quoted bool, room int) (string, bool) {
 	case !quoted && !v.there:
 		return "null", true
 	case !quoted && v.json:
-		text := string(jsondoc.Unmarked([]byte(v.text)))
+		text := jsondoc.Unmarked(v.text)
 		return text, len(text) <= room
 	case quotedSize(v.text) > room:
 		return "", false

@@ -46,8 +46,9 @@ func Form(raw string) Value {
 	return Members(members...)
 }
 
-// Bracketed reports whether a text begins as an object or an array does.
+// Bracketed reports whether a text begins as an object or an array does, maybe behind a byte order mark.
 func Bracketed[T string | []byte](text T) bool {
+	text = Unmarked(text)
 	for i := range len(text) {
 		switch text[i] {
 		case ' ', '\t', '\r', '\n':

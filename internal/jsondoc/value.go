@@ -69,7 +69,13 @@ func Parse(text []byte, b Bounds) (Value, error) {
 }
 
 // Unmarked is a text without the byte order mark that it may begin with.
-func Unmarked(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
+func Unmarked[T string | []byte](text T) T {
+	const mark = "\ufeff"
+	if len(text) >= len(mark) && string(text[:len(mark)]) == mark {
+		return text[len(mark):]
+	}
+	return text
+}
 
 // HasOneReading reports whether a text is one JSON value in which no object names a member twice: parsers differ in
 // which of the two they take.

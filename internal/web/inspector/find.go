@@ -41,9 +41,10 @@ func Find(body []byte, contentType, encoding, text string) (found []Found, more 
 	for name, value := range hookglass.Pairs(string(body)) {
 		name, value = hookglass.Readable(name), hookglass.Readable(value)
 		f.path = append(f.path[:0], place{name, -1})
-		if parsed < jsondoc.MaxParsed && jsondoc.Bracketed(value) && json.Valid([]byte(value)) {
+		document := jsondoc.Unmarked(value)
+		if parsed < jsondoc.MaxParsed && jsondoc.Bracketed(document) && json.Valid([]byte(document)) {
 			parsed++
-			f.in(value, f.has(name))
+			f.in(document, f.has(name))
 		} else if f.has(name) || f.has(value) {
 			f.add(quote(value))
 		}

@@ -27,9 +27,9 @@ func TestFindReadsNamesAndValuesOfTheWholeBody(t *testing.T) {
 	if found, more := inspector.Find([]byte(`[`+strings.Repeat(`1,`, 200)+`1]`), "", "", "1"); len(found) != 100 || !more {
 		t.Errorf("%d found, more %v", len(found), more)
 	}
-	form := "payload=%7B%22a%22%3A%5B%22Needle%22%5D%7D&x=a+needle&needle=%5B1&n=1"
+	form := "payload=%7B%22a%22%3A%5B%22Needle%22%5D%7D&x=a+needle&needle=%5B1&n=1&marked=%EF%BB%BF%5B%22needle%22%5D"
 	if found, _ := inspector.Find([]byte(form), "application/x-www-form-urlencoded", "", "needle"); !slices.Equal(found, []inspector.Found{
-		{Pointer: "/payload/a/0", Text: `"Needle"`}, {Pointer: "/x", Text: `"a needle"`}, {Pointer: "/needle", Text: `"[1"`},
+		{Pointer: "/payload/a/0", Text: `"Needle"`}, {Pointer: "/x", Text: `"a needle"`}, {Pointer: "/needle", Text: `"[1"`}, {Pointer: "/marked/0", Text: `"needle"`},
 	}) {
 		t.Errorf("in a form: %v", found)
 	}

@@ -321,7 +321,7 @@ func TestJSONInAFormIsReadable(t *testing.T) {
 		t.Errorf("the page has %d bytes", len(page))
 	}
 	for form, want := range map[string]string{
-		"a=%5B%7B%22x%22%3A%22y%22%7D%5D&b=1&a=%7B": "a x b a ", "a=1&b=%5B": "",
+		"a=%5B%7B%22x%22%3A%22y%22%7D%5D&b=1&a=%7B": "a x b a ", "a=1&b=%5B": "", "a=%EF%BB%BF%7B%22x%22:1%7D": "a x ",
 		strings.Repeat("b=1&", 1998) + "a=[1]": strings.Repeat("b ", 1998) + "a …", strings.Repeat("b=1&", 3000) + "a=[]": "",
 	} {
 		b, got := inspector.NewBody([]byte(form), "application/x-www-form-urlencoded", ""), ""

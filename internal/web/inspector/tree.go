@@ -53,7 +53,7 @@ func formTree(form string) (root *Node, partial bool) {
 		name, value = hookglass.Readable(name), hookglass.Readable(value)
 		field := &Node{Kind: '"', Text: quote(value)}
 		if jsondoc.Bracketed(value) {
-			if inner, cut, err := p.tree([]byte(value)); err == nil && inner != nil {
+			if inner, cut, err := p.tree([]byte(jsondoc.Unmarked(value))); err == nil && inner != nil {
 				field, holds, partial = inner, true, partial || cut
 			}
 		}
