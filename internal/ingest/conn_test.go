@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -244,12 +246,39 @@ func TestStreamsAndTheirEnd(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, make([]byte, len("data: 0\n\n")*3)); err != nil {
 		t.Fatal(err)
 	}
+	c.nc.SetLinger(0) // a reset, which is told at once
 	c.nc.Close()
 	select {
 	case <-gone:
 	case <-time.After(patience):
 		t.Error("the handler was not told that the client is gone")
 	}
+}
+
+func TestAClientThatClosesItsHalfHasItsAnswer(t *testing.T) {
+	server, client := authority(t)
+	client.ServerName = "127.0.0.1"
+	synctest.Test(t, func(t *testing.T) {
+		b := inBubbleWith(t, slog.New(slog.DiscardHandler), server, ingest.Config{}, new(stub), func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(900 * time.Millisecond)
+			soon := r.Context().Err()
+			time.Sleep(200 * time.Millisecond)
+			fmt.Fprint(w, soon, ", ", r.Context().Err())
+		})
+		nc := tls.Client(b.dial().nc, client)
+		if _, err := io.WriteString(nc, get("/api")); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(nc)
+		if want := "\r\n\r\n<nil>, context canceled"; err != nil || !strings.HasSuffix(string(got), want) {
+			t.Errorf("got %q, %v", got, err)
+		}
+		nc.Close()
+		b.stop()
+	})
 }
 
 func TestWhatIsNoHookGoesToNetHTTP(t *testing.T) {

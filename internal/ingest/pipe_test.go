@@ -24,12 +24,12 @@ type bubble struct {
 }
 
 func inBubble(t *testing.T, tlsConfig *tls.Config, cfg ingest.Config, s *stub) *bubble {
-	return inBubbleWith(t, slog.New(slog.DiscardHandler), tlsConfig, cfg, s)
+	return inBubbleWith(t, slog.New(slog.DiscardHandler), tlsConfig, cfg, s, echo)
 }
 
-func inBubbleWith(t *testing.T, log *slog.Logger, tlsConfig *tls.Config, cfg ingest.Config, s *stub) *bubble {
+func inBubbleWith(t *testing.T, log *slog.Logger, tlsConfig *tls.Config, cfg ingest.Config, s *stub, next http.HandlerFunc) *bubble {
 	b := &bubble{t, ingest.New(cfg, s, log), make(pipes), make(chan error, 1)}
-	rest := &http.Server{Handler: b.front.Handler(http.HandlerFunc(echo))}
+	rest := &http.Server{Handler: b.front.Handler(next)}
 	go func() { b.served <- b.front.Serve(b.ln, tlsConfig, rest) }()
 	return b
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -150,27 +151,39 @@ func (c *conn) passChunks(p []byte) (int, error) {
 	return c.take(p, int64(n)), nil
 }
 
+// halfGrace is how long a handler goes on for a client that sends no more. It may be gone, or may have closed only its
+// half of the connection and read the answer, as nc -N does: nothing tells which before something is written.
+const halfGrace = time.Second
+
 // watch waits, while a handler runs, until the client is gone or net/http stops waiting. What the client sends
 // meanwhile stays in the buffer. After that its end goes unnoticed, as with net/http alone.
 func (c *conn) watch() error {
-	for c.w == c.r {
+	var end time.Time
+	for c.w == c.r && end.IsZero() {
 		n, err := c.wait.fill()
 		c.w += n
-		if err != nil {
+		switch {
+		case err == io.EOF:
+			end = time.Now().Add(halfGrace)
+		case err != nil:
 			return err
 		}
 	}
 	for {
 		c.mu.Lock()
-		deadline, gone := c.deadline, c.gone
+		by, gone := c.deadline, c.gone
 		c.mu.Unlock()
+		then := os.ErrDeadlineExceeded
+		if !end.IsZero() && (by.IsZero() || end.Before(by)) {
+			by, then = end, io.EOF
+		}
 		var due <-chan time.Time
-		switch left := time.Until(deadline); {
+		switch left := time.Until(by); {
 		case gone:
 			return net.ErrClosed
-		case deadline.IsZero():
+		case by.IsZero():
 		case left <= 0:
-			return os.ErrDeadlineExceeded
+			return then
 		default:
 			due = time.After(left)
 		}

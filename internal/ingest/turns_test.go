@@ -86,7 +86,7 @@ func TestTheLogSaysThatLargeBodiesHaveNoTurn(t *testing.T) {
 			return nil, nil
 		}}
 		log := new(syncBuffer)
-		b := inBubbleWith(t, slog.New(slog.NewTextHandler(log, nil)), nil, ingest.Config{BudgetWait: time.Second}, s)
+		b := inBubbleWith(t, slog.New(slog.NewTextHandler(log, nil)), nil, ingest.Config{BudgetWait: time.Second}, s, echo)
 		large := strings.Repeat("b", 9<<20)
 		var senders sync.WaitGroup
 		var refused atomic.Int64
