@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pressly/goose/v3"
 )
 
 // ColumnType is the type of a column, in terms that both databases share.
@@ -170,7 +172,8 @@ func (d dialect) created() (all []creation) {
 	return all
 }
 
-// Missing returns the tables and indexes that a current schema has and this one lacks, as "table events".
+// Missing returns the tables and indexes that a current schema has and this one lacks, as "table events", and the steps
+// that it does not know to have been taken, as "version 7 in goose_db_version": the next start would take them again.
 func (db *DB) Missing(ctx context.Context) (missing []string, err error) {
 	query := "SELECT name, type FROM sqlite_master"
 	if db.dialect == postgres {
@@ -187,7 +190,20 @@ func (db *DB) Missing(ctx context.Context) (missing []string, err error) {
 			missing = append(missing, name)
 		}
 	}
-	return missing, classify(err)
+	if err != nil || !there["table "+versionTable] { // the library would create it in order to look
+		return missing, classify(err)
+	}
+	provider, err := db.migrations(db.write)
+	if err != nil {
+		return missing, err
+	}
+	steps, err := provider.Status(ctx)
+	for _, step := range steps {
+		if step.State == goose.StatePending {
+			missing = append(missing, fmt.Sprintf("version %d in %s", step.Source.Version, versionTable))
+		}
+	}
+	return missing, notConnected(err)
 }
 
 // tablesOf lists the tables and views in our database or schema, except those of extensions and partitions.
