@@ -1,11 +1,14 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -64,20 +67,58 @@ func TestASearchForEndpointsIsBounded(t *testing.T) {
 	s.visitor().want(401, "GET", "/endpoint-names?text=default", nil, "Sec-Fetch-Dest", "empty")
 }
 
-// What the server finds for a text that is no longer there is not offered.
-func TestThePaletteForgetsWhatItWasClosedWith(t *testing.T) {
-	s := newSite(t)
-	s.create("Far", hookglass.KindWebhook)
+// holding has the palette's search for a text wait for free. It begins with begun.
+func (s *site) holding(text string) (begun chan bool, free func()) {
 	pages, begun, release := s.server.Config.Handler, make(chan bool, 1), make(chan bool)
-	free := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(free)
+	free = sync.OnceFunc(func() { close(release) })
+	s.t.Cleanup(free)
 	s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/endpoint-names" && r.FormValue("text") == "far" {
+		if r.URL.Path == "/endpoint-names" && r.FormValue("text") == text {
 			begun <- true
 			<-release
 		}
 		pages.ServeHTTP(w, r)
 	})
+	return begun, free
+}
+
+// What the server finds comes while something of the list is being pressed.
+func TestWhatIsPressedInThePaletteStays(t *testing.T) {
+	s := newSite(t)
+	near := s.create("far-away", hookglass.KindWebhook)
+	name, id, kind := "Other", "far-away", hookglass.KindWebhook
+	if _, err := s.endpoints.Create(t.Context(), s.who, endpoint.Draft{Name: &name, CustomID: &id, Kind: &kind}); err != nil {
+		t.Fatal(err)
+	}
+	begun, free := s.holding("far-away")
+	c := s.chrome(1440, 900)
+	c.open(s.link())
+	c.until(isLive)
+	eval[any](c, `document.querySelector("[data-palette]").click()`)
+	c.press("far-away")
+	<-begun
+	at := eval[struct{ X, Y float64 }](c, `(({ x, y }) => ({ X: x, Y: y }))(document.querySelector("#palette-list li").getBoundingClientRect())`)
+	mouse := func(what input.DispatchMouseEventType) {
+		c.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+				Type: what, X: at.X + 5, Y: at.Y + 5, Button: input.MouseButtonLeft, ClickCount: 1,
+			})
+			return err
+		}))
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed)
+	free()
+	c.until(`document.querySelectorAll("#palette-list li").length === 2`)
+	mouse(input.DispatchMouseEventTypeMouseReleased)
+	c.until(`location.pathname === "/endpoints/` + string(near.ID) + `"`)
+	c.silent()
+}
+
+// What the server finds for a text that is no longer there is not offered.
+func TestThePaletteForgetsWhatItWasClosedWith(t *testing.T) {
+	s := newSite(t)
+	s.create("Far", hookglass.KindWebhook)
+	begun, free := s.holding("far")
 	c := s.chrome(1440, 900)
 	c.open(s.link())
 	c.open(s.url + "/account")

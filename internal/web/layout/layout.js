@@ -212,7 +212,7 @@ function commands() {
 }
 
 let offered = [];
-let told = []; // endpoints that the server found for the typed text
+let shown = []; // those of them that match, and what the server found
 
 function showPalette() {
   const input = palette.querySelector("input");
@@ -226,12 +226,17 @@ function showPalette() {
 
 function offer(text) {
   const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+  shown = [];
+  document.getElementById("palette-list").replaceChildren();
+  show(offered.filter((c) => wanted.every((w) => c.words.toLowerCase().includes(w))).slice(0, 50));
+}
+
+// show adds to the list. What is in it stays: it may be selected, or just being pressed.
+function show(found) {
   const list = document.getElementById("palette-list");
-  const found = offered.filter((c) => wanted.every((w) => c.words.toLowerCase().includes(w))).slice(0, 50);
-  found.push(...told.filter((c) => !found.some((f) => f.to === c.to)));
-  list.replaceChildren(...found.map((c, n) => {
+  for (const c of found) {
     const item = document.createElement("li");
-    item.id = `palette-${n}`;
+    item.id = `palette-${shown.push(c)}`;
     item.role = "option";
     const note = document.createElement("span");
     note.className = "small";
@@ -241,12 +246,12 @@ function offer(text) {
       palette.close();
       c.go();
     });
-    return item;
-  }));
+    list.append(item);
+  }
   const none = document.getElementById("palette-none");
-  none.hidden = found.length > 0;
+  none.hidden = shown.length > 0;
   none.textContent = "No results.";
-  pick(0);
+  if (picked() < 0) pick(0);
 }
 
 // A page lists only some of the endpoints, by name. The server finds all of them, by id as well. Its results come after
@@ -262,13 +267,11 @@ async function ask(text) {
     const part = document.createElement("template");
     part.innerHTML = await answer.text();
     if (turn !== asking) return;
-    told = [...part.content.querySelectorAll("li a")].map((link) => {
+    const told = [...part.content.querySelectorAll("li a")].map((link) => {
       const to = link.getAttribute("href");
       return { words: link.textContent, note: "endpoint", to, go: () => location.assign(to) };
     });
-    const at = picked();
-    offer(text);
-    if (at > 0) pick(at);
+    show(told.filter((c) => !shown.some((s) => s.to === c.to)));
   } catch {
     if (turn === asking) none.textContent = "No results here, and the server could not be reached.";
   }
@@ -289,7 +292,6 @@ const picked = () => [...document.getElementById("palette-list").children].findI
 // forget drops the results for the previous text.
 function forget() {
   asking++;
-  told = [];
   clearTimeout(soon);
 }
 
