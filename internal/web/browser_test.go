@@ -435,10 +435,8 @@ func TestKeysMoveThroughRequests(t *testing.T) {
 	c.until(`location.hash === "#part-headers" && document.querySelector("#part-headers").dataset.shown !== undefined && document.querySelector("#announce").textContent.startsWith("Headers")`)
 	c.press("1")
 	c.until(`document.querySelector("#part-body").dataset.shown !== undefined`)
-	c.press("c")
-	c.until(`document.querySelector("[data-curl]").dataset.copied === "yes"`)
-	c.click("#part-body .copy")
-	c.until(`document.querySelector("#part-body .copy").dataset.copied === "yes"`)
+	c.copies("[data-curl]", func() { c.press("c") })
+	c.copies("#part-body .copy", func() { c.click("#part-body .copy") })
 	c.press("?")
 	c.until(`document.querySelector("#keys").open`)
 	c.press("j") // belongs to the dialog now

@@ -297,6 +297,16 @@ func (c *chrome) click(selector string) {
 	c.did(err)
 }
 
+// copies presses, and waits until a copy button says that it copied. It does for 1.5 s, in which a busy machine may not
+// look.
+func (c *chrome) copies(button string, press func()) {
+	c.t.Helper()
+	eval[any](c, fmt.Sprintf(`window.copied = "", new MutationObserver(([change]) => window.copied ||= change.target.dataset.copied)
+		.observe(document.querySelector(%q), { attributeFilter: ["data-copied"] })`, button))
+	press()
+	c.until(`window.copied === "yes"`)
+}
+
 // press presses keys one after another, each with its text in the same event, as a keyboard does: what a page
 // prevents is not typed.
 func (c *chrome) press(keys string) {

@@ -500,8 +500,7 @@ func TestWatchPagesLiveInTheBrowser(t *testing.T) {
 	c.do(chromedp.SendKeys(`#create [name=name]`, "Ours"), chromedp.SendKeys(`#create [name=url]`, "https://app.example.com/in"))
 	c.click("#create button[type=submit]")
 	c.until(`document.querySelector("#secret")?.textContent.startsWith("whsec_")`)
-	c.click(".channel-secret .copy")
-	c.until(`document.querySelector(".channel-secret .copy").dataset.copied === "yes"`)
+	c.copies(".channel-secret .copy", func() { c.click(".channel-secret .copy") })
 
 	c.open(w.page("/alerts"))
 	c.until(shown("Window") + ` && !` + shown("Keyword"))
