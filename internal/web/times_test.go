@@ -54,7 +54,7 @@ func TestAgesAreTrueWhereTheBrowsersClockIsWrong(t *testing.T) {
 		event := s.hook(json(`{}`))
 		c.until(lists(event))
 		const ages = `document.dispatchEvent(new Event("visibilitychange")); [...document.querySelectorAll("#rows time")].map((time) => time.textContent).join()`
-		if told := eval[string](c, ages); !regexp.MustCompile(`^(just now|\d+s ago),(just now|\d+s ago)$`).MatchString(told) {
+		if told := eval[string](c, ages); !regexp.MustCompile(`^(just now|\d+[sm] ago),(just now|\d+[sm] ago)$`).MatchString(told) {
 			t.Errorf("with a clock that is %s ahead, requests of now are told to be of %s", apart, told)
 		}
 		if !eval[bool](c, `Date.now() - Date.parse(document.querySelector("#rows time").dateTime) > 0 === `+strconv.FormatBool(apart > 0)) {
