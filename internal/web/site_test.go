@@ -90,7 +90,10 @@ func newSiteOn(t *testing.T, db *store.DB, change func(*web.Deps)) *site {
 	})
 	server.Start()
 	s.server = server
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Config.Close() // Close would wait for the stream of a tab that was not closed
+		server.Close()
+	})
 
 	made, err := s.accounts.Register(t.Context(), account.Registration{Email: "ada@example.com"})
 	if err != nil {
