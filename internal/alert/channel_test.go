@@ -114,6 +114,28 @@ func TestWhatAChannelTookIsRecordedBeforeMuchMoreIsSent(t *testing.T) {
 	})
 }
 
+// A turn writes twice, and those that have something to send wait for it.
+func TestCapturesThatAChannelDoesNotFollowGiveItNoTurn(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		r := newReceiver(t, always(204))
+		y.webhook("Told", r.URL, "webhook.received")
+		idle := y.webhook("Idle", r.URL, "email.received")
+		y.run(y.svc)
+		for i := range 3 {
+			y.capture(fmt.Sprint(i))
+			y.pass(time.Second)
+			until(t, "what was captured", func() bool { return len(r.got()) > i })
+		}
+		y.update(func(tx *store.Tx) error {
+			held, err := tx.HoldChannel(idle.Num, tx.Now, time.Minute)
+			if err == nil && held.Claim != 1 {
+				t.Errorf("it has turn %d, its first is expected", held.Claim)
+			}
+			return err
+		})
+	})
+}
+
 func TestAChannelThatFailsForLongIsDisabledAndComesBack(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		status := make(chan int, 1)

@@ -77,9 +77,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // round starts to send to the channels that are due, as far as there are places.
 func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, freed chan<- struct{}) error {
-	due, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.ChannelDue, error) {
-		return v.ChannelsDue(s.Now(), dueAtOnce)
-	})
+	due, err := s.due(ctx)
 	for _, d := range due {
 		tenant := "channels of account " + strconv.FormatInt(d.AccountID, 10)
 		s.mu.Lock()
@@ -109,6 +107,26 @@ func (s *Service) round(ctx, sends context.Context, sending *sync.WaitGroup, fre
 		})
 	}
 	return err
+}
+
+// due lists the channels that are due. All that have nothing to tell of the latest captures are moved past these at
+// once: a turn of each would keep those waiting that have something to send.
+func (s *Service) due(ctx context.Context) (due []store.ChannelDue, err error) {
+	var passed []int64
+	var upTo int64
+	err = s.db.View(ctx, hookglass.System, func(v *store.View) (err error) {
+		passed, upTo, err = v.ChannelsPassed()
+		return err
+	})
+	if err == nil && len(passed) > 0 {
+		err = s.db.Update(ctx, hookglass.System, func(tx *store.Tx) error { return tx.MoveChannels(passed, upTo) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return store.Read(ctx, s.db, hookglass.System, func(v *store.View) ([]store.ChannelDue, error) {
+		return v.ChannelsDue(s.Now(), upTo, dueAtOnce)
+	})
 }
 
 // serve sends the messages that wait for one channel, in order, until one fails or the time is over. It reports whether

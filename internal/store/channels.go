@@ -247,15 +247,70 @@ func channelFree(at string) string {
 	return "enabled = 1 AND disabled_at IS NULL AND (failures = 0 OR " + passed("due_at") + ") AND " + passed("leased_until")
 }
 
-// ChannelsDue lists channels that have something to send and are not leased: the first of each account, then the second
-// of each, and so on. Within an account the one that waited longest since its last turn comes first. Turns in which
-// nothing was sent count too, because every capture makes all channels that follow captures due. It finds each channel
-// with messages by one index look-up, and reads no others.
-func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
-	newest, err := v.NewestOfAll()
-	if err != nil {
-		return nil, err
+// passedWithin is how many captures are looked at, at most, to tell which channels need no turn for them.
+const passedWithin = 5_000
+
+// movedAtOnce bounds the channels that one transaction moves: captures wait behind it.
+const movedAtOnce = 1_000
+
+// ChannelsPassed lists channels that follow captures and have nothing to tell of those that they have not read, up to
+// the seq upTo. A channel that fails or is far behind is not listed, nor is one if what it follows was captured
+// anywhere in its workspace.
+func (v *View) ChannelsPassed() (nums []int64, upTo int64, err error) {
+	if upTo, err = v.NewestOfAll(); err != nil {
+		return nil, 0, err
 	}
+	type follower struct {
+		num, workspace, cursor int64
+		events                 string
+	}
+	behind, err := queryAll(v, func(scan func(...any) error) (f follower, err error) {
+		err = scan(&f.num, &f.workspace, &f.cursor, &f.events)
+		return f, err
+	}, `SELECT num, workspace_id, cursor, events FROM notification_channels
+		WHERE follows = 1 AND cursor >= $1 AND cursor < $2 AND enabled = 1 AND disabled_at IS NULL AND failures = 0
+		ORDER BY cursor LIMIT $3`, upTo-passedWithin, upTo, movedAtOnce)
+	if err != nil || len(behind) == 0 {
+		return nil, upTo, err
+	}
+	type captures struct {
+		workspace int64
+		kind      hookglass.EndpointKind
+	}
+	captured := map[captures]bool{}
+	// "size >= 0" keeps out the index on the endpoint and the seq, which would be read from end to end.
+	err = v.queryEach(func(scan func(...any) error) error {
+		var c captures
+		err := scan(&c.workspace, &c.kind)
+		captured[c] = true
+		return err
+	}, "SELECT DISTINCT workspace_id, kind FROM endpoints WHERE workspace_id IS NOT NULL AND "+v.dialect.picked("num",
+		"SELECT endpoint FROM events WHERE seq > $1 AND seq <= $2 AND size >= 0 ORDER BY seq LIMIT $3"),
+		behind[0].cursor, upTo, passedWithin)
+	for _, f := range behind {
+		tells := func(kind hookglass.EndpointKind, what hookglass.ActivityType) bool {
+			return captured[captures{f.workspace, kind}] && strings.Contains(f.events, `"`+string(what)+`"`)
+		}
+		if !tells(hookglass.KindWebhook, hookglass.ActivityWebhookReceived) &&
+			!tells(hookglass.KindEmail, hookglass.ActivityEmailReceived) {
+			nums = append(nums, f.num)
+		}
+	}
+	return nums, upTo, err
+}
+
+// MoveChannels has channels tell only what is captured after a seq.
+func (tx *Tx) MoveChannels(nums []int64, upTo int64) error {
+	_, err := tx.exec("UPDATE notification_channels SET cursor = cast($2 AS bigint) WHERE cursor < cast($2 AS bigint) AND "+
+		tx.dialect.among("num", "$1"), tx.dialect.list(nums), upTo)
+	return err
+}
+
+// ChannelsDue lists channels that have messages to send, or follow captures and have not read those up to a seq, and
+// are not leased: the first of each account, then the second of each, and so on. Within an account the one that waited
+// longest since its last turn comes first. Turns in which nothing was sent count too. It finds each channel with
+// messages by one index look-up, and reads no others but those that follow captures.
+func (v *View) ChannelsDue(at time.Time, upTo int64, limit int) ([]ChannelDue, error) {
 	return queryAll(v, func(scan func(...any) error) (d ChannelDue, err error) {
 		err = scan(&d.Num, &d.AccountID)
 		return d, err
@@ -270,7 +325,7 @@ func (v *View) ChannelsDue(at time.Time, limit int) ([]ChannelDue, error) {
 			WHERE `+channelFree("cast($1 AS bigint)")+" AND "+v.dialect.picked("c.num", `
 				SELECT q.channel FROM q WHERE q.channel IS NOT NULL
 				UNION SELECT f.num FROM notification_channels f WHERE f.follows = 1 AND f.cursor < cast($2 AS bigint)`)+`
-		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), newest, limit)
+		) AS placed ORDER BY place, due_at, num LIMIT $3`, at.UnixMicro(), upTo, limit)
 }
 
 // HeldChannel is a leased channel. Claim is a fencing token: a result with an older one is refused.

@@ -42,7 +42,7 @@ func TestChannelsThatAreDueHaveTheirTurns(t *testing.T) {
 		add(one.first, "o1")
 		due := func(limit int) (order []string) {
 			reading(t, db, func(v *store.View) error {
-				found, err := v.ChannelsDue(v.Now, limit)
+				found, err := v.ChannelsDue(v.Now, 0, limit)
 				for _, d := range found {
 					order = append(order, names[d.Num])
 				}
@@ -67,8 +67,8 @@ func TestChannelsThatAreDueHaveTheirTurns(t *testing.T) {
 	})
 }
 
-// All that follow captures are looked at when something is captured anywhere: those that find nothing have had their turn,
-// and are not before one that always has something to send.
+// A channel that follows captures may have its turn and find nothing. It is not before one that always has something to
+// send.
 func TestAChannelThatFindsNothingHadItsTurn(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		idle, busy := newTenant(t, db, "idle@example.com"), newTenant(t, db, "busy@example.com")
@@ -95,14 +95,69 @@ func TestAChannelThatFindsNothingHadItsTurn(t *testing.T) {
 		}
 		serve(sends.Num, true)
 		serve(quiet.Num, false)
-		several(t, db, elsewhere, 1)
+		newest := several(t, db, elsewhere, 1)[0].Seq
 		reading(t, db, func(v *store.View) error {
-			due, err := v.ChannelsDue(v.Now, 9)
+			due, err := v.ChannelsDue(v.Now, newest, 9)
 			if err == nil && (len(due) != 2 || due[0].Num != sends.Num || due[1].Num != quiet.Num) {
 				t.Errorf("due are %v, want %d, then %d", due, sends.Num, quiet.Num)
 			}
 			return err
 		})
+	})
+}
+
+// What is captured where a channel does not follow it needs no turn of it, unless it has not kept up.
+func TestChannelsArePassedByWhatTheyDoNotFollow(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		n := newTenant(t, db, "ada@example.com")
+		webhooks, mails := hookglass.ActivityWebhookReceived, hookglass.ActivityEmailReceived
+		add := func(w hookglass.Workspace, name string, follows ...hookglass.ActivityType) int64 {
+			return newChannel(t, db, w, name, follows...).Num
+		}
+		both := add(n.first, "both", webhooks, mails)
+		mail := add(n.first, "mail", mails, hookglass.ActivityAlertTriggered)
+		other := add(n.second, "other", webhooks)
+		add(n.first, "no captures", hookglass.ActivityAlertTriggered)
+		failing := add(n.second, "failing", webhooks)
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec("UPDATE notification_channels SET failures = 1 WHERE num = $1", failing)
+		})
+		passed := func(when string, want ...int64) (upTo int64) {
+			t.Helper()
+			reading(t, db, func(v *store.View) error {
+				nums, newest, err := v.ChannelsPassed()
+				slices.Sort(nums)
+				if !slices.Equal(nums, want) {
+					t.Errorf("%s: %v are passed, want %v", when, nums, want)
+				}
+				upTo = newest
+				return err
+			})
+			return upTo
+		}
+		passed("nothing is captured")
+		several(t, db, newEndpoint(t, db), 2)
+		upTo := passed("elsewhere", both, mail, other)
+		several(t, db, endpointIn(t, db, n.first), 1)
+		writing(t, db, func(tx *store.Tx) error { return tx.MoveChannels([]int64{both, mail, other}, upTo) })
+		upTo = passed("a webhook", mail, other)
+		writing(t, db, func(tx *store.Tx) error {
+			if err := tx.MoveChannels([]int64{mail, other}, upTo); err != nil {
+				return err
+			}
+			return tx.MoveChannels([]int64{other}, upTo-1) // of a node that looked before
+		})
+		reading(t, db, func(v *store.View) error {
+			due, err := v.ChannelsDue(v.Now, upTo, 9)
+			if err == nil && (len(due) != 2 || due[0].Num != both || due[1].Num != failing) {
+				t.Errorf("due are %v, want %d and %d", due, both, failing)
+			}
+			return err
+		})
+		writing(t, db, func(tx *store.Tx) error {
+			return tx.Exec("UPDATE notification_channels SET cursor = $1 WHERE num = $2", upTo-5_001, mail)
+		})
+		passed("far behind")
 	})
 }
 
@@ -234,7 +289,7 @@ func TestChannelsGoOnWhenTheClockWentBack(t *testing.T) {
 			})
 			var due []store.ChannelDue
 			reading(t, db, func(v *store.View) (err error) {
-				due, err = v.ChannelsDue(v.Now, 100)
+				due, err = v.ChannelsDue(v.Now, 0, 100)
 				return err
 			})
 			found := slices.ContainsFunc(due, func(d store.ChannelDue) bool { return d.Num == channel.Num })

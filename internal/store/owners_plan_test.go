@@ -175,7 +175,7 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 		do           func(tx *store.Tx) error
 	}{
 		{"failed deliveries of a page", "tunnel_reports|action_runs|forwards", func(tx *store.Tx) error { return tx.LoadFailed([]*hookglass.Event{event}) }},
-		{"channels that are due", "notification_channels c|workspaces|endpoints", func(tx *store.Tx) error { return found(tx.ChannelsDue(tx.Now, 20)) }},
+		{"channels that are due", "notification_channels c|workspaces|endpoints", func(tx *store.Tx) error { return found(tx.ChannelsDue(tx.Now, 1000, 20)) }},
 		{"lines of the ledger", "action_runs|forwards|tunnel_events", func(tx *store.Tx) error {
 			_, _, err := tx.LedgerLines(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute), 0, 20)
 			return err

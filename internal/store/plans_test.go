@@ -388,24 +388,34 @@ func TestChannelsWithNothingToSendAreNotRead(t *testing.T) {
 		for i := range 40 {
 			newChannel(t, db, ada.first, fmt.Sprint(i))
 		}
-		if db.Postgres() {
-			writing(t, db, func(tx *store.Tx) error {
-				return tx.Exec("ANALYZE workspaces, notification_channels, notifications")
-			})
+		newChannel(t, db, ada.first, "follows", hookglass.ActivityWebhookReceived)
+		several(t, db, newEndpoint(t, db), 40)
+		if err := db.Analyze(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		var seen []statement
 		reading(t, db, func(v *store.View) error {
 			v.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
-			_, err := v.ChannelsDue(v.Now, 20)
-			return err
+			_, upTo, passed := v.ChannelsPassed()
+			_, due := v.ChannelsDue(v.Now, upTo, 20)
+			return errors.Join(passed, due)
 		})
-		byNum := regexp.MustCompile(`SEARCH c USING INTEGER PRIMARY KEY \(rowid=\?\)`)
-		if db.Postgres() {
-			byNum = regexp.MustCompile(`channels_pkey on notification_channels c .*\n *Index Cond: \(num = ANY`)
+		if len(seen) != 4 {
+			t.Fatalf("%d statements", len(seen))
 		}
-		plan, err := db.Plan(t.Context(), seen[len(seen)-1].text, seen[len(seen)-1].args...)
-		if text := strings.Join(plan, "\n"); err != nil || !byNum.MatchString(text) || strings.Contains(text, "SCAN w") {
-			t.Errorf("%v\n%s", err, text)
+		follows, byNum := `USING INDEX notification_channels_follows`, `SEARCH c USING INTEGER PRIMARY KEY \(rowid=\?\)`
+		captured := `SEARCH endpoints .*rowid=(.*\n)*SEARCH events .*rowid>\? AND rowid<\?`
+		if db.Postgres() {
+			follows, byNum = `notification_channels_follows on`, `channels_pkey .*\n *Index Cond: \(num = ANY`
+			captured = `events_pkey on events(.*\n)*.*endpoints_pkey`
+		}
+		for i, want := range []string{follows, captured, byNum} {
+			s := seen[i+1]
+			plan, err := db.Plan(t.Context(), s.text, s.args...)
+			text := strings.Join(plan, "\n")
+			if err != nil || !regexp.MustCompile(want).MatchString(text) || strings.Contains(text, "SCAN w") {
+				t.Errorf("%v %s\n%s", err, s.text, text)
+			}
 		}
 	})
 }
