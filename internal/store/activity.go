@@ -39,42 +39,56 @@ func (v *View) Activity(kind hookglass.ActivityType, since time.Time, limit int)
 }
 
 // received reads the newest captures. It visits endpoints by their last event, newest first, and stops at the first
-// that was quiet for longer than the feed reaches back.
+// that was quiet for longer than the feed reaches back. That is one of the first limit+1, unless last events were
+// deleted.
 func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int) ([]hookglass.Activity, error) {
-	type source struct {
-		log  eventLog
-		last int64
-	}
-	a := &args{}
-	text := "SELECT e.num, s.floor_seq, s.last_event_at, e.id" + endpointTables + " WHERE s.event_count > 0 AND s.last_event_at >= " + a.add(since.UnixMicro())
-	if kind != "" {
-		text += " AND e.kind = " + a.add(string(kind))
-	}
-	text += " AND" + v.endpointScope(a) + " ORDER BY s.last_event_at DESC, e.num"
-	sources, err := queryAll(v, func(scan func(...any) error) (s source, err error) {
-		err = scan(&s.log.endpoint.Num, &s.log.floor, &s.last, &s.log.endpoint.ID)
-		return s, err
-	}, text, a.all()...)
-	if err != nil {
-		return nil, err
-	}
 	feed := []hookglass.Activity{}
-	for _, s := range sources {
-		if len(feed) == limit && s.last <= feed[limit-1].OccurredAt.UnixMicro() {
-			break
-		}
-		events, err := v.eventsOf(s.log, 0, math.MaxInt64, newestFirst, limit)
+	for skip := 0; ; skip += limit + 1 {
+		sources, err := v.sources(kind, since, skip, limit+1)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range events {
-			if !e.ReceivedAt.Before(since) {
-				feed = append(feed, capture(e))
+		for _, s := range sources {
+			if len(feed) == limit && s.last <= feed[limit-1].OccurredAt.UnixMicro() {
+				return feed, nil
 			}
+			events, err := v.eventsOf(s.log, 0, math.MaxInt64, newestFirst, limit)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range events {
+				if !e.ReceivedAt.Before(since) {
+					feed = append(feed, capture(e))
+				}
+			}
+			feed = newest(feed, limit)
 		}
-		feed = newest(feed, limit)
+		if len(sources) <= limit {
+			return feed, nil
+		}
 	}
-	return feed, nil
+}
+
+// source is an endpoint that captured something, and when it last did, in microseconds.
+type source struct {
+	log  eventLog
+	last int64
+}
+
+// sources lists endpoints by their last event, newest first.
+func (v *View) sources(kind hookglass.EndpointKind, since time.Time, skip, limit int) ([]source, error) {
+	a := &args{}
+	text := "SELECT e.num, s.floor_seq, s.last_event_at, e.id" + endpointTables +
+		" WHERE s.event_count > 0 AND s.last_event_at >= " + a.add(since.UnixMicro())
+	if kind != "" {
+		text += " AND e.kind = " + a.add(string(kind))
+	}
+	text += " AND" + v.endpointScope(a) + " ORDER BY s.last_event_at DESC, e.num LIMIT " + a.add(limit) +
+		" OFFSET " + a.add(skip)
+	return queryAll(v, func(scan func(...any) error) (s source, err error) {
+		err = scan(&s.log.endpoint.Num, &s.log.floor, &s.last, &s.log.endpoint.ID)
+		return s, err
+	}, text, a.all()...)
 }
 
 // capture returns the feed's line for a captured event (spec, "Events").

@@ -264,6 +264,30 @@ func TestAFeedOfAShortTimeReadsNoOldLines(t *testing.T) {
 	})
 }
 
+// An endpoint whose last event was deleted is no reason to stop before others.
+func TestTheFeedGoesBeyondEndpointsWhoseLastEventIsGone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		var kept []hookglass.EventID // the later an endpoint's last event was, the older is the one before
+		for i := range 7 {
+			e := newEndpoint(t, db)
+			before, last := newEvent(e, "x"), newEvent(e, "x")
+			before.ReceivedAt, last.ReceivedAt = now.Add(time.Duration(i-100)*time.Second), now.Add(-time.Duration(i)*time.Second)
+			capture(t, db, before)
+			capture(t, db, last)
+			writing(t, db, func(tx *store.Tx) error { return tx.DeleteEvent(string(e.ID), string(last.ID)) })
+			kept = append(kept, before.ID)
+		}
+		reading(t, db, func(v *store.View) error {
+			feed, err := v.Activity("", now.Add(-time.Hour), 2)
+			if err == nil && (len(feed) != 2 || feed[0].EventID != kept[6] || feed[1].EventID != kept[5]) {
+				t.Errorf("the feed is %v, want %s and %s", feed, kept[6], kept[5])
+			}
+			return err
+		})
+	})
+}
+
 // Where one account has nearly all lines, PostgreSQL does not read them for the others.
 func TestAccountsWithoutLinesReadNoneOfOthers(t *testing.T) {
 	db := storetest.Open(t, store.Config{URL: storetest.Migrated(t)})
