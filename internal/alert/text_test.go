@@ -48,6 +48,27 @@ func TestDriftsAreCounted(t *testing.T) {
 	}
 }
 
+// A body that has the keyword nowhere is not parsed: each alert of an endpoint reads each of its bodies. JSON may spell
+// a value in other ways than the keyword.
+func TestABodyWithoutTheKeywordIsNotParsed(t *testing.T) {
+	body := `{"a":"f\u0061iled","list":[1, 2],"url":"https:\/\/example.com\/x","u":"caf\u00e9"}`
+	e := &hookglass.Event{Type: hookglass.EventWebhook, Payload: &hookglass.Payload{Body: []byte(body)}}
+	for field, keyword := range map[string]string{"/a": "FAILED", "/list": "[1,2]", "/url": "com/x", "/u": "café"} {
+		if alert.Matches(hookglass.AlertConfig{Keyword: keyword, Field: field}, e) == "" {
+			t.Errorf("%s is not found in %s", keyword, field)
+		}
+	}
+	e.Body = []byte(`{"a":[` + strings.TrimSuffix(strings.Repeat(`{"state":"completed"},`, 1000), ",") + `]}`)
+	allocated := testing.AllocsPerRun(3, func() {
+		if alert.Matches(hookglass.AlertConfig{Keyword: "failed", Field: "/a/0/state"}, e) != "" {
+			t.Error("it is found where it is not")
+		}
+	})
+	if allocated > 20 {
+		t.Errorf("%.0f allocations", allocated)
+	}
+}
+
 func TestKeywordsAreFoundWhereTheFieldSays(t *testing.T) {
 	e := &hookglass.Event{
 		Type: hookglass.EventWebhook, Path: "/p/Alpha", RawQuery: "q=beta", EventType: "gamma.made", Subject: "Delta",
