@@ -247,8 +247,16 @@ func channelFree(at string) string {
 	return "enabled = 1 AND disabled_at IS NULL AND (failures = 0 OR " + passed("due_at") + ") AND " + passed("leased_until")
 }
 
-// passedWithin is how many captures are looked at, at most, to tell which channels need no turn for them.
+// passedWithin is how many captures are looked at, at most, to tell where something was captured.
 const passedWithin = 5_000
+
+// capturedBetween returns the condition that the endpoint in a column captured something after a seq and up to another
+// one, which is passedWithin greater at most. "size >= 0" keeps out the index on the endpoint and the seq, which would
+// be read from end to end.
+func (d dialect) capturedBetween(a *args, column string, after, upTo int64) string {
+	return d.picked(column, "SELECT endpoint FROM events WHERE seq > "+a.add(after)+" AND seq <= "+a.add(upTo)+
+		" AND size >= 0 ORDER BY seq LIMIT "+a.add(passedWithin))
+}
 
 // movedAtOnce bounds the channels that one transaction moves: captures wait behind it.
 const movedAtOnce = 1_000
@@ -277,16 +285,14 @@ func (v *View) ChannelsPassed() (nums []int64, upTo int64, err error) {
 		workspace int64
 		kind      hookglass.EndpointKind
 	}
-	captured := map[captures]bool{}
-	// "size >= 0" keeps out the index on the endpoint and the seq, which would be read from end to end.
+	captured, a := map[captures]bool{}, &args{}
 	err = v.queryEach(func(scan func(...any) error) error {
 		var c captures
 		err := scan(&c.workspace, &c.kind)
 		captured[c] = true
 		return err
-	}, "SELECT DISTINCT workspace_id, kind FROM endpoints WHERE workspace_id IS NOT NULL AND "+v.dialect.picked("num",
-		"SELECT endpoint FROM events WHERE seq > $1 AND seq <= $2 AND size >= 0 ORDER BY seq LIMIT $3"),
-		behind[0].cursor, upTo, passedWithin)
+	}, "SELECT DISTINCT workspace_id, kind FROM endpoints WHERE workspace_id IS NOT NULL AND "+
+		v.dialect.capturedBetween(a, "num", behind[0].cursor, upTo), a.all()...)
 	for _, f := range behind {
 		tells := func(kind hookglass.EndpointKind, what hookglass.ActivityType) bool {
 			return captured[captures{f.workspace, kind}] && strings.Contains(f.events, `"`+string(what)+`"`)
@@ -419,12 +425,21 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 	if slices.Contains(follows, hookglass.ActivityEmailReceived) {
 		kinds = append(kinds, a.add(string(hookglass.KindEmail)))
 	}
+	// A workspace may have thousands of endpoints: unless the channel is far behind, those that captured something are
+	// looked up, and "+ 0" keeps the index on the workspace out.
+	owner, captured := "e.workspace_id + 0", ""
+	if newest-after <= passedWithin {
+		captured = v.dialect.capturedBetween(a, "e.num", after, newest)
+	} else {
+		owner = "e.workspace_id"
+		captured = "EXISTS (SELECT 1 FROM events WHERE " +
+			v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)") + ")"
+	}
 	logs, err := queryAll(v, func(scan func(...any) error) (log eventLog, err error) {
 		err = scan(&log.endpoint.Num, &log.endpoint.ID, &log.floor)
 		return log, err
-	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE e.workspace_id = "+a.add(workspaceID)+" AND e.kind IN ("+strings.Join(kinds, ", ")+
-		") AND e.deleted_at IS NULL AND EXISTS (SELECT 1 FROM events WHERE "+
-		v.dialect.between("e.num", "cast("+a.add(after)+" AS bigint)", "cast("+a.add(int64(math.MaxInt64))+" AS bigint)")+") ORDER BY e.num", a.all()...)
+	}, "SELECT e.num, e.id, s.floor_seq"+endpointTables+" WHERE "+owner+" = "+a.add(workspaceID)+
+		" AND e.kind IN ("+strings.Join(kinds, ", ")+") AND e.deleted_at IS NULL AND "+captured+" ORDER BY e.num", a.all()...)
 	if err != nil {
 		return nil, 0, err
 	}

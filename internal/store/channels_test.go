@@ -240,12 +240,15 @@ func TestAChannelReadsNothingButWhatItFollows(t *testing.T) {
 			return err
 		})
 		reading(t, db, func(v *store.View) error {
-			waiting, upTo, err := v.Waiting(held, 5)
-			if err != nil {
-				return err
-			}
-			if len(waiting) != 1 || waiting[0].EventID != want.ID || upTo != last.Seq {
-				t.Errorf("%s, up to %d, want %s up to %d", fmt.Sprint(waiting), upTo, want.ID, last.Seq)
+			for _, cursor := range []int64{held.Cursor, -10_000} { // near, and far behind
+				held.Cursor = cursor
+				waiting, upTo, err := v.Waiting(held, 5)
+				if err != nil {
+					return err
+				}
+				if len(waiting) != 1 || waiting[0].EventID != want.ID || upTo != last.Seq {
+					t.Errorf("%s, up to %d, want %s up to %d", fmt.Sprint(waiting), upTo, want.ID, last.Seq)
+				}
 			}
 			return nil
 		})
