@@ -165,7 +165,7 @@ const updateTries = 4
 func (e *postgresEngine) update(ctx context.Context, fn change) (err error) {
 	for range updateTries {
 		err = e.updateOnce(ctx, fn)
-		if failed, ok := errors.AsType[*pgconn.PgError](err); !ok || failed.Code != deadlocked {
+		if !inDeadlock(err) {
 			return err
 		}
 	}

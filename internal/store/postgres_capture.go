@@ -114,6 +114,14 @@ func (e *postgresEngine) letPass() (met bool) {
 	return met && !e.crowding.Load() // otherwise the group may have been our own
 }
 
+// letEnd waits for the end of the running group. A node of an early version takes its turn before it counts the events;
+// a group that counted them first, and waits for its turn, is in its way.
+func (e *postgresEngine) letEnd() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, _ = e.captures.Exec(ctx, captureTurn.text, captureLock) // if it does not end, the group learns that itself
+}
+
 // runCrowd is a second writer for when the queue holds more than one further group: its group travels, and waits for
 // the lock, while the first commits. With fewer senders it would only split one group in two. It stops if there may be
 // other nodes, because its groups would be taken for theirs.
@@ -142,7 +150,10 @@ func (e *postgresEngine) group(ops []*op) {
 	began := time.Now()
 	e.db.offer(ops)
 	err := e.insert(byEndpoint(ops))
-	if overtaken(err) {
+	if inDeadlock(err) {
+		e.letEnd()
+	}
+	if overtaken(err) || inDeadlock(err) {
 		err = e.insert(byEndpoint(ops))
 	}
 	if err != nil && len(ops) > 1 {

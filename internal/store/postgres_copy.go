@@ -143,6 +143,12 @@ func overtaken(err error) bool {
 	return ok && failed.Code == checkViolation && failed.TableName == payloadRest
 }
 
+// inDeadlock reports whether the server aborted a transaction because of a deadlock.
+func inDeadlock(err error) bool {
+	failed, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && failed.Code == deadlocked
+}
+
 // sendGroup commits the events of the groups in one transaction and one round trip, and sets their Seqs. If the
 // endpoint of a group is gone, it returns that group, and nothing was stored. among says whether there may be other
 // nodes.

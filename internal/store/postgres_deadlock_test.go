@@ -86,3 +86,48 @@ func TestAnUpdateThatIsAlwaysEndedIsGivenUp(t *testing.T) {
 		t.Errorf("%v after %d calls", err, calls)
 	}
 }
+
+// Nodes of an early version take the turn of a group before they count its events. One and a group that counted them,
+// and waits for its turn, wait for each other: the server ends the one that looks first.
+func TestCapturesThatAnEarlierNodeWaitsForAreStored(t *testing.T) {
+	dsn := storetest.Migrated(t)
+	db := storetest.Open(t, store.Config{URL: with(t, dsn, "deadlock_timeout", "1ms")})
+	a, b := newEndpoint(t, db), newEndpoint(t, db)
+	const count = "UPDATE endpoint_stats SET event_count = event_count + 1 WHERE endpoint = $1"
+	look, between, earlier := newTurn(t, dsn), newTurn(t, dsn), newTurn(t, with(t, dsn, "deadlock_timeout", "1h"))
+	between.run("BEGIN")
+	between.run(count, b.Num)
+	earlier.run("BEGIN")
+	earlier.run("SELECT pg_advisory_xact_lock($1)", store.CaptureLock)
+	events := []*hookglass.Event{newEvent(a, "a"), newEvent(b, "b")}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for _, err := range db.CaptureGroup(context.WithoutCancel(t.Context()), events, store.Work{}) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	look.waiting(1)
+	both.Go(func() {
+		_, counted := earlier.conn.Exec(t.Context(), count, a.Num)
+		_, ended := earlier.conn.Exec(t.Context(), "COMMIT")
+		if err := errors.Join(counted, ended); err != nil {
+			t.Error(err)
+		}
+	})
+	look.waiting(2)
+	between.run("COMMIT")
+	both.Wait()
+}
+
+// waiting waits until so many transactions wait for the end of others.
+func (o turn) waiting(others int) {
+	for n := 0; n < others; {
+		err := o.conn.QueryRow(o.t.Context(), `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+			WHERE locktype = 'transactionid' AND NOT granted AND datname = current_database()`).Scan(&n)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
