@@ -43,7 +43,7 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 		test(t, newBench(t, db, db))
 	})
 	t.Run("postgres", func(t *testing.T) {
-		url := storetest.Postgres(t)
+		url := storetest.Migrated(t)
 		test(t, newBench(t, storetest.Open(t, store.Config{URL: url}), storetest.Open(t, store.Config{URL: url})))
 	})
 }

@@ -347,7 +347,7 @@ func TestASubscriptionThatStorageFailsIsNotRefused(t *testing.T) {
 
 // A client takes a server that is silent for two beats for gone.
 func TestASocketIsShownThatTheServerIsThereWhileTheStorageHangs(t *testing.T) {
-	url := storetest.Postgres(t)
+	url := storetest.Migrated(t)
 	b := newBench(t, storetest.Open(t, store.Config{URL: url}))
 	c := b.connect(b.node(0, 0), b.who, string(b.ep.ID), hookglass.TunnelClient{})
 	c.subscribe(b.ep)
