@@ -69,9 +69,15 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect t
 		return err
 	}
 	defer closeUnless(&err, pool)
-	if err := checkSessions(ctx, pool); err != nil {
+	listener, err := checkSessions(ctx, pool)
+	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			listener.Close(context.WithoutCancel(ctx))
+		}
+	}()
 	if err := checkDurable(ctx, pool, db.log); err != nil {
 		return err
 	}
@@ -108,7 +114,7 @@ func (db *DB) openPostgres(ctx context.Context, url string, hold bool, connect t
 	e.wg.Go(func() { e.runClock(background) })
 	e.wg.Go(e.runCaptures)
 	e.wg.Go(e.runCrowd)
-	e.wg.Go(func() { e.runListen(background) })
+	e.wg.Go(func() { e.runListen(background, listener) })
 	e.wg.Go(func() { e.runAnnounce(background) })
 	e.wg.Go(func() { e.runAnswers(background) })
 	return nil
@@ -252,32 +258,27 @@ func (e *postgresEngine) tellOthers(ctx context.Context, limit time.Duration, to
 	}
 }
 
-// runListen receives the announcements of other nodes. After each interruption everything counts as changed.
-func (e *postgresEngine) runListen(ctx context.Context) {
-	for wait := time.Duration(0); ctx.Err() == nil; {
+// runListen receives the announcements of other nodes, at first in the session conn. After each interruption everything
+// counts as changed.
+func (e *postgresEngine) runListen(ctx context.Context, conn *pgx.Conn) {
+	err := e.listen(ctx, conn)
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 2*time.Second) {
+		e.db.log.Warn("listening for announcements was cut off, trying again", "error", err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		}
-		err := e.listen(ctx)
-		if ctx.Err() != nil {
-			return
+		if conn, err = pgx.ConnectConfig(ctx, e.pool.Config().ConnConfig); err == nil {
+			err = e.listen(ctx, conn)
 		}
-		e.db.log.Warn("listening for announcements was cut off, trying again", "error", err)
-		wait = min(max(2*wait, 100*time.Millisecond), 2*time.Second)
 	}
 }
 
-func (e *postgresEngine) listen(ctx context.Context) error {
-	cfg := e.pool.Config().ConnConfig.Copy()
-	cfg.RuntimeParams["application_name"] = listenerName
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return err
-	}
+// listen closes conn in the end.
+func (e *postgresEngine) listen(ctx context.Context, conn *pgx.Conn) error {
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+	if _, err := conn.Exec(ctx, "SET application_name = '"+listenerName+"'; LISTEN "+channel); err != nil {
 		return err
 	}
 	var own uint32 // as the server numbers it: a pooler reports other process ids

@@ -151,47 +151,53 @@ func notLetIn(err error) bool {
 }
 
 // checkSessions refuses a pooler in transaction or statement mode, which changes the server connection after each:
-// locks, settings and prepared statements would end up with other clients.
-func checkSessions(ctx context.Context, pool *pgxpool.Pool) error {
-	var conns [2]*pgxpool.Conn
-	for i := range conns {
-		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			err = fmt.Errorf("connect to PostgreSQL: %w", err)
-			if notLetIn(err) {
-				return fmt.Errorf("store: %w", err)
-			}
-			return classify(err)
+// locks, settings and prepared statements would end up with other clients. Of the two sessions that this takes it
+// returns the one that is not of the pool.
+func checkSessions(ctx context.Context, pool *pgxpool.Pool) (_ *pgx.Conn, err error) {
+	first, err := pool.Acquire(ctx)
+	if err != nil {
+		err = fmt.Errorf("connect to PostgreSQL: %w", err)
+		if notLetIn(err) {
+			return nil, fmt.Errorf("store: %w", err)
 		}
-		defer conn.Release()
-		conns[i] = conn
+		return nil, classify(err)
 	}
+	defer first.Release()
+	second, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return nil, classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+	}
+	defer func() {
+		if err != nil {
+			second.Close(context.WithoutCancel(ctx))
+		}
+	}()
 	// A pooler that hands out the connection returned last gives both clients the same one; a pooler that rotates gives
 	// the first client a different one at once. While the second is in a transaction, its connection cannot go to the
 	// first.
 	var behind [4]string
 	for i, ask := range []struct {
-		of   int
+		of   *pgx.Conn
 		text string
-	}{{0, "SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}, {1, "BEGIN; SELECT pg_backend_pid()"}, {0, "SELECT pg_backend_pid()"}} {
-		results, err := conns[ask.of].Conn().PgConn().Exec(ctx, ask.text).ReadAll()
+	}{{first.Conn(), "SELECT pg_backend_pid()"}, {first.Conn(), "SELECT pg_backend_pid()"}, {second, "BEGIN; SELECT pg_backend_pid()"}, {first.Conn(), "SELECT pg_backend_pid()"}} {
+		results, err := ask.of.PgConn().Exec(ctx, ask.text).ReadAll()
 		// PgBouncer has one code for all that it says.
 		if said, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(said.Message, "statement pooling mode") {
-			return errNoSessions
+			return nil, errNoSessions
 		}
 		if err != nil {
-			return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+			return nil, classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 		}
 		behind[i] = string(results[len(results)-1].Rows[0][0])
 	}
 	// A pooler whose only connection is in the transaction lets the first client wait until the server ends that.
-	if first := behind[0]; first != behind[1] || first == behind[2] || first != behind[3] {
-		return errNoSessions
+	if b := behind; b[0] != b[1] || b[0] == b[2] || b[0] != b[3] {
+		return nil, errNoSessions
 	}
-	if err := conns[1].Conn().PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
-		return classify(fmt.Errorf("connect to PostgreSQL: %w", err))
+	if err := second.PgConn().Exec(ctx, "ROLLBACK").Close(); err != nil {
+		return nil, classify(fmt.Errorf("connect to PostgreSQL: %w", err))
 	}
-	return nil
+	return second, nil
 }
 
 var errNoSessions = errors.New("store: the connection pooler in front of PostgreSQL does not give each session its own connection: set pool_mode = session in PgBouncer, or connect to the server itself")
