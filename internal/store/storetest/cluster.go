@@ -55,7 +55,7 @@ type Cluster struct {
 // returns ErrNoPostgres if PostgreSQL's programs are missing, but not where $PG_BIN names other ones than there are.
 func Start(dir string) (*Cluster, error) {
 	// Tests start many clusters, so each uses little memory and disk.
-	return start(dir, "shared_buffers=64MB", "max_wal_size=256MB", "min_wal_size=32MB", "autovacuum_naptime=10s")
+	return start(dir, "shared_buffers=64MB", "max_wal_size=256MB", "min_wal_size=32MB")
 }
 
 // StartStock is Start with PostgreSQL's default settings for memory, checkpoints and vacuum, and with a write-ahead log
