@@ -179,7 +179,12 @@ func checkSessions(ctx context.Context, pool *pgxpool.Pool) (_ *pgx.Conn, err er
 	for i, ask := range []struct {
 		of   *pgx.Conn
 		text string
-	}{{first.Conn(), "SELECT pg_backend_pid()"}, {first.Conn(), "SELECT pg_backend_pid()"}, {second, "BEGIN; SELECT pg_backend_pid()"}, {first.Conn(), "SELECT pg_backend_pid()"}} {
+	}{
+		{first.Conn(), "SELECT pg_backend_pid()"},
+		{first.Conn(), "SELECT pg_backend_pid()"},
+		{second, "BEGIN; SELECT pg_backend_pid()"},
+		{first.Conn(), "SELECT pg_backend_pid()"},
+	} {
 		results, err := ask.of.PgConn().Exec(ctx, ask.text).ReadAll()
 		// PgBouncer has one code for all that it says.
 		if said, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(said.Message, "statement pooling mode") {
