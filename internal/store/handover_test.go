@@ -459,7 +459,7 @@ func TestJobsOfADeadProcessAreDueWithTheNext(t *testing.T) {
 			if flows, err := tx.ClaimFlows(9, time.Minute); err != nil || len(flows) != want {
 				t.Errorf("flows to be had: %+v, %v; want %d", flows, err, want)
 			}
-			if due, err := tx.ChannelsDue(tx.Now, 0, 9); err != nil || len(due) != want {
+			if due, err := tx.ChannelsDue(tx.Now, event.Seq, 9); err != nil || len(due) != want {
 				t.Errorf("channels to be had: %+v, %v; want %d", due, err, want)
 			}
 			return nil

@@ -29,7 +29,7 @@ func beside(t *testing.T, db *store.DB, first, second func(*store.Tx) error, goO
 				done <- err
 				over = true
 			default:
-				behind, err := tx.Ints(`SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))`)
+				behind, err := tx.Ints(`SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))`)
 				if err != nil {
 					return err
 				}
