@@ -293,6 +293,9 @@ func (v *View) ChannelsPassed() (nums []int64, upTo int64, err error) {
 		return err
 	}, "SELECT DISTINCT workspace_id, kind FROM endpoints WHERE workspace_id IS NOT NULL AND "+
 		v.dialect.capturedBetween(a, "num", behind[0].cursor, upTo), a.all()...)
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, f := range behind {
 		tells := func(kind hookglass.EndpointKind, what hookglass.ActivityType) bool {
 			return captured[captures{f.workspace, kind}] && strings.Contains(f.events, `"`+string(what)+`"`)
@@ -302,7 +305,7 @@ func (v *View) ChannelsPassed() (nums []int64, upTo int64, err error) {
 			nums = append(nums, f.num)
 		}
 	}
-	return nums, upTo, err
+	return nums, upTo, nil
 }
 
 // MoveChannels has channels tell only what is captured after a seq.
@@ -427,9 +430,9 @@ func (v *View) capturesIn(workspaceID int64, follows []hookglass.ActivityType, a
 	}
 	// A workspace may have thousands of endpoints: unless the channel is far behind, those that captured something are
 	// looked up, and "+ 0" keeps the index on the workspace out.
-	owner, captured := "e.workspace_id + 0", ""
+	var owner, captured string
 	if newest-after <= passedWithin {
-		captured = v.dialect.capturedBetween(a, "e.num", after, newest)
+		owner, captured = "e.workspace_id + 0", v.dialect.capturedBetween(a, "e.num", after, newest)
 	} else {
 		owner = "e.workspace_id"
 		captured = "EXISTS (SELECT 1 FROM events WHERE " +
