@@ -212,6 +212,7 @@ type run struct {
 	*Service
 	ctx       context.Context
 	set       string
+	asked     hookglass.Principal // who declares, maybe within more workspaces
 	who       hookglass.Principal // within the workspace alone
 	workspace int64
 	known     []hookglass.Declared
@@ -247,7 +248,7 @@ func (r *run) open(who hookglass.Principal, name string) error {
 			w = all[i]
 		}
 		r.workspace = w.ID
-		r.who = who
+		r.asked, r.who = who, who
 		r.who.System, r.who.Account, r.who.Workspace = false, w.AccountID, w.ID
 		r.known, err = v.Declared(w.ID)
 		for _, k := range r.known {

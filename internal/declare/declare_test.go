@@ -309,6 +309,43 @@ func TestPlansAndWorkspacesHoldForDeclarations(t *testing.T) {
 	})
 }
 
+// Whoever may see an endpoint of another workspace is told where it is; whoever may not learns nothing of it.
+func TestAnEndpointOfAnotherWorkspaceIsSaidToBeThere(t *testing.T) {
+	each(t, func(t *testing.T, y *yard) {
+		second, err := y.accounts.CreateWorkspace(t.Context(), y.who, y.who.Account, "Second")
+		must(t, err)
+		y.apply("{workspace: Second, endpoints: [{custom_id: theirs}]}")
+		var id hookglass.EndpointID
+		must(t, y.db.View(t.Context(), y.who, func(v *store.View) error {
+			e, err := v.Endpoint("theirs")
+			id = e.ID
+			return err
+		}))
+		within := y.who
+		within.Workspace = y.made.Workspace.ID
+		there := `is an endpoint of the workspace "Second", and a file is for one workspace`
+		for _, c := range []struct {
+			who  hookglass.Principal
+			text string
+			want hookglass.FieldError
+		}{
+			{y.who, "endpoints: [{id: " + string(id) + "}]", hookglass.FieldError{Field: "endpoints.0.id", Message: there}},
+			{y.who, "endpoints: [{custom_id: theirs}]", hookglass.FieldError{Field: "endpoints.0.custom_id", Message: there}},
+			{within, "endpoints: [{id: " + string(id) + "}]", hookglass.FieldError{Field: "endpoints.0.id", Message: "is no endpoint of the workspace"}},
+			{within, "endpoints: [{custom_id: theirs}]", hookglass.FieldError{Field: "endpoints.0.custom_id", Message: "is taken"}},
+		} {
+			_, err := y.svc.Apply(t.Context(), c.who, y.read(c.text), true)
+			coded, _ := errors.AsType[*hookglass.Error](err)
+			if coded == nil || !slices.Equal(coded.Details, []hookglass.FieldError{c.want}) {
+				t.Errorf("%s: %v, want %v", c.text, err, c.want)
+			}
+		}
+		if changes, err := y.svc.Apply(t.Context(), y.who, y.read(fmt.Sprintf("{workspace: %d, endpoints: [{id: %s}]}", second.ID, id)), true); err != nil {
+			t.Errorf("in its own workspace: %v %v", changes, err)
+		}
+	})
+}
+
 func TestSetsDoNotTouchOneAnother(t *testing.T) {
 	each(t, func(t *testing.T, y *yard) {
 		y.apply("set: one\nendpoints: [{custom_id: aa}]")

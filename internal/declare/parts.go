@@ -20,13 +20,19 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 	ref, name := cmp.Or(d.ID.Value, d.CustomID.Value), cmp.Or(d.CustomID.Value, d.ID.Value)
 	var e hookglass.Endpoint
 	err := r.view(r.ctx, func(v *store.View) (err error) { e, err = v.Endpoint(ref); return err })
-	found := err == nil
-	switch {
-	case hookglass.Is(err, hookglass.CodeNotFound) && d.ID.Value != "":
-		r.faults = append(r.faults, hookglass.FieldError{Field: at + ".id", Message: "is no endpoint of the workspace"})
-		return nil
-	case err != nil && !hookglass.Is(err, hookglass.CodeNotFound):
+	if err != nil && !hookglass.Is(err, hookglass.CodeNotFound) {
 		return err
+	}
+	found := err == nil
+	if !found {
+		fault, err := r.absent(at, d)
+		if err != nil {
+			return err
+		}
+		if fault != nil {
+			r.faults = append(r.faults, *fault)
+			return nil
+		}
 	}
 	c := d.EndpointChange
 	wanted, err := draft.Endpoint(&api.NewEndpoint{
@@ -66,6 +72,34 @@ func (r *run) endpoint(at string, d api.DeclaredEndpoint) error {
 		return err // there is nothing that its parts could belong to
 	}
 	return r.parts(at, name, e, d)
+}
+
+// absent judges an endpoint that the workspace does not have: nil if it can be made. One of another workspace is said
+// to be there, to those who may see it: a file exported with a token of the account may hold endpoints of all.
+func (r *run) absent(at string, d api.DeclaredEndpoint) (*hookglass.FieldError, error) {
+	ref, field := d.CustomID.Value, at+".custom_id"
+	if d.ID.Value != "" {
+		ref, field = d.ID.Value, at+".id"
+	}
+	var there hookglass.Workspace
+	err := r.db.View(r.ctx, r.asked, func(v *store.View) error {
+		e, err := v.Endpoint(ref)
+		if err != nil || e.WorkspaceID == 0 || e.WorkspaceID == r.workspace {
+			return err
+		}
+		there, err = v.Workspace(e.WorkspaceID)
+		return err
+	})
+	switch {
+	case err != nil && !hookglass.Is(err, hookglass.CodeNotFound):
+		return nil, err
+	case there.ID != 0:
+		message := fmt.Sprintf("is an endpoint of the workspace %q, and a file is for one workspace", there.Name)
+		return &hookglass.FieldError{Field: field, Message: message}, nil
+	case d.ID.Value != "":
+		return &hookglass.FieldError{Field: field, Message: "is no endpoint of the workspace"}, nil
+	}
+	return nil, nil
 }
 
 // keepFixed notes what was declared otherwise than an endpoint has it and cannot change, and leaves it as it is.
