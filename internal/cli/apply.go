@@ -124,6 +124,10 @@ func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *End
 		for _, note := range endpointsfile.Distinct(existing) {
 			fmt.Fprintln(t.Err, "warning:", visible(note))
 		}
+		if n := workspacesOf(existing); n > 1 {
+			fmt.Fprintf(t.Err, "warning: these endpoints are of %d workspaces, and a file is for one: "+
+				"to apply it to where they are, export those of one, by name or with a token of the workspace\n", n)
+		}
 	}
 	write := func(out io.Writer) error {
 		if e.JSON {
@@ -135,6 +139,17 @@ func (c *EndpointsExportCmd) Run(ctx context.Context, t *server.Terminal, e *End
 		return write(t.Out)
 	}
 	return writeFile(c.Output, write)
+}
+
+// workspacesOf returns in how many workspaces endpoints are.
+func workspacesOf(existing []endpointsfile.Existing) int {
+	ids := make(map[int64]bool)
+	for _, e := range existing {
+		if e.Endpoint.WorkspaceID != nil {
+			ids[*e.Endpoint.WorkspaceID] = true
+		}
+	}
+	return len(ids)
 }
 
 func (c *EndpointsExportCmd) gather(ctx context.Context, from *client.Client) (existing []endpointsfile.Existing, channels map[string]string, err error) {

@@ -95,6 +95,27 @@ endpoints:
 	fails(t, 1, "no such endpoint", "endpoints", "get", "spare")
 }
 
+// A file is for one workspace, and a token of the account exports those of all.
+func TestAnExportOfSeveralWorkspacesSaysThatAFileIsForOne(t *testing.T) {
+	a := running(t)
+	t.Setenv("HOOKGLASS_SERVER", a.server)
+	t.Setenv("HOOKGLASS_TOKEN", a.token)
+	object(t, "", a.data.args("admin", "workspace", "create", "--account", "1", "--name", "Second")...)
+	for _, text := range []string{"endpoints: [{custom_id: here}]", "{workspace: Second, endpoints: [{custom_id: there}]}"} {
+		if r := run(t, text, "apply", "-f", "-"); r.code != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := run(t, "", "endpoints", "export"); r.code != 0 || !strings.Contains(r.err, "warning: these endpoints are of 2 workspaces, and a file is for one") {
+		t.Errorf("export of all: %+v", r)
+	} else if r := run(t, r.out, "apply", "-f", "-", "--dry-run"); r.code != 1 || !strings.Contains(r.err, `is an endpoint of the workspace "Second"`) {
+		t.Errorf("and applied: %+v", r)
+	}
+	if r := run(t, "", "endpoints", "export", "there"); r.code != 0 || r.err != "" {
+		t.Errorf("export of one: %+v", r)
+	}
+}
+
 func TestAFileThatIsNotValidIsToldWithItsLines(t *testing.T) {
 	a := running(t)
 	t.Setenv("HOOKGLASS_SERVER", a.server)
