@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"hookglass"
 	"hookglass/internal/neterr"
 	"hookglass/internal/store"
 )
@@ -21,6 +22,16 @@ type remedy struct {
 func (r remedy) Error() string { return r.error.Error() + ": " + r.what }
 
 func (r remedy) Unwrap() error { return r.error }
+
+// fullDisk is an error of a disk that is full or fails. Its advice stands first: what a database says in the middle of
+// a change of its schema is long, and tells an operator little.
+type fullDisk struct{ error }
+
+func (f fullDisk) Error() string {
+	return "the disk is full, or fails: make room, or give it more, and try again (" + f.error.Error() + ")"
+}
+
+func (f fullDisk) Unwrap() error { return f.error }
 
 // bindFailure says by which flag an address was given that could not be listened on, and what there is to do.
 func bindFailure(flag string, err error) error {
@@ -43,7 +54,7 @@ func remedied(err error) error {
 	var right *store.MissingRight
 	var asleep *store.NotWritable
 	switch {
-	case errors.As(err, new(remedy)):
+	case errors.As(err, new(remedy)), errors.As(err, new(fullDisk)):
 		return err
 	case errors.Is(err, syscall.EROFS):
 		what = "mount the file system for writing"
@@ -76,7 +87,11 @@ func remedied(err error) error {
 	case store.Damaged(err):
 		what = "stop the service, keep a copy of the data directory, and bring the last backup back (hookglass restore --force)"
 	case store.NoRoom(err):
-		what = "where the disk is full, " + moreRoom
+		// Of an error with a code, its own sentence would be what people are told.
+		if coded, ok := errors.AsType[*hookglass.Error](err); ok && coded.Err != nil {
+			err = coded.Err
+		}
+		return fullDisk{err}
 	default:
 		return err
 	}

@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"strings"
 	"syscall"
 	"testing"
 
+	"hookglass"
 	"hookglass/internal/server"
 )
 
@@ -40,12 +42,22 @@ func TestAnErrorAboutFilesSaysWhatThereIsToDo(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EACCES: "hookglass-service",
 		syscall.EROFS:  "mount the file system for writing",
-		syscall.ENOSPC: "the disk is full, make room",
 	} {
 		err := server.Remedied(&fs.PathError{Op: "open", Path: "/data/lock", Err: errno})
 		if !strings.HasPrefix(err.Error(), "open /data/lock: ") || !strings.Contains(err.Error(), want) || !errors.Is(err, errno) {
 			t.Errorf("%v: %v", errno, err)
 		}
+	}
+	full := server.Remedied(fmt.Errorf("store: migrate: %w", syscall.ENOSPC)) // what to do is said first
+	if want := "the disk is full, or fails: make room, or give it more, and try again (store: migrate: no space left on device)"; full.Error() != want {
+		t.Errorf("%v, want %s", full, want)
+	}
+	coded := &hookglass.Error{Code: hookglass.CodeUnavailable, Message: "The storage cannot answer now.", Err: errors.Unwrap(full)}
+	if of := server.Remedied(coded); of.Error() != full.Error() || hookglass.Is(of, hookglass.CodeUnavailable) {
+		t.Errorf("of an error with a code: %v", of)
+	}
+	if again := server.Remedied(fmt.Errorf("backup: %w", full)); again.Error() != "backup: "+full.Error() || !errors.Is(again, syscall.ENOSPC) {
+		t.Errorf("advised twice: %v", again)
 	}
 	if err := errors.New("something else"); server.Remedied(err) != err || server.Remedied(nil) != nil {
 		t.Error("an error that nothing is known about was changed")
