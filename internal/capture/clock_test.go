@@ -14,7 +14,7 @@ import (
 // A sample is signed by the clock that stamps what is captured, whatever that of the node shows (decision 0025).
 func TestASampleIsGenuineOnANodeWhoseClockIsWrong(t *testing.T) {
 	late := func() time.Time { return time.Now().Add(-time.Hour) }
-	b := newBench(t, storetest.Open(t, store.Config{URL: storetest.Postgres(t), Clock: late}))
+	b := newBench(t, storetest.Open(t, store.Config{URL: storetest.Migrated(t), Clock: late}))
 	stripe, secret := "stripe", "whsec_test"
 	if _, err := b.endpoints.CreateSignatureConfig(t.Context(), hookglass.System, string(b.ep.ID), endpoint.SignatureDraft{Provider: &stripe, Secret: &secret}, false); err != nil {
 		t.Fatal(err)

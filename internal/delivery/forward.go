@@ -82,6 +82,7 @@ type Forwarder struct {
 	sending  sync.WaitGroup
 	looked   time.Time             // of the last round, by Now; used by Run only
 	renewed  time.Time             // when the leases were last renewed, by Now; used by Run only
+	away     bool                  // the database was away since; used by Run only
 	recalled time.Time             // of the last look for recalls, by this machine's clock; used by Run only
 	recalls  []store.ForwardRecall // what is left of the last recall; used by Run only
 
@@ -144,6 +145,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		began := time.Now()
 		wait, err := f.round(ctx, sends)
 		if err != nil {
+			f.away = f.away || hookglass.Is(err, hookglass.CodeUnavailable)
 			if ctx.Err() == nil {
 				f.Log.Warn("deliveries could not be taken", "error", err)
 			}

@@ -3,7 +3,9 @@ package delivery_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -42,8 +44,13 @@ func TestWhatWasSentBeforeTheDatabaseWasAwayIsNotSentAgain(t *testing.T) {
 		outside, err := sql.Open("sqlite", path)
 		must(t, err)
 		defer outside.Close()
+		outside.SetMaxOpenConns(1)
+		// While others write it does not sleep: in the bubble that would let minutes pass.
 		do := func(statements string) {
-			_, err := outside.ExecContext(t.Context(), statements)
+			err := errors.New("SQLITE_BUSY")
+			for err != nil && strings.Contains(err.Error(), "SQLITE_BUSY") {
+				_, err = outside.ExecContext(t.Context(), "BEGIN IMMEDIATE; "+statements+"; COMMIT")
+			}
 			must(t, err)
 		}
 		client := &counting{Client: y.client, first: func() {
@@ -53,8 +60,9 @@ func TestWhatWasSentBeforeTheDatabaseWasAwayIsNotSentAgain(t *testing.T) {
 				CREATE TRIGGER away BEFORE UPDATE ON forwards BEGIN INSERT INTO full VALUES (NULL); END`)
 		}}
 		y.client = client
-		for range 2 {
+		for range 10 { // they look for deliveries at different instants
 			y.start(y.db)
+			time.Sleep(100 * time.Millisecond)
 		}
 		y.capture(y.ep, "", "x")
 		time.Sleep(time.Minute)

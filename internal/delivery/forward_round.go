@@ -54,15 +54,15 @@ func (f *Forwarder) round(ctx, sends context.Context) (time.Duration, error) {
 	return min(wait, next), err
 }
 
-// renew renews the leases of the deliveries that this node has under way, now and then and when the clock jumped. If it
-// could not for so long that the leases of others may have ended, as while the database was away, they get the time to
-// renew them, too: what they have under way would be sent a second time.
+// renew renews the leases of the deliveries that this node has under way, now and then and when the clock jumped. After
+// the database was away, or this node stood still for so long that the leases of others may have ended, they get the
+// time to renew them, too: what they have under way would be sent a second time.
 func (f *Forwarder) renew(ctx context.Context, now time.Time) error {
 	since := now.Sub(f.renewed)
-	if since.Abs() < forwardRenew {
+	if since.Abs() < forwardRenew && !f.away {
 		return nil
 	}
-	away := !f.renewed.IsZero() && since >= forwardLease-forwardRenew
+	away := f.away || !f.renewed.IsZero() && since >= forwardLease-forwardRenew
 	f.mu.Lock()
 	held := maps.Clone(f.held)
 	f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *Forwarder) renew(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	f.renewed = now
+	f.renewed, f.away = now, false
 	return nil
 }
 

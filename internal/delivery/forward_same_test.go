@@ -403,7 +403,7 @@ func TestWithoutTheSettingEveryWebhookIsSent(t *testing.T) {
 // Two nodes capture duplicates at the same instant, in groups of all sizes, and one of each is sent. Nodes die and
 // others go on.
 func TestNodesSendOneOfAllDuplicates(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	y := newYard(t, storetest.Open(t, store.Config{URL: dsn}))
 	other := storetest.Open(t, store.Config{URL: dsn})
 	to := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { time.Sleep(time.Millisecond) })

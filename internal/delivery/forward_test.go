@@ -456,7 +456,7 @@ func TestAStoppingNodeHandsBackWhatHangs(t *testing.T) {
 
 // Two nodes on one database send each delivery once.
 func TestTwoNodesDoNotSendTheSame(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	y := newYard(t, storetest.Open(t, store.Config{URL: dsn}))
 	other := storetest.Open(t, store.Config{URL: dsn})
 	s := newSink(t, always(200))

@@ -120,7 +120,7 @@ func TestATargetIsSentToAsFastAsItsBoundAllows(t *testing.T) {
 
 // Two nodes and their successors keep one bound together.
 func TestNodesKeepABoundTogether(t *testing.T) {
-	dsn := storetest.Postgres(t)
+	dsn := storetest.Migrated(t)
 	y := newYard(t, storetest.Open(t, store.Config{URL: dsn}))
 	other := storetest.Open(t, store.Config{URL: dsn})
 	to := newArrivals(t, always(200))

@@ -118,7 +118,7 @@ func row(table store.Table, i int) []any {
 // destination is an empty, migrated PostgreSQL database.
 func destination(t *testing.T) (db *store.DB, dsn string) {
 	t.Helper()
-	dsn = storetest.Postgres(t)
+	dsn = storetest.Migrated(t)
 	return storetest.Open(t, store.Config{URL: dsn}), dsn
 }
 
