@@ -20,7 +20,7 @@ func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err e
 	if err != nil {
 		return l, err
 	}
-	l = hookglass.Ledger{From: from, To: to, Stored: all.Events, Deleted: all.Erased, Refused: map[string]int64{}, Answers: map[string]int64{}}
+	l = hookglass.Ledger{From: from, To: to, Stored: all.Events, Deleted: all.Erased, Refused: map[string]int64{}}
 	for code, n := range all.Refused {
 		l.Refused[code] = n
 	}
@@ -29,12 +29,13 @@ func (v *View) Ledger(ref string, from, to time.Time) (l hookglass.Ledger, err e
 		return l, err
 	}
 	l.Deleted += hidden
-	kept := make([]int64, len(w.pieces))
-	for i, p := range w.pieces {
-		if kept[i], err = w.kept(&l, p); err != nil {
-			return l, err
-		}
-		l.Kept += kept[i]
+	kept, err := w.keep(&l)
+	if err == nil && l.Kept+l.Deleted != l.Stored {
+		w.checkEach()
+		kept, err = w.keep(&l)
+	}
+	if err != nil {
+		return l, err
 	}
 	for _, part := range []func() error{
 		func() error { return w.targets(&l, kept) },
@@ -75,6 +76,19 @@ func (w ledgerWindow) count(p ledgerPiece) (n int64, err error) {
 	a := &args{}
 	err = w.v.queryRow("endpoint", "SELECT count(*) FROM events WHERE "+w.among(a, p), a.all(), &n)
 	return n, err
+}
+
+// keep counts the events that are kept, in all and in each piece, and the answers to their senders.
+func (w ledgerWindow) keep(l *hookglass.Ledger) (kept []int64, err error) {
+	l.Kept, l.Ignored, l.Answers = 0, 0, map[string]int64{}
+	kept = make([]int64, len(w.pieces))
+	for i, p := range w.pieces {
+		if kept[i], err = w.kept(l, p); err != nil {
+			return nil, err
+		}
+		l.Kept += kept[i]
+	}
+	return kept, nil
 }
 
 // kept counts the events of a piece and the answers to their senders. In a whole piece, 200 is counted as the rest: the

@@ -137,3 +137,57 @@ func compareLedgers(t *testing.T, db *store.DB, rnd *rand.Rand, gone int) {
 		t.Error("events that are not placed were counted by ranges")
 	}
 }
+
+// An event whose clock was off by days is in the ledger of its own day, and not in that of its neighbours.
+func TestAnEventWhoseClockIsDaysOffIsInTheLedgerOfItsOwnDay(t *testing.T) {
+	const day = 24 * time.Hour
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		e := newEndpoint(t, db)
+		noon := time.Now().UTC().Truncate(day).Add(-25*day + day/2)
+		const days, each = 20, 6
+		own := [days]int64{}
+		for d := range days {
+			for i := range each {
+				ev := newEvent(e, "x")
+				at := d
+				switch {
+				case d == 15 && i == 3:
+					at -= 8
+				case d == 5 && i == 3:
+					at += 8
+				}
+				own[at]++
+				ev.ReceivedAt = noon.Add(time.Duration(at)*day + time.Duration(i)*time.Minute)
+				if err := db.Capture(t.Context(), 0, ev); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		rollUp(t, db)
+		for _, count := range []int{days * each, 1_000_000} {
+			update(t, db, func(tx *store.Tx) error {
+				return tx.Exec("UPDATE endpoint_stats SET event_count = $1 WHERE endpoint = $2", count, e.Num)
+			})
+			for d, want := range own {
+				from := noon.Add(time.Duration(d)*day - day/2)
+				err := db.View(t.Context(), hookglass.System, func(v *store.View) error {
+					l, err := v.Ledger(string(e.ID), from, from.Add(day))
+					if l.Stored != want || l.Kept != want || l.Answers["200"] != want || len(l.Differences()) > 0 {
+						t.Errorf("of %d events, day %d has stored %d, kept %d, answers %v, %v; want %d", count, d, l.Stored, l.Kept, l.Answers, l.Differences(), want)
+					}
+					if err != nil {
+						return err
+					}
+					lines, _, err := v.LedgerLines(string(e.ID), from, from.Add(day), 0, 100)
+					if int64(len(lines)) != want {
+						t.Errorf("of %d events, day %d lists %d, want %d", count, d, len(lines), want)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}

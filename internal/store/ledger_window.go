@@ -40,17 +40,27 @@ func (v *View) ledgerWindow(ref string, from, to time.Time) (w ledgerWindow, all
 	if err := v.bracket(&narrow, &w.below, query.Between(from.Add(-time.Microsecond), to)); err != nil {
 		return w, all, err
 	}
-	w.log.floor = narrow.floor
 	before, within, after, err := w.figures()
 	if err != nil {
 		return w, all, err
 	}
-	w.pieces = []ledgerPiece{{above: w.log.floor, below: w.below}}
+	w.log.floor = narrow.floor
+	if within.Low > 0 { // one may lie beyond, whose clock was wrong by more than clockError
+		w.log.floor = max(log.floor, min(narrow.floor, within.Low-1))
+		w.below = max(w.below, next(within.High))
+	}
+	w.checkEach()
 	// A small log was not bracketed: any event may be of the period, however wrong its clock was.
 	if log.endpoint.EventCount >= bracketFrom && placed(before) && placed(within) && placed(after) {
 		w.pieces = w.placedPieces(before, within, after)
 	}
 	return w, within, nil
+}
+
+// checkEach has the time of each event checked. The figures near a window do not tell whether an event lies in it whose
+// clock was wrong by more than clockError.
+func (w *ledgerWindow) checkEach() {
+	w.pieces = []ledgerPiece{{above: w.log.floor, below: w.below}}
 }
 
 func placed(f hookglass.Figures) bool { return f.Placed == f.Events }
@@ -141,10 +151,9 @@ func (w ledgerWindow) table(a *args, p ledgerPiece) string {
 	return "(SELECT seq, received_at, spf FROM events WHERE " + w.among(a, p) + ") AS w"
 }
 
-// hull returns the smallest range that contains all pieces.
-func (w ledgerWindow) hull() ledgerPiece {
-	h := w.pieces[0]
-	h.whole = h.whole && len(w.pieces) == 1
+// hull returns the smallest range that contains all pieces. It is not whole: see checkEach.
+func (w ledgerWindow) hull() (h ledgerPiece) {
+	h.above, h.below = w.pieces[0].above, w.pieces[0].below
 	for _, p := range w.pieces {
 		h.above, h.below = min(h.above, p.above), max(h.below, p.below)
 	}
