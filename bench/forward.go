@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -149,7 +150,7 @@ func (p *plan) forwardRound(ctx context.Context, s *service, to *target, rate in
 	return round, enable(false)
 }
 
-// replayAdds is what a replay takes longer than the same request made directly, by the medians.
+// replayAdds is what a replay takes longer than the same request made directly, by the medians of the two made by turns.
 func (p *plan) replayAdds(ctx context.Context, s *service, to *target) (time.Duration, error) {
 	newest, err := s.list(ctx, map[string][]string{"limit": {"1"}})
 	if err != nil {
@@ -160,16 +161,26 @@ func (p *plan) replayAdds(ctx context.Context, s *service, to *target) (time.Dur
 	}
 	path, body := "/endpoints/"+s.endpoint+"/requests/"+newest.Data[0].ID+"/replay", fmt.Sprintf(`{"target_url":%q}`, to.url)
 	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerLimit} // a replay makes a connection of its own
-	replayed, _, err := p.sample(func() error { return s.call(ctx, http.MethodPost, path, body, nil) })
-	if err != nil {
+	if err := p.disk.await(ctx, s.dir); err != nil {
 		return 0, err
 	}
-	made, _, err := p.sample(func() error {
+	replayed, made := make([]time.Duration, 0, p.samples), make([]time.Duration, 0, p.samples)
+	for range p.samples {
+		began := time.Now()
+		if err := s.call(ctx, http.MethodPost, path, body, nil); err != nil {
+			return 0, err
+		}
+		replayed, began = append(replayed, time.Since(began)), time.Now()
 		resp, err := direct.Post(to.url, "application/json", strings.NewReader(strings.Repeat("x", 1500)))
 		if err != nil {
-			return err
+			return 0, err
 		}
-		return drain(resp.Body)
-	})
-	return replayed - made, err
+		if err := drain(resp.Body); err != nil {
+			return 0, err
+		}
+		made = append(made, time.Since(began))
+	}
+	slices.Sort(replayed)
+	slices.Sort(made)
+	return quantile(replayed, 0.5) - quantile(made, 0.5), nil
 }
