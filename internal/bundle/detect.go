@@ -128,32 +128,42 @@ func (f *finder) grouped(form *regexp.Regexp, kind Kind, most int, ok func(start
 	room := make([]byte, most)
 	for _, at := range form.FindAllStringIndex(f.s, -1) {
 		for start := at[0]; start < at[1]; {
-			plain, found, next := room[:0], 0, 0
-			for i := start; i < at[1] && len(plain) < most; i++ {
-				if !alphanumericByte(f.s[i]) {
-					continue
-				}
-				plain = append(plain, f.s[i])
-				if end := i + 1; end == len(f.s) || !wordByte(f.s[end]) {
-					if next == 0 {
-						next = end
-					}
-					if !inWord(f.s, start, end) && ok(start, end, plain) {
-						found = end
-					}
-				}
-			}
-			if found > 0 {
-				f.add(start, found, kind)
-				next = found
-			}
-			if next == 0 { // a group that is longer than a number
-				next = start + 1
+			next, end := f.longest(start, at[1], room, ok)
+			if end > 0 {
+				f.add(start, end, kind)
+				next = end
 			}
 			for start = next; start < at[1] && (!alphanumericByte(f.s[start]) || alphanumericByte(f.s[start-1])); start++ {
 			}
 		}
 	}
+}
+
+// longest returns where the group at start ends, and where the longest number does that begins with it, ends at limit
+// at most, fits into room and satisfies ok; 0 if there is none.
+func (f *finder) longest(start, limit int, room []byte, ok func(start, end int, plain []byte) bool) (group, number int) {
+	group = -1
+	plain := room[:0]
+	for i := start; i < limit && len(plain) < len(room); i++ {
+		if !alphanumericByte(f.s[i]) {
+			continue
+		}
+		plain = append(plain, f.s[i])
+		end := i + 1
+		if end < len(f.s) && wordByte(f.s[end]) {
+			continue
+		}
+		if group < 0 {
+			group = end
+		}
+		if !inWord(f.s, start, end) && ok(start, end, plain) {
+			number = end
+		}
+	}
+	if group < 0 { // longer than a number
+		group = start + 1
+	}
+	return group, number
 }
 
 // digitsIn counts the digits of a text.

@@ -90,7 +90,7 @@ func (k *known) find(s string, sure bool) (found []span) {
 	if len(k.entries) == 0 {
 		return nil
 	}
-	var upTo []uint64
+	var upTo []uint64 // the checksums of s, once they are needed
 	for i := 0; i+leastKnown <= len(s); i++ {
 		a, b := lowerByte(s[i]), lowerByte(s[i+1])
 		if !k.pairs[int(a)<<8|int(b)] {
@@ -109,20 +109,24 @@ func (k *known) find(s string, sure bool) (found []span) {
 					continue
 				}
 			}
-			text := lower(s[i:end])
-			e, there := k.entries[text]
-			if !there || k.exempt[text] && !e.out {
-				continue
+			if e, is := k.value(s, i, end, sure); is {
+				found = append(found, span{start: i, end: end, kind: e.kind})
+				i = end - 1
+				break
 			}
-			if !e.sure && (sure || inWord(s, i, end)) || e.name && s[i] >= 'a' {
-				continue
-			}
-			found = append(found, span{start: i, end: end, kind: e.kind})
-			i = end - 1
-			break
 		}
 	}
 	return found
+}
+
+// value returns the known value that stands at a place of s, if it counts there.
+func (k *known) value(s string, start, end int, sure bool) (e entry, is bool) {
+	text := lower(s[start:end])
+	e, is = k.entries[text]
+	if !is || k.exempt[text] && !e.out || !e.sure && (sure || inWord(s, start, end)) {
+		return e, false
+	}
+	return e, !e.name || s[start] < 'a'
 }
 
 // multiplier makes a checksum depend on the order of bytes (Knuth's MMIX generator).

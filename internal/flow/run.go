@@ -246,55 +246,54 @@ func clone(steps []hookglass.FlowStepProgress) []hookglass.FlowStepProgress {
 // goOn applies the next events to a flow for a while. more reports whether there may be more. Unless there are,
 // everything captured before asOf has been applied.
 func (s *Service) goOn(ctx context.Context, h *held, batches map[batchKey]*batch) (more bool, asOf time.Time, err error) {
-	events, upTo, more, asOf, err := s.read(ctx, h, batches)
+	r, err := s.read(ctx, h, batches)
 	if err != nil {
-		return more, asOf, err
+		return r.more, r.asOf, err
 	}
 	until := time.Now().Add(turnFor)
-	for _, e := range events {
-		if e.Seq > upTo || h.State.Final() {
+	for _, e := range r.events {
+		if e.Seq > r.upTo || h.State.Final() {
 			break
 		}
 		if e.ReceivedAt.Before(h.StartedAt) {
 			continue // with since, the cursor may start before it
 		}
 		if ctx.Err() != nil {
-			return more, asOf, ctx.Err()
+			return r.more, r.asOf, ctx.Err()
 		}
 		h.machine.tick(e.ReceivedAt) // apply earlier deadlines first
 		if err := s.take(h, e, func() error { return s.load(ctx, e) }); err != nil {
-			return more, asOf, err
+			return r.more, r.asOf, err
 		}
 		if e.Size > keptPayload {
 			e.Payload = nil // other flows load it again: not all of it fits into memory at once
 		}
 		if time.Now().After(until) {
-			more, upTo = more || e.Seq < upTo, e.Seq
+			r.more, r.upTo = r.more || e.Seq < r.upTo, e.Seq
 		}
 	}
-	h.Cursor = max(h.Cursor, upTo)
-	return more, asOf, nil
+	h.Cursor = max(h.Cursor, r.upTo)
+	return r.more, r.asOf, nil
 }
 
-// read reads the next events of a flow, complete up to upTo. What was captured before asOf is among them; asOf may lie
-// back, because a batch may have been read earlier for another flow.
-func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (events []*hookglass.Event, upTo int64, more bool, asOf time.Time, err error) {
+// reading is what was read for a flow from all its endpoints.
+type reading struct {
+	events []*hookglass.Event // by number
+	upTo   int64              // they are complete up to here; -1: there is no endpoint
+	asOf   time.Time          // what was captured before is among them
+	more   bool               // there may be others
+}
+
+// read reads the next events of a flow. asOf may lie back, because a batch may have been read earlier for another flow.
+func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch) (r reading, err error) {
 	began := s.now() // taken before the view's snapshot
-	upTo, asOf, h.again = -1, began, time.Time{}
+	r = reading{upTo: -1, asOf: began}
+	h.again = time.Time{}
 	err = s.db.View(ctx, hookglass.System, func(v *store.View) error {
 		for _, num := range endpointsOf(&h.Flow) {
-			key := batchKey{num, h.Cursor, h.machine.acted(num)}
-			b := batches[key]
-			if b == nil {
-				b = &batch{at: began}
-				var err error
-				if b.FlowEvents, err = v.FlowEvents(num, h.Cursor, readAtOnce, key.acted); err != nil {
-					return err
-				}
-				if !b.Awaits.IsZero() && b.Awaits.Before(b.at) {
-					b.at = b.Awaits
-				}
-				batches[key] = b
+			b, err := batchOf(v, batches, batchKey{num, h.Cursor, h.machine.acted(num)}, began)
+			if err != nil {
+				return err
 			}
 			if b.Gone {
 				if h.machine.fail(num, s.now(), "Its endpoint was deleted."); h.State.Final() {
@@ -302,22 +301,43 @@ func (s *Service) read(ctx context.Context, h *held, batches map[batchKey]*batch
 				}
 				continue // its steps have passed
 			}
-			if b.at.Before(asOf) {
-				asOf = b.at
-			}
-			if upTo < 0 || b.UpTo < upTo {
-				upTo = b.UpTo
-			}
 			if !b.Awaits.IsZero() {
 				h.again = began.Add(actsEvery)
 			}
-			more = more || len(b.Events) == readAtOnce
-			events = append(events, b.Events...)
+			r.add(b)
 		}
 		return nil
 	})
-	slices.SortFunc(events, func(a, b *hookglass.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	return events, upTo, more, asOf, err
+	slices.SortFunc(r.events, func(a, b *hookglass.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	return r, err
+}
+
+// batchOf returns the batch of a key, which is read unless another flow had it read.
+func batchOf(v *store.View, batches map[batchKey]*batch, key batchKey, now time.Time) (*batch, error) {
+	if b := batches[key]; b != nil {
+		return b, nil
+	}
+	read, err := v.FlowEvents(key.endpoint, key.after, readAtOnce, key.acted)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{at: now, FlowEvents: read}
+	if !b.Awaits.IsZero() && b.Awaits.Before(now) {
+		b.at = b.Awaits
+	}
+	batches[key] = b
+	return b, nil
+}
+
+func (r *reading) add(b *batch) {
+	if b.at.Before(r.asOf) {
+		r.asOf = b.at
+	}
+	if r.upTo < 0 || b.UpTo < r.upTo {
+		r.upTo = b.UpTo
+	}
+	r.more = r.more || len(b.Events) == readAtOnce
+	r.events = append(r.events, b.Events...)
 }
 
 // load loads the payload of an event.

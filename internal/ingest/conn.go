@@ -144,20 +144,8 @@ func (c *conn) nextHead(idle time.Duration) error {
 			if !c.busy {
 				c.setBusy(true)
 			}
-			if !token[c.buf[c.r]] { // such as TLS, which has no end of a line
-				return malformed("The request method is malformed.")
-			}
-			if c.headLen, c.scan = endOfHead(c.buf[c.r:c.w], c.scan); c.headLen > 0 {
-				if c.headLen > c.front.cfg.MaxHeaderBytes {
-					return errHeadersTooLarge
-				}
-				return nil
-			}
-			if c.w-c.r >= c.front.cfg.MaxHeaderBytes {
-				if c.scan == 0 {
-					return errURITooLong
-				}
-				return errHeadersTooLarge
+			if err := c.findHead(); err != nil || c.headLen > 0 {
+				return err
 			}
 			if !begun {
 				begun = true
@@ -166,17 +154,35 @@ func (c *conn) nextHead(idle time.Duration) error {
 		}
 		n, err := c.wait.fill()
 		c.w += n
-		if err != nil {
-			if !isTimeout(err) {
-				return err
-			}
-			if c.w > c.r {
-				return errSlow
-			}
-			if !c.lookAgain() {
-				return err
-			}
+		switch {
+		case err == nil:
+		case !isTimeout(err):
+			return err
+		case c.w > c.r:
+			return errSlow
+		case !c.lookAgain():
+			return err
 		}
+	}
+}
+
+// findHead looks for the end of the head that the buffer begins with, and sets headLen if it is there. It returns a
+// refusal of what cannot become a head.
+func (c *conn) findHead() error {
+	if !token[c.buf[c.r]] { // such as TLS, which has no end of a line
+		return malformed("The request method is malformed.")
+	}
+	most := c.front.cfg.MaxHeaderBytes
+	c.headLen, c.scan = endOfHead(c.buf[c.r:c.w], c.scan)
+	switch {
+	case c.headLen > most:
+		return errHeadersTooLarge
+	case c.headLen > 0 || c.w-c.r < most:
+		return nil
+	case c.scan == 0:
+		return errURITooLong
+	default:
+		return errHeadersTooLarge
 	}
 }
 

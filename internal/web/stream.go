@@ -95,18 +95,8 @@ func (s *stream) run(ctx context.Context) {
 	_, s.failed = io.WriteString(s.w, "retry: 1000\n") // milliseconds before a browser connects again
 	s.event("hello", "", nil)
 	var due <-chan time.Time // when to check sent events again
-	for current := false; s.failed == nil; {
-		var err error
-		if s.known != "" {
-			err = s.lookAgain(ctx)
-		}
-		if err == nil {
-			err = s.catchUp(ctx)
-		}
-		if err == nil && !current && s.came {
-			err = s.lookAgain(ctx)
-		}
-		if err != nil {
+	for current := false; s.failed == nil; current = true {
+		if err := s.bringUp(ctx, !current); err != nil {
 			switch {
 			case hookglass.Is(err, hookglass.CodeNotFound):
 				s.end(err)
@@ -114,11 +104,6 @@ func (s *stream) run(ctx context.Context) {
 				httpd.BrokeOff(ctx, err)
 			}
 			return // anything else: the browser reconnects
-		}
-		if !current {
-			// A browser that is short of connections may disconnect now without missing anything.
-			s.event("current", "", []byte(s.digest()))
-			current = true
 		}
 		select {
 		case <-news.C:
@@ -148,6 +133,26 @@ func (s *stream) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// bringUp sends what was captured since, the first time also what changed before the browser came. From then on a browser
+// that is short of connections may disconnect without missing anything.
+func (s *stream) bringUp(ctx context.Context, first bool) error {
+	if s.known != "" {
+		if err := s.lookAgain(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.catchUp(ctx); err != nil || !first {
+		return err
+	}
+	if s.came {
+		if err := s.lookAgain(ctx); err != nil {
+			return err
+		}
+	}
+	s.event("current", "", []byte(s.digest()))
+	return nil
 }
 
 // allowed reports whether the session or key is still valid, and ends the stream if not.
