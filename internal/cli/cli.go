@@ -302,34 +302,10 @@ func exitCode(err error) int {
 func explain(err error) string {
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		said := visible(answer.Error())
-		text := said
 		if what, ok := strings.CutSuffix(err.Error(), answer.Error()); ok {
-			text = what + said // for example which of several endpoints it is about
+			said = what + said // for example which of several endpoints it is about
 		}
-		for _, d := range answer.Details {
-			if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(said, fault) { // the first fault may be in the sentence already
-				text += "\n  " + fault
-			}
-		}
-		for _, r := range answer.References {
-			text += "\n  " + visible(fmt.Sprintf("step %s of the action %q (%s) of %s", r.Step, r.ActionName, r.ActionID, r.EndpointID))
-		}
-		if answer.RequestID != "" && answer.Status >= 500 {
-			text += " (request " + visible(answer.RequestID) + ")"
-		}
-		if answer.Status == 401 {
-			text += " \"hookglass login\" signs in; HOOKGLASS_TOKEN and --token name a token, --server the server that it is of."
-		}
-		if answer.Message == httpd.ErrNowhere.Message || answer.Message == httpd.ErrMethod.Message {
-			text += " The server may be older than this program."
-		}
-		if answer.Message == hookglass.NotFound("endpoint").Message {
-			text += " \"hookglass endpoints list\" shows those there are."
-			if named := os.Getenv(endpointVariable); named != "" {
-				text += " " + endpointVariable + " is " + visible(named) + "." // nothing in the command itself may name it
-			}
-		}
-		return text
+		return said + faults(answer) + advice(answer)
 	}
 	if call, ok := errors.AsType[*client.Unanswered](err); ok {
 		return withoutAnswer(call)
@@ -349,6 +325,40 @@ func explain(err error) string {
 	}
 	if _, what, ok := strings.Cut(err.Error(), coded.Error()); ok {
 		text += what // advice
+	}
+	return text
+}
+
+// faults lists what an answer names in detail, a line each.
+func faults(answer *client.Error) (lines string) {
+	said := visible(answer.Error())
+	for _, d := range answer.Details {
+		if fault := visible(d.Field + " " + d.Message); !strings.HasPrefix(said, fault) { // the first may be in the sentence already
+			lines += "\n  " + fault
+		}
+	}
+	for _, r := range answer.References {
+		lines += "\n  " + visible(fmt.Sprintf("step %s of the action %q (%s) of %s", r.Step, r.ActionName, r.ActionID, r.EndpointID))
+	}
+	return lines
+}
+
+// advice says what may help with an answer.
+func advice(answer *client.Error) (text string) {
+	if answer.RequestID != "" && answer.Status >= 500 {
+		text += " (request " + visible(answer.RequestID) + ")"
+	}
+	if answer.Status == 401 {
+		text += " \"hookglass login\" signs in; HOOKGLASS_TOKEN and --token name a token, --server the server that it is of."
+	}
+	if answer.Message == httpd.ErrNowhere.Message || answer.Message == httpd.ErrMethod.Message {
+		text += " The server may be older than this program."
+	}
+	if answer.Message == hookglass.NotFound("endpoint").Message {
+		text += " \"hookglass endpoints list\" shows those there are."
+		if named := os.Getenv(endpointVariable); named != "" {
+			text += " " + endpointVariable + " is " + visible(named) + "." // nothing in the command itself may name it
+		}
 	}
 	return text
 }

@@ -66,18 +66,9 @@ type Type struct {
 
 // Work adds an event's body to the schema of its type, exactly once even if the task is claimed repeatedly.
 func (s *Service) Work(ctx context.Context, t store.Task) error {
-	e := t.Event
-	if e.Payload == nil && e.Size > 0 && e.Size <= maxBody {
-		err := s.db.View(ctx, hookglass.System, func(v *store.View) error {
-			found, err := v.EventsBySeq([]int64{e.Seq}, maxBody)
-			if err == nil && found[e.Seq] != nil {
-				e = found[e.Seq]
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	e, err := s.withBody(ctx, t.Event)
+	if err != nil {
+		return err
 	}
 	body, ok := bodyOf(e)
 	if !ok {
@@ -115,6 +106,20 @@ func (s *Service) Work(ctx context.Context, t store.Task) error {
 		}
 	}
 	return fmt.Errorf("a schema changed %d times while an event was added to it", maxTries)
+}
+
+// withBody returns an event with its payload, unless that is too large to be looked at.
+func (s *Service) withBody(ctx context.Context, e *hookglass.Event) (*hookglass.Event, error) {
+	if e.Payload != nil || e.Size == 0 || e.Size > maxBody {
+		return e, nil
+	}
+	found, err := store.Read(ctx, s.db, hookglass.System, func(v *store.View) (map[int64]*hookglass.Event, error) {
+		return v.EventsBySeq([]int64{e.Seq}, maxBody)
+	})
+	if err == nil && found[e.Seq] != nil {
+		e = found[e.Seq]
+	}
+	return e, err
 }
 
 // errStale rolls a transaction back.

@@ -322,43 +322,19 @@ func (l *Listener) since(ctx context.Context, t time.Time, of *outage) {
 
 // sinceOf is since for some endpoints. It repeats the query until there is nothing new.
 func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *outage) {
-	for fresh := true; fresh && ctx.Err() == nil; {
-		fresh = false
-		newest := t
-		// Read all pages: failed deliveries are listed too, possibly before events that were never tried.
-		for cursor, more := "", true; more && ctx.Err() == nil; {
-			var page api.Undelivered
-			err := persist(ctx, func() (err error) {
-				page, err = l.cfg.Client.UndeliveredSince(ctx, ids, t, client.Page{Limit: pageSize, Cursor: cursor})
-				return err
-			})
-			if tooOld(err) { // on any page: retention moves on while a slow handler works
-				if t = l.retained(ctx, ids, t); t.IsZero() {
-					return
-				}
-				newest, fresh = t, true
-				break
-			}
-			if err != nil {
-				l.failedToRecover(ctx, err)
+	for ctx.Err() == nil {
+		newest, fresh, err := l.allSince(ctx, ids, t, of)
+		switch {
+		case tooOld(err): // retention moves on while a slow handler works
+			if t = l.retained(ctx, ids, t); t.IsZero() {
 				return
 			}
-			if n := len(page.Data); n > 0 {
-				newest = page.Data[n-1].RequestedAt.Time
-			}
-			for id, some := range l.unseen(page.Data) {
-				fresh = true
-				l.lanes[id].deliverAll(ctx, some, time.Time{}, of)
-			}
-			l.mu.Lock()
-			full := l.full()
-			l.mu.Unlock()
-			if full {
-				return
-			}
-			if more = page.Meta != nil && page.Meta.NextCursor != nil; more {
-				cursor = *page.Meta.NextCursor
-			}
+			continue
+		case err != nil:
+			l.failedToRecover(ctx, err)
+			return
+		case !fresh:
+			return
 		}
 		// Continue near the end of the list, where new events are. Failed and filtered events may be more than is
 		// remembered, and from the start they would count as new each time.
@@ -366,6 +342,41 @@ func (l *Listener) sinceOf(ctx context.Context, ids []string, t time.Time, of *o
 			t = later
 		}
 	}
+}
+
+// allSince delivers what one list of events says that were captured since a time and not delivered yet. It reads all
+// pages: failed deliveries are listed too, possibly before events that were never tried. fresh reports whether there
+// was anything that was not seen before, and room for more.
+func (l *Listener) allSince(ctx context.Context, ids []string, t time.Time, of *outage) (newest time.Time, fresh bool, err error) {
+	newest = t
+	for cursor := ""; ctx.Err() == nil; {
+		var page api.Undelivered
+		err := persist(ctx, func() (err error) {
+			page, err = l.cfg.Client.UndeliveredSince(ctx, ids, t, client.Page{Limit: pageSize, Cursor: cursor})
+			return err
+		})
+		if err != nil {
+			return newest, fresh, err
+		}
+		if n := len(page.Data); n > 0 {
+			newest = page.Data[n-1].RequestedAt.Time
+		}
+		for id, some := range l.unseen(page.Data) {
+			fresh = true
+			l.lanes[id].deliverAll(ctx, some, time.Time{}, of)
+		}
+		l.mu.Lock()
+		full := l.full()
+		l.mu.Unlock()
+		if full {
+			return newest, false, nil
+		}
+		if page.Meta == nil || page.Meta.NextCursor == nil {
+			break
+		}
+		cursor = *page.Meta.NextCursor
+	}
+	return newest, fresh, nil
 }
 
 // tooOld reports whether the server refused to look back that far because it retains nothing from that time.

@@ -394,21 +394,7 @@ func (e *sqliteEngine) transact(ops []*op) error {
 		if o.update == nil {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, "SAVEPOINT op"); err != nil {
-			return err
-		}
-		o.err = o.run(tx)
-		if o.err != nil {
-			if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
-				// With a full disk, and for a statement that was interrupted, SQLite has rolled back everything.
-				// What an op alone was interrupted by is not for the others of its group.
-				if len(ops) == 1 || o.ctx.Err() == nil && storageTrouble(o.err) {
-					return o.err
-				}
-				return err
-			}
-		}
-		if _, err := tx.ExecContext(ctx, "RELEASE op"); err != nil {
+		if err := runAlone(ctx, tx, o, len(ops) == 1); err != nil {
 			return err
 		}
 	}
@@ -419,6 +405,27 @@ func (e *sqliteEngine) transact(ops []*op) error {
 		e.skip = false
 	}
 	return nil
+}
+
+// runAlone runs an update such that it leaves nothing behind if it fails. The error it returns is of the whole
+// transaction; the update's own is in the op.
+func runAlone(ctx context.Context, tx *sql.Tx, o *op, onlyOne bool) error {
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT op"); err != nil {
+		return err
+	}
+	o.err = o.run(tx)
+	if o.err != nil {
+		if _, err := tx.ExecContext(ctx, "ROLLBACK TO op"); err != nil {
+			// With a full disk, and for a statement that was interrupted, SQLite has rolled back everything.
+			// What an op alone was interrupted by is not for the others of its group.
+			if onlyOne || o.ctx.Err() == nil && storageTrouble(o.err) {
+				return o.err
+			}
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, "RELEASE op")
+	return err
 }
 
 func (e *sqliteEngine) announce([]string) {}
