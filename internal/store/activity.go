@@ -52,14 +52,15 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 			if len(feed) == limit && s.last <= feed[limit-1].OccurredAt.UnixMicro() {
 				return feed, nil
 			}
-			events, err := v.eventsOf(s.log, 0, math.MaxInt64, newestFirst, limit)
+			if len(feed) == limit {
+				since = feed[limit-1].OccurredAt
+			}
+			events, err := v.newestSince(s.log, since, limit)
 			if err != nil {
 				return nil, err
 			}
 			for _, e := range events {
-				if !e.ReceivedAt.Before(since) {
-					feed = append(feed, capture(e))
-				}
+				feed = append(feed, capture(e))
 			}
 			feed = newest(feed, limit)
 		}
@@ -67,6 +68,16 @@ func (v *View) received(kind hookglass.EndpointKind, since time.Time, limit int)
 			return feed, nil
 		}
 	}
+}
+
+// newestSince returns those of the newest events of a log, limit at most, that were received since a time. The database
+// leaves out the others: of most of many busy endpoints, a feed shows few events or none.
+func (v *View) newestSince(log eventLog, since time.Time, limit int) ([]*hookglass.Event, error) {
+	a := &args{}
+	query := "SELECT " + listColumns + " FROM (SELECT * FROM events WHERE " +
+		v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(limit) +
+		") AS newest WHERE received_at >= " + a.add(since.UnixMicro()) + " ORDER BY seq DESC"
+	return queryAll(v, log.scan, query, a.all()...)
 }
 
 // source is an endpoint that captured something, and when it last did, in microseconds.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +154,43 @@ func TestQuietEndpointsAreNotRead(t *testing.T) {
 			sameEvents(t, "the feed", got, want)
 			if reads > 1+3 {
 				t.Errorf("%d statements for a feed of five", reads)
+			}
+			return err
+		})
+	})
+}
+
+// Of an endpoint that is busy as well, the events that are older than the feed reaches stay in the database. Their times
+// tell, not their order: the clock may have been behind for a while.
+func TestEventsThatTheFeedDoesNotReachAreNotRead(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now().UTC().Truncate(time.Microsecond)
+		busy, other := newEndpoint(t, db), newEndpoint(t, db)
+		at := func(e hookglass.Endpoint, age int) hookglass.EventID {
+			event := newEvent(e, "x")
+			event.ReceivedAt = now.Add(-time.Duration(age) * time.Second)
+			return capture(t, db, event)[0].ID
+		}
+		for _, age := range []int{8, 6} {
+			at(busy, age)
+		}
+		four, two, first := at(busy, 4), at(busy, 2), at(busy, 0)
+		three := at(other, 3)
+		for _, age := range []int{80, 70, 60} {
+			at(other, age)
+		}
+		one := at(other, 1)
+		reading(t, db, func(v *store.View) error {
+			var seen []statement
+			v.Record(func(text string, args []any) { seen = append(seen, statement{text, args}) })
+			feed, err := v.Activity(hookglass.ActivityWebhookReceived, now.Add(-time.Hour), 5)
+			got := []hookglass.EventID{}
+			for _, line := range feed {
+				got = append(got, line.EventID)
+			}
+			sameEvents(t, "the feed", got, []hookglass.EventID{first, one, two, three, four})
+			if last := seen[len(seen)-1]; !slices.Contains(last.args, any(now.Add(-8*time.Second).UnixMicro())) {
+				t.Errorf("the other endpoint's events are read by %s with %v", last.text, last.args)
 			}
 			return err
 		})

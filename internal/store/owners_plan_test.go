@@ -184,6 +184,9 @@ func TestPlansOfAFewRowsLookUpWhatIsWanted(t *testing.T) {
 			_, err := tx.Ledger(ref, tx.Now.Add(-time.Hour).Truncate(time.Minute), tx.Now.Add(time.Hour).Truncate(time.Minute))
 			return err
 		}},
+		{"captures of the feed", "events", func(tx *store.Tx) error {
+			return found(tx.Activity(hookglass.ActivityWebhookReceived, tx.Now.Add(-time.Hour), 20))
+		}},
 		{"endpoints with tasks", "endpoints", func(tx *store.Tx) error { _, err := tx.TaskQueues(store.TaskActions); return err }},
 		{"duplicates", "forwards|forward_keys|events", func(tx *store.Tx) error { _, err := tx.Duplicates([]int64{1}); return err }},
 		{"undelivered events", "tunnel_events", func(tx *store.Tx) error {
