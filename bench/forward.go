@@ -150,7 +150,7 @@ func (p *plan) forwardRound(ctx context.Context, s *service, to *target, rate in
 	return round, enable(false)
 }
 
-// replayAdds is what a replay takes longer than the same request made directly, by the medians of the two made by turns.
+// replayAdds is what a replay takes longer than the same request made directly, by the medians of both made by turns.
 func (p *plan) replayAdds(ctx context.Context, s *service, to *target) (time.Duration, error) {
 	newest, err := s.list(ctx, map[string][]string{"limit": {"1"}})
 	if err != nil {

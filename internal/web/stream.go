@@ -135,8 +135,8 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// bringUp sends what was captured since, the first time also what changed before the browser came. From then on a browser
-// that is short of connections may disconnect without missing anything.
+// bringUp sends what was captured since, the first time also what changed before the browser came. From then on a
+// browser that is short of connections may disconnect without missing anything.
 func (s *stream) bringUp(ctx context.Context, first bool) error {
 	if s.known != "" {
 		if err := s.lookAgain(ctx); err != nil {
