@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -76,8 +77,10 @@ func (v *View) newestSince(log eventLog, since time.Time, limit int) ([]*hookgla
 	a := &args{}
 	query := "SELECT " + listColumns + " FROM (SELECT * FROM events WHERE " +
 		v.dialect.within(a, log.endpoint.Num, log.floor, math.MaxInt64) + newestFirst + " LIMIT " + a.add(limit) +
-		") AS newest WHERE received_at >= " + a.add(since.UnixMicro()) + " ORDER BY seq DESC"
-	return queryAll(v, log.scan, query, a.all()...)
+		") AS newest WHERE received_at >= " + a.add(since.UnixMicro())
+	events, err := queryAll(v, log.scan, query, a.all()...)
+	slices.SortFunc(events, func(a, b *hookglass.Event) int { return cmp.Compare(b.Seq, a.Seq) }) // the query promises no order
+	return events, err
 }
 
 // source is an endpoint that captured something, and when it last did, in microseconds.
