@@ -23,7 +23,7 @@ func (s *service) export(t *table) {
 		id: "export-requests", method: http.MethodGet, path: "/endpoints/{endpoint_id}/requests/export", tag: "Requests", summary: "Export captured events",
 		text: "What the filters select, oldest first, as a file. A file whose transfer breaks off is not whole. Where slow readers leave no room for large events, " +
 			"a file that was begun goes on once there is some.",
-		access: access{scope: hookglass.ScopeRead, key: true},
+		access: access{scope: hookglass.ScopeRead, key: true}, file: true,
 	}, []string{"application/x-ndjson", "application/json", "text/csv", "application/mbox"}, s.exportRequests)
 }
 

@@ -171,6 +171,9 @@ func (op operation) responses(media []string) map[string]*huma.Response {
 		for _, m := range media {
 			success.Content[m] = &huma.MediaType{Schema: fileSchema(m)}
 		}
+		if op.file {
+			success.Headers = map[string]*huma.Param{"Content-Disposition": {Description: "Names the file.", Schema: &huma.Schema{Type: huma.TypeString}}}
+		}
 		all["200"] = success
 	}
 	return all

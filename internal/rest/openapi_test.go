@@ -477,6 +477,7 @@ func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
 		"get-request-attachment": {"*/*"},
 		"get-request-part":       {"*/*"},
 		"export-requests":        {"application/json", "application/mbox", "application/x-ndjson", "text/csv"},
+		"create-share-bundle":    {"application/json"},
 	}
 	s.describe().each(func(method, path string, op described) {
 		want, file := files[op.OperationID]
@@ -486,6 +487,9 @@ func TestTheDescriptionSaysWhatFilesAre(t *testing.T) {
 		content, _ := op.Responses["200"]["content"].(map[string]any)
 		if got := slices.Sorted(maps.Keys(content)); !slices.Equal(got, want) {
 			t.Errorf("%s is described as %q, want %q", op.OperationID, got, want)
+		}
+		if headers, _ := op.Responses["200"]["headers"].(map[string]any); headers["Content-Disposition"] == nil {
+			t.Errorf("%s: no header is described that names the file", op.OperationID)
 		}
 		for media, m := range content {
 			text := strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "json")

@@ -149,19 +149,19 @@ func (s *service) requests(t *table) {
 		text: "With everything that was received and the exact answer that the sender was given.",
 	}, s.getRequest)
 	handleRaw(t, operation{
-		id: "get-request-body", method: http.MethodGet, path: base + "/{id}/body", tag: tag, summary: "Download a body", access: read,
+		id: "get-request-body", method: http.MethodGet, path: base + "/{id}/body", tag: tag, summary: "Download a body", access: read, file: true,
 		text: "The bytes as received; of mail, the raw message.",
 	}, []string{"application/octet-stream", "message/rfc822"}, s.getRequestBody)
 	handleRaw(t, operation{
-		id: "get-request-raw", method: http.MethodGet, path: base + "/{id}/raw", tag: tag, summary: "Download a raw message", access: read,
+		id: "get-request-raw", method: http.MethodGet, path: base + "/{id}/raw", tag: tag, summary: "Download a raw message", access: read, file: true,
 		text: "The same as the body: of mail, the message byte for byte as it was received, as an .eml file.",
 	}, []string{"application/octet-stream", "message/rfc822"}, s.getRequestBody)
 	handleRaw(t, operation{
-		id: "get-request-attachment", method: http.MethodGet, path: base + "/{id}/attachments/{index}", tag: tag, summary: "Download an attachment", access: read,
+		id: "get-request-attachment", method: http.MethodGet, path: base + "/{id}/attachments/{index}", tag: tag, summary: "Download an attachment", access: read, file: true,
 		text: "Decoded, as a file to be kept, of the type that its sender gave it. attachment_metadata of the detail form lists what there is, inline images included.",
 	}, []string{"*/*"}, s.getAttachment)
 	handleRaw(t, operation{
-		id: "get-request-part", method: http.MethodGet, path: base + "/{id}/parts/{index}", tag: tag, summary: "Download a part of a multipart body", access: read,
+		id: "get-request-part", method: http.MethodGet, path: base + "/{id}/parts/{index}", tag: tag, summary: "Download a part of a multipart body", access: read, file: true,
 		text: "A field or file of a form as it was sent, as a file to be kept. body_parts of the detail form lists what there is. What came compressed is decompressed, up to 8 MiB.",
 	}, []string{"*/*"}, s.getPart)
 	handle(t, operation{

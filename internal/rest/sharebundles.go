@@ -29,7 +29,7 @@ func (s *service) shareBundles(t *table) {
 		text: "Personal data and secrets are replaced by substitutes of the same form, the same value by the same one throughout the file, and each request is " +
 			"signed anew with a published test secret, so that verification still passes. Nothing is stored, and nobody can go back from a substitute. 409 where something " +
 			"that was recognised cannot be taken out.",
-		access: access{scope: hookglass.ScopeRead}, limit: limit, errors: []int{http.StatusConflict},
+		access: access{scope: hookglass.ScopeRead}, limit: limit, errors: []int{http.StatusConflict}, file: true,
 	}, []string{"application/json"}, s.createShareBundle)
 	handle(t, operation{
 		id: "preview-share-bundle", method: http.MethodGet, path: base + "/preview", tag: tag, summary: "See what a share bundle would replace",

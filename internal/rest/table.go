@@ -37,6 +37,7 @@ type operation struct {
 	empty   bool     // refuse a body with content: a bound in it would be ignored
 	loose   bool     // ignore unknown members of the body: existing clients send more than is described
 	bare    bool     // a missing body counts as {}
+	file    bool     // the answer is a file to be saved, which a header names
 	aliases []string // other paths of the same operation, kept for older clients
 }
 
